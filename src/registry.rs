@@ -28,6 +28,8 @@ pub enum Rank {
     Course,
     /// In the course or a companion text, behind this entry.
     After(&'static str),
+    /// The code of this entry's section to the letter, with a flaw that the text does not know.
+    AsPrinted(&'static str),
     /// Beyond the course, behind this entry.
     Beyond(&'static str),
 }
@@ -61,6 +63,12 @@ pub struct Registered<F> {
 }
 
 impl Rank {
+    /// Whether it is printed code with a flaw that the text does not know.
+    #[must_use]
+    pub const fn is_as_printed(self) -> bool {
+        matches!(self, Self::AsPrinted(_))
+    }
+
     /// Whether it is a better way than the course's.
     #[must_use]
     pub const fn is_beyond(self) -> bool {
@@ -108,7 +116,7 @@ fn place<F: Declared>(files: &[&File<F>], file: &File<F>) -> Vec<u32> {
             let chapter = file.facts.chapter().rsplit(' ').next().unwrap_or_default();
             chapter.split('.').flat_map(str::parse).collect()
         }
-        Rank::After(slug) | Rank::Beyond(slug) => {
+        Rank::After(slug) | Rank::AsPrinted(slug) | Rank::Beyond(slug) => {
             let before = files.iter().find(|file| file.slug == slug);
             let before = before.unwrap_or_else(|| panic!("{}: no {slug}", file.slug));
             let mut place = place(files, before);

@@ -173,7 +173,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where a target does not answer, or nothing at all was sold.
+    /// [`Failure::Unusable`] where a target does not answer, or most of the rounds had errors.
     pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
@@ -183,11 +183,18 @@ impl Cluster {
         });
         let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
         let rows = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await?;
-        let rates = |side: usize| rows[side].iter().map(|row| row.sold_per_sec).collect();
-        let (ones, others): (Vec<_>, Vec<_>) = (rates(0), rates(1));
-        if ones.iter().chain(&others).any(|rate| *rate <= 0.0) {
+        // A round with errors is no round: who fails fast is not fast.
+        let is_a_round = |row: &Row| row.counts.failed() == 0 && row.sold_per_sec > 0.0;
+        let (ones, others): (Vec<_>, Vec<_>) = rows[0]
+            .iter()
+            .zip(&rows[1])
+            .filter(|(one, other)| is_a_round(one) && is_a_round(other))
+            .map(|(one, other)| (one.sold_per_sec, other.sold_per_sec))
+            .unzip();
+        let failed = rounds - ones.len();
+        if failed * 2 > rounds {
             return Err(Failure::Unusable(format!(
-                "{} or {} sold nothing in a round",
+                "{failed} of {rounds} rounds of {} and {} had errors",
                 first.strategy, second.strategy
             )));
         }
@@ -199,6 +206,7 @@ impl Cluster {
             first: rated(first, &ones),
             second: rated(second, &others),
             ratio: Spread::of_ratios(&ones, &others),
+            failed,
             says,
         })
     }

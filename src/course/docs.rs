@@ -4,7 +4,7 @@
 use super::{ALL, Lesson, Verdict, table::Lang};
 use crate::{
     bilingual::Bilingual,
-    registry::{Declared, Registered},
+    registry::{Declared, Rank, Registered},
     seckill,
     stock::{self, Promise},
 };
@@ -92,16 +92,16 @@ fn strategies_md(lang: Lang) -> String {
 /// Its name leads to its code, and what it is to its text.
 fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Promise) -> String {
     let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
-    let beyond = match entry.facts.rank().is_beyond() {
-        true => lang.of(Bilingual {
-            zh: "（课程之外）",
-            en: " *(beyond)*",
-        }),
-        false => "",
-    };
+    let rank = lang.of(match entry.facts.rank() {
+        Rank::Beyond(_) => Bilingual::of("（课程之外）", " *(beyond)*"),
+        Rank::AsPrinted(_) => {
+            Bilingual::of("（原文的代码，勘误）", " *(as printed, with its flaw)*")
+        }
+        Rank::Course | Rank::After(_) => Bilingual::of("", ""),
+    });
     let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
     format!(
-        "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){beyond} | {breaks} |\n",
+        "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){rank} | {breaks} |\n",
         entry.facts.chapter(),
         promise
     )

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use utoipa::ToSchema;
 
 /// The files, in the documents' order.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
     ("chapter_3.toml", include_str!("lessons/chapter_3.toml")),
@@ -23,6 +23,7 @@ const FILES: [(&str, &str); 7] = [
     ("text_002.toml", include_str!("lessons/text_002.toml")),
     ("text_003.toml", include_str!("lessons/text_003.toml")),
     ("text_004.toml", include_str!("lessons/text_004.toml")),
+    ("errata.toml", include_str!("lessons/errata.toml")),
 ];
 
 /// Every chapter, in the documents' order. A strategy or a step that no lesson names stands in a lesson all the same.
@@ -59,7 +60,9 @@ fn join<F: Declared>(
         .iter_mut()
         .find(|(id, named)| match entry.facts.rank() {
             Rank::Course => *id == entry.facts.chapter(),
-            Rank::After(before) | Rank::Beyond(before) => named.contains(&before),
+            Rank::After(before) | Rank::AsPrinted(before) | Rank::Beyond(before) => {
+                named.contains(&before)
+            }
         });
     if let Some((_, named)) = home {
         named.push(entry.slug);
@@ -321,16 +324,37 @@ impl Side {
     }
 }
 
-/// What is said of two rates.
+/// What is said of two rates: of the first by the second.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Says {
-    /// The first is faster.
+    /// Much faster: at least twice as fast.
+    MuchFaster,
+    /// Faster: at least 1.15 times as fast.
     Faster,
-    /// They are about as fast: the ratio is between a half and two.
-    Alike,
+    /// A little faster: at most 1.5 times as fast.
+    ALittleFaster,
+    /// About as fast: 0.8 to 1.25 times as fast.
+    AboutAsFast,
+    /// Near: half as fast to twice as fast.
+    Near,
     /// The first is so many times as fast, from the one to the other.
     Between(f64, f64),
+}
+
+impl Says {
+    /// The least and the most of the ratio.
+    #[must_use]
+    pub const fn bounds(self) -> (f64, f64) {
+        match self {
+            Self::MuchFaster => (2.0, f64::INFINITY),
+            Self::Faster => (1.15, f64::INFINITY),
+            Self::ALittleFaster => (1.0, 1.5),
+            Self::AboutAsFast => (0.8, 1.25),
+            Self::Near => (0.5, 2.0),
+            Self::Between(least, most) => (least, most),
+        }
+    }
 }
 
 /// What a claim came to.
@@ -343,6 +367,8 @@ pub enum Verdict {
     Reproduced,
     /// It is not so here.
     NotReproduced,
+    /// The rounds do not agree whether it is so.
+    Noise,
     /// It could not be tried here.
     Unavailable,
 }
@@ -369,6 +395,10 @@ impl Verdict {
             Self::NotReproduced => Bilingual {
                 zh: "没有重现",
                 en: "not reproduced",
+            },
+            Self::Noise => Bilingual {
+                zh: "在误差之内",
+                en: "noise",
             },
             Self::Unavailable => Bilingual {
                 zh: "未验证",

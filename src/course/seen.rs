@@ -150,6 +150,8 @@ pub struct Ratio {
     pub second: Rated,
     /// What the first sells in a second, by what the second sells: of each round.
     pub ratio: Spread,
+    /// Rounds besides in which a request failed, or nothing was sold: they do not count.
+    pub failed: usize,
     /// What is said of it.
     #[serde(skip)]
     pub says: Says,
@@ -166,25 +168,17 @@ pub struct Rated {
 }
 
 impl Ratio {
-    /// Whether what is said of it holds, by the median of the rounds.
+    /// Whether what is said of it holds: noise where the rounds do not all lie within its bounds, below or above them.
     #[must_use]
-    pub fn holds(&self) -> bool {
-        self.is_so(self.ratio.median)
-    }
-
-    /// Whether some of the rounds would say otherwise.
-    #[must_use]
-    pub fn is_noise(&self) -> bool {
-        [self.ratio.min, self.ratio.max]
-            .into_iter()
-            .any(|times| self.is_so(times) != self.holds())
-    }
-
-    fn is_so(&self, times: f64) -> bool {
-        match self.says {
-            Says::Faster => times > 1.0,
-            Says::Alike => (0.5..=2.0).contains(&times),
-            Says::Between(least, most) => (least..=most).contains(&times),
+    pub fn verdict(&self) -> Verdict {
+        let (least, most) = self.says.bounds();
+        let Spread { min, max, .. } = self.ratio;
+        if min >= least && max <= most {
+            Verdict::Reproduced
+        } else if max < least || min > most {
+            Verdict::NotReproduced
+        } else {
+            Verdict::Noise
         }
     }
 
@@ -231,9 +225,14 @@ impl Seen {
         }
     }
 
-    /// Both were seen: the claim holds where both do.
+    /// Both were seen: the claim holds where both do, and fails where one does.
     pub(super) fn and(self, other: Self) -> Self {
-        let holds = self.verdict == Verdict::Reproduced && other.verdict == Verdict::Reproduced;
+        let verdict = match [self.verdict, other.verdict] {
+            [Verdict::Reproduced, second] => second,
+            [first, Verdict::Reproduced] => first,
+            [Verdict::Noise, Verdict::Noise] => Verdict::Noise,
+            _ => Verdict::NotReproduced,
+        };
         let (zh, en) = (
             self.words.zh + &other.words.zh,
             self.words.en + " " + &other.words.en,
@@ -244,8 +243,9 @@ impl Seen {
         figures.plays.extend(other.figures.plays);
         figures.values.extend(other.figures.values);
         Self {
+            verdict,
+            words: Words { zh, en },
             figures,
-            ..Self::holds(holds, Words { zh, en })
         }
     }
 

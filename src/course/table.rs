@@ -90,18 +90,21 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
 
 /// How many claims came out how.
 pub(super) fn summary(found: &Found, lang: Lang) -> String {
-    let (so, otherwise, unavailable) = (
+    let (so, otherwise, noise, unavailable) = (
         found.count(Verdict::Reproduced),
         found.count(Verdict::NotReproduced),
+        found.count(Verdict::Noise),
         found.count(Verdict::Unavailable),
     );
     let all = found.lessons.len();
     match lang {
         Lang::Zh => {
-            format!("{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条未验证")
+            format!(
+                "{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{noise} 条在误差之内，{unavailable} 条未验证"
+            )
         }
         Lang::En => format!(
-            "{all} claims: {so} reproduced, {otherwise} not reproduced, {unavailable} unavailable"
+            "{all} claims: {so} reproduced, {otherwise} not reproduced, {noise} noise, {unavailable} unavailable"
         ),
     }
 }

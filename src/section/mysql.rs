@@ -105,6 +105,19 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     answered(bounded(conn, job, write).await, job)
 }
 
+/// Inserts a row on a connection of its own: its id, or `None` if a unique key refuses it, or the server rolled it back to end a
+/// deadlock of several that it refuses.
+pub(crate) async fn insert(ctx: &Ctx, job: &Job, row: Write<'_>) -> Result<Option<u64>, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let inserted = match bounded(&mut conn, job, row).await {
+        Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
+        Err(e) if number(&e) == Some(DEADLOCK) => Ok(None),
+        Ok(done) => Ok(Some(done.last_insert_id())),
+        Err(error) => answered(Err(error), job).map(|_| None),
+    };
+    given_back(conn, inserted)
+}
+
 /// [`execute_on`], but `false` if the server rolled the transaction back to end a deadlock.
 pub(crate) async fn execute_or_deadlock(
     conn: &mut Conn,

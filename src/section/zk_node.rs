@@ -14,7 +14,7 @@ use super::{Deducted, Job, LockState};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
-use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
+use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, OneshotWatcher};
 
 /// A contender's node. Dropping it deletes it in the background.
 pub(crate) struct Node {
@@ -98,6 +98,16 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     Ok(())
 }
 
+/// Creates a sequential node at `path`: the last place in the queue.
+pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
+    loop {
+        // None: somebody has cleared the queue meanwhile.
+        if let Some(node) = create(ctx, job, path, CreateMode::EphemeralSequential).await? {
+            return Ok(node);
+        }
+    }
+}
+
 /// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
 pub(crate) async fn under<F, S>(node: Node, section: F) -> Result<Deducted, Error>
 where
@@ -120,6 +130,15 @@ impl Node {
         insist(|| self.client.list_children(parent_of(&self.path)))
             .await
             .map_err(down)
+    }
+
+    /// Watches a sibling, until it changes or goes; `None` where it is gone already.
+    pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
+        let path = format!("{}/{sibling}", parent_of(&self.path));
+        let (found, event) = insist(|| self.client.check_and_watch_stat(&path))
+            .await
+            .map_err(down)?;
+        Ok(found.map(|_| event))
     }
 }
 

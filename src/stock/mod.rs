@@ -23,8 +23,13 @@ use oversell_lock::{Fence, Guard, LockError};
 use std::{future::Future, sync::LazyLock};
 
 pub(crate) use strategies::{
-    redis_multi::PARTS, redis_reentrant::Reentrant, redis_setnx_lua::Scripted,
+    redis_multi::PARTS,
+    redis_reentrant::Reentrant,
+    redis_setnx_lua::Scripted,
     zk_multi::PARTS as ZK_PARTS,
+    zk_reentrant_as_printed::{
+        THREAD_LOCAL, deduct as reentrant_as_printed, locked as locked_as_printed,
+    },
 };
 pub use strategy::{Deduct, Facts, Promise, Store, Strategy};
 

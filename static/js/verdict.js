@@ -3,7 +3,7 @@
 import { $, el, put } from './dom.js';
 import { current, t } from './lang.js';
 
-/** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'unavailable', seen: import('./course.js').Title}} Found */
+/** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} Found */
 /** @typedef {{at: string, lessons: Found[]}} Verdicts */
 
 /** @param {Verdicts} last */

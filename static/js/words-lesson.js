@@ -13,8 +13,8 @@ const clock = (at) => `${at.getMonth() + 1}-${at.getDate()} ${String(at.getHours
 const STORES = { mysql: 'MySQL', redis: 'Redis' };
 /** @type {Record<string, Record<string, string>>} */
 const VERDICTS = {
-  zh: { reproduced: '重现了', 'not-reproduced': '没有重现', unavailable: '当时做不了' },
-  en: { reproduced: 'reproduced', 'not-reproduced': 'not reproduced', unavailable: 'could not be tried' },
+  zh: { reproduced: '重现了', 'not-reproduced': '没有重现', noise: '在误差之内', unavailable: '当时做不了' },
+  en: { reproduced: 'reproduced', 'not-reproduced': 'not reproduced', noise: 'noise', unavailable: 'could not be tried' },
 };
 
 /** @type {import('./words.js').Words} */

@@ -56,9 +56,9 @@ fn by_slug(strategy: &'static Strategy) -> (&'static str, &'static Strategy) {
     (strategy.slug, strategy)
 }
 
-/// What the promise says of one instance and of three.
+/// What the promise says of one instance and of three. The flaw of printed code shows by chance only: its race shows it.
 #[apply(test!)]
-#[over(stock::ALL.iter().map(by_slug))]
+#[over(stock::ALL.iter().filter(|strategy| !strategy.rank.is_as_printed()).map(by_slug))]
 async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
     let site = servers.site().await;
     let (store, deduct) = (strategy.store, strategy.deduct);

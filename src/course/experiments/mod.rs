@@ -21,7 +21,7 @@ mod zk_nodes;
 mod zk_recipes;
 
 use super::{
-    Cluster, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
+    Cluster, Figures, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
     replay::flaw_and_cure,
 };
 use crate::{
@@ -169,7 +169,12 @@ async fn compared(
     otherwise: Option<Bilingual>,
 ) -> Result<Seen, NoVerdict> {
     let ratio = on.paired(first, second, says).await?;
-    let mut seen = Seen::holds(ratio.holds(), words(&ratio)).ratios([ratio]);
+    let mut seen = Seen {
+        verdict: ratio.verdict(),
+        words: words(&ratio),
+        figures: Figures::default(),
+    }
+    .ratios([ratio]);
     if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::new(
             format!("{}{}", seen.words.zh, why.zh),
@@ -206,31 +211,43 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVe
         .value("retries_each", retries))
 }
 
-/// A ratio in words: how much faster the first is, how far the rounds lie apart, and whether what is said of it is noise.
+/// A ratio in words: how much faster the first is, how far the rounds lie apart, and the bounds of what is said of it.
 fn words(ratio: &Ratio) -> Words {
     let Ratio {
         first,
         second,
         ratio: spread,
+        failed,
         ..
     } = ratio;
+    let (failed_zh, failed_en) = match failed {
+        0 => (String::new(), String::new()),
+        n => (
+            format!("，另有 {n} 轮出错，不算"),
+            format!(", {n} with errors do not count"),
+        ),
+    };
     let [first_name, second_name] = ratio.names();
     let (one, other) = (rate(first.per_sec.median), rate(second.per_sec.median));
     let (median, min, max, rounds) = (spread.median, spread.min, spread.max, spread.rounds);
-    let (noise_zh, noise_en) = match ratio.is_noise() {
-        true => (
-            "；各轮并不一致，这个结论在误差之内",
-            "; the rounds do not agree: this is within noise",
+    let (zh, en) = match ratio.says.bounds() {
+        (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
+        (least, most) => (
+            format!("{least} 到 {most} 倍"),
+            format!("{least} to {most}"),
         ),
-        false => ("", ""),
+    };
+    let (noise_zh, noise_en) = match ratio.verdict() {
+        Verdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
+        _ => ("", ""),
     };
     Words::new(
         format!(
-            "{} 每秒 {one}，{} 每秒 {other}：{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}）{noise_zh}。",
+            "{} 每秒 {one}，{} 每秒 {other}：{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {zh}。",
             first_name.zh, second_name.zh
         ),
         format!(
-            "{} {one}/s, {} {other}/s: a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}){noise_en}.",
+            "{} {one}/s, {} {other}/s: a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{en} is claimed.",
             first_name.en, second_name.en
         ),
     )
@@ -250,26 +267,80 @@ mod tests {
             first: rated("a", 30.0),
             second: rated("b", 20.0),
             ratio: Spread::of(rounds),
+            failed: 0,
             says,
         }
     }
 
     #[test]
-    fn what_is_said_of_two_rates_holds_by_the_median() {
-        let holds = |rounds, says| ratio(rounds, says).holds();
-        let twice = [1.9, 2.5, 2.6];
-        assert!(
-            holds(twice, Says::Faster)
-                && !holds(twice, Says::Alike)
-                && holds(twice, Says::Between(2.0, 3.0))
-        );
-        assert!(!holds([0.5, 0.9, 1.5], Says::Faster) && holds([0.5, 0.9, 1.5], Says::Alike));
+    fn what_is_said_of_two_rates_holds_in_all_rounds_or_in_none_or_is_noise() {
+        use Verdict::{Noise, NotReproduced, Reproduced};
+        for (rounds, says, verdict) in [
+            ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
+            ([1.2, 1.5, 1.9], Says::MuchFaster, NotReproduced),
+            ([1.9, 2.5, 3.9], Says::MuchFaster, Noise),
+            ([1.15, 1.5, 9.0], Says::Faster, Reproduced),
+            ([1.0, 1.1, 1.14], Says::Faster, NotReproduced),
+            ([1.1, 1.2, 1.3], Says::Faster, Noise),
+            ([1.0, 1.4, 1.5], Says::ALittleFaster, Reproduced),
+            ([1.6, 3.0, 5.6], Says::ALittleFaster, NotReproduced),
+            ([0.9, 1.1, 1.2], Says::ALittleFaster, Noise),
+            ([0.8, 1.0, 1.25], Says::AboutAsFast, Reproduced),
+            ([1.3, 1.4, 1.5], Says::AboutAsFast, NotReproduced),
+            ([0.5, 1.0, 2.0], Says::Near, Reproduced),
+            ([0.31, 0.33, 0.34], Says::Near, NotReproduced),
+            ([0.4, 0.9, 1.0], Says::Near, Noise),
+            // Below and above: no round is within, and yet they do not agree.
+            ([0.3, 0.4, 2.5], Says::Near, Noise),
+        ] {
+            assert_eq!(
+                ratio(rounds, says).verdict(),
+                verdict,
+                "{rounds:?} {says:?}"
+            );
+        }
     }
 
     #[test]
-    fn rounds_that_do_not_agree_are_called_noise() {
-        let noise = |rounds, says| words(&ratio(rounds, says)).en.contains("noise");
-        assert!(noise([0.9, 1.1, 1.2], Says::Faster) && !noise([1.1, 1.2, 1.3], Says::Faster));
-        assert!(noise([0.49, 0.52, 0.6], Says::Alike) && !noise([0.9, 1.1, 1.2], Says::Alike));
+    fn the_bounds_stand_beside_the_figure() {
+        let said = words(&ratio([0.9, 1.2, 1.3], Says::Faster));
+        assert!(
+            said.en.contains("do not agree: 1.15 or more is claimed"),
+            "{}",
+            said.en
+        );
+        assert!(
+            said.zh.contains("各轮并不一致，说的是 1.15 倍以上"),
+            "{}",
+            said.zh
+        );
+        let said = words(&ratio([0.9, 1.0, 1.2], Says::AboutAsFast));
+        assert!(
+            said.en.ends_with("; 0.8 to 1.25 is claimed."),
+            "{}",
+            said.en
+        );
+    }
+
+    #[test]
+    fn of_two_both_must_be_seen() {
+        use Verdict::{Noise, NotReproduced, Reproduced};
+        for (first, second, both) in [
+            (Reproduced, Reproduced, Reproduced),
+            (Reproduced, Noise, Noise),
+            (Noise, Noise, Noise),
+            (Noise, NotReproduced, NotReproduced),
+            (NotReproduced, Reproduced, NotReproduced),
+        ] {
+            let seen = |verdict| Seen {
+                verdict,
+                ..Seen::holds(true, Words::default())
+            };
+            assert_eq!(
+                seen(first).and(seen(second)).verdict,
+                both,
+                "{first:?} {second:?}"
+            );
+        }
     }
 }

@@ -119,6 +119,10 @@ impl<'a> Report<'a> {
         self.found.count(Verdict::NotReproduced)
     }
 
+    fn noise(&self) -> usize {
+        self.found.count(Verdict::Noise)
+    }
+
     fn unavailable(&self) -> usize {
         self.found.count(Verdict::Unavailable)
     }
@@ -163,6 +167,7 @@ impl<'a> Shown<'a> {
         match self.tried.verdict() {
             Verdict::Reproduced => "✓",
             Verdict::NotReproduced => "✗",
+            Verdict::Noise => "≈",
             Verdict::Unavailable => "–",
         }
     }
@@ -171,6 +176,7 @@ impl<'a> Shown<'a> {
         match self.tried.verdict() {
             Verdict::Reproduced => "so",
             Verdict::NotReproduced => "not",
+            Verdict::Noise => "noise",
             Verdict::Unavailable => "none",
         }
     }

@@ -10,7 +10,6 @@ use crate::{
     stock::{Facts, Promise, Store},
 };
 use std::time::Duration;
-use zookeeper_client::CreateMode;
 
 /// The mean time between a waiter's looks.
 const POLL: Duration = Duration::from_millis(20);
@@ -29,11 +28,7 @@ pub(super) const STRATEGY: Facts = Facts {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let path = job.zk_path("/distributed/zk-sequential") + "/lock-";
     loop {
-        // None: somebody has cleared the queue meanwhile.
-        let Some(node) = stage::create(ctx, job, &path, CreateMode::EphemeralSequential).await?
-        else {
-            continue;
-        };
+        let node = stage::enqueue(ctx, job, &path).await?;
         loop {
             let queue = node.siblings().await?;
             if !queue.iter().any(|name| name == node.name()) {

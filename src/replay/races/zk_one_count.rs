@@ -1,0 +1,99 @@
+//! §3.5 as printed: one count for the locks of all names.
+//!
+//! 1. B has the lock of the stock, and has read.
+//! 2. A takes the lock of its user: nobody has that one. Inside it takes the lock of the stock. Its count is 1 already, so it
+//!    is let in, beside B.
+//!
+//! On its cure each lock has a count of its own, and A waits for B.
+//!
+//! Next: `zk_number_zero.rs`, what the printed locks of ZooKeeper have in common.
+
+use crate::replay::prelude::*;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Deducted, Job, Name},
+    stock::{self, Store, THREAD_LOCAL, locked_as_printed, reentrant_as_printed},
+};
+use oversell_lock::Lock;
+use std::cell::Cell;
+
+const USER: &str = "/distributed/zk-user";
+
+pub(super) const RACE: Race = Race {
+    lesson: "3.5.printed",
+    title: Bilingual::of(
+        "拿着用户锁，直接进了库存锁",
+        "With the lock of a user, into the lock of the stock",
+    ),
+    breaks: Bilingual::of(
+        "静态的 THREAD_LOCAL：所有的锁共用一个计数",
+        "a static THREAD_LOCAL: one count for the locks of all names",
+    ),
+    cure: Bilingual::of("每把锁各记各的", "each lock has a count of its own"),
+    begin: &[
+        say(
+            "B 拿到库存锁，读库存",
+            "B has the lock of the stock, and reads",
+        ),
+        B.stands_at(Point::Read),
+    ],
+    flaw: Half {
+        act: Act::Strategy("zk-reentrant-as-printed"),
+        steps: &[
+            say(
+                "A 拿到用户锁，再要库存锁：计数已经是 1，直接放行",
+                "A has the lock of a user, and takes that of the stock: its count is 1, and it is let in",
+            ),
+            A.does(BOTH_AS_PRINTED).stands_at(Point::Read),
+            say("B 写 4999，A 也写 4999", "B writes 4999, and so does A"),
+            B.finishes(),
+            A.finishes(),
+        ],
+        ends: Ends::sold(2, 1).inside(2),
+    },
+    cured: Half {
+        act: Act::Strategy("zk-reentrant"),
+        steps: &[
+            say(
+                "A 拿到用户锁，再要库存锁：等 B",
+                "A has the lock of a user, and takes that of the stock: it waits for B",
+            ),
+            A.does(BOTH).heads_for(Point::Read),
+            Queue(1),
+            say("B 写 4999，释放锁", "B writes 4999, and releases"),
+            B.finishes(),
+            say("A 才进来", "A gets in after it"),
+            A.finishes(),
+        ],
+        ends: Ends::sold(2, 2).inside(1),
+    },
+};
+
+const BOTH_AS_PRINTED: Act = Act::selling(
+    Store::MySql,
+    "zk-two-locks-as-printed",
+    &[Name::ZooKeeper(USER)],
+    |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), both_as_printed(ctx, job))),
+);
+const BOTH: Act = Act::selling(
+    Store::MySql,
+    "zk-two-locks",
+    &[Name::ZooKeeper(USER)],
+    |ctx, job| Box::pin(both(ctx, job)),
+);
+
+async fn both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let user = job.zk_path(USER) + "/lock-";
+    locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
+}
+
+async fn both(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let stock =
+        stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
+    let user = ctx.zk.lock(&job.zk_path(USER));
+    let guard = user.acquire(job.wait_left()).await?;
+    let outcome = (stock.deduct)(ctx, job).await;
+    guard.release().await?;
+    outcome
+}

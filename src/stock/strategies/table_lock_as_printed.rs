@@ -1,0 +1,68 @@
+#![doc = include_str!("table_lock_as_printed.md")]
+
+use super::none;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Name, Point, backstop::Backstop, mysql, poll},
+    server::Server,
+    stock::{Facts, Promise, Store},
+};
+use std::time::Duration;
+
+const NAME: &str = "lock-as-printed";
+const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name) VALUES (?, ?)";
+const DELETE: &str = "DELETE FROM tb_lock WHERE id = ?";
+
+/// The mean time before a retry.
+const RETRY: Duration = Duration::from_millis(50);
+
+pub(super) const STRATEGY: Facts = Facts {
+    chapter: "4.2",
+    rank: Rank::AsPrinted("table-lock"),
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql],
+    pace: 140,
+    names: &[Name::TableLock(NAME)],
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let name = job.redis_name(NAME);
+    // The calls that wait in their `catch` for the one that they have made.
+    let mut waiting = 0;
+    let id = loop {
+        let insert = sqlx::query(INSERT).bind(&name).bind(module_path!());
+        match mysql::insert(ctx, job, insert).await? {
+            Some(id) => break id,
+            None => waiting += 1,
+        }
+        job.at(Point::Refused).await;
+        poll::pause(job, RETRY, || format!("lock {name}")).await?;
+    };
+    let unlock = Backstop::new(ctx, delete(ctx.clone(), id));
+    let mut sold = none::read_then_write(ctx, job, None).await;
+    unlock.now().await;
+    // Each of them comes back, and goes on: it has no lock, and deletes no row, for its own has no id.
+    for _ in 0..waiting {
+        match none::read_then_write(ctx, job, None).await {
+            Err(Error::SoldOut) => {}
+            again => sold = again,
+        }
+    }
+    sold
+}
+
+async fn delete(ctx: Ctx, id: u64) {
+    let deleted = async {
+        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        sqlx::query(DELETE).bind(id).execute(&mut *conn).await?;
+        conn.done();
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = deleted.await {
+        tracing::warn!(%error, "the row stays, and nobody has the lock again");
+    }
+}

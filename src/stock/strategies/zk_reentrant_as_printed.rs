@@ -1,0 +1,60 @@
+#![doc = include_str!("zk_reentrant_as_printed.md")]
+
+use super::{none, zk_lock_as_printed as zk_lock};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Name, zk_node as stage},
+    server::Server,
+    stock::{Facts, Promise, Store},
+};
+use futures::future::BoxFuture;
+use std::cell::Cell;
+
+pub(super) const STRATEGY: Facts = Facts {
+    chapter: "3.5",
+    rank: Rank::AsPrinted("zk-reentrant"),
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql, Server::ZooKeeper],
+    pace: 340,
+    names: &[Name::ZooKeeper("/distributed/zk-reentrant-as-printed")],
+    deduct: |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), deduct(ctx, job))),
+};
+
+tokio::task_local! {
+    /// How often the request has a lock: one number for the locks of all names.
+    pub(crate) static THREAD_LOCAL: Cell<u32>;
+}
+
+pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let path = job.zk_path("/distributed/zk-reentrant-as-printed") + "/lock-";
+    let again = || {
+        locked(ctx, job, &path, || {
+            Box::pin(none::read_then_write(ctx, job, None))
+        })
+    };
+    locked(ctx, job, &path, || Box::pin(again())).await
+}
+
+/// `new ZkDistributedLock(…)`, `lock()`, the section, `unlock()`.
+pub(crate) async fn locked<'a>(
+    ctx: &Ctx,
+    job: &Job,
+    path: &str,
+    section: impl FnOnce() -> BoxFuture<'a, Result<Deducted, Error>>,
+) -> Result<Deducted, Error> {
+    let flag = THREAD_LOCAL.with(Cell::get);
+    if flag > 0 {
+        THREAD_LOCAL.with(|count| count.set(flag + 1));
+        let outcome = section().await;
+        THREAD_LOCAL.with(|count| count.set(flag));
+        return outcome;
+    }
+    let node = zk_lock::lock(ctx, job, path).await?;
+    THREAD_LOCAL.with(|count| count.set(1));
+    let outcome = stage::under(node, |_| section()).await;
+    THREAD_LOCAL.with(|count| count.set(0));
+    outcome
+}

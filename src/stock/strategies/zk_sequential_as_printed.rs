@@ -1,0 +1,57 @@
+#![doc = include_str!("zk_sequential_as_printed.md")]
+
+use super::none;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{
+        Deducted, Job, Name, poll,
+        zk_node::{self as stage, Node},
+    },
+    server::Server,
+    stock::{Facts, Promise, Store},
+};
+use std::time::Duration;
+
+/// The mean time between a waiter's looks.
+const POLL: Duration = Duration::from_millis(20);
+
+pub(super) const STRATEGY: Facts = Facts {
+    chapter: "3.4.1",
+    rank: Rank::AsPrinted("zk-sequential"),
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql, Server::ZooKeeper],
+    pace: 72,
+    names: &[Name::ZooKeeper("/distributed/zk-sequential-as-printed")],
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let path = job.zk_path("/distributed/zk-sequential-as-printed") + "/lock-";
+    let node = stage::enqueue(ctx, job, &path).await?;
+    while pre_node(&node).await?.is_some() {
+        poll::pause(job, POLL, || format!("lock {path}")).await?;
+    }
+    stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+}
+
+/// `getPreNode`: the greatest number below its own that is greater than 0.
+pub(super) async fn pre_node(node: &Node) -> Result<Option<String>, Error> {
+    let mut flag = 0;
+    let mut pre_node = None;
+    for name in node.siblings().await? {
+        let serial = serial(&name);
+        if serial < self::serial(node.name()) && serial > flag {
+            flag = serial;
+            pre_node = Some(name);
+        }
+    }
+    Ok(pre_node)
+}
+
+fn serial(name: &str) -> i64 {
+    let (_, number) = name.rsplit_once('-').unwrap_or_default();
+    number.parse().unwrap_or_default()
+}
