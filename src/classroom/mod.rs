@@ -7,6 +7,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/windows.rs"));
 
+mod prelude;
 mod stay;
 
 pub mod deadlocks;

@@ -8,6 +8,7 @@
 //! The last, `script_stream`, has its orders written behind: `voucher_in_redis`, [`stream`], [`consumer`], `write_behind`.
 
 mod order;
+mod prelude;
 mod rows;
 mod simple_redis_lock;
 mod step;

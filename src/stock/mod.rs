@@ -7,6 +7,7 @@
 
 mod fenced;
 mod merged;
+mod prelude;
 mod strategy;
 
 /// Each file of `strategies/`.

@@ -10,13 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
-use crate::{
-    classroom::window::{Answer, Did, Lesson, Visit, Window, next},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
-use oversell_lock::Lock;
+use crate::classroom::prelude::*;
+use crate::classroom::window::{Did, next};
 
 const LOCK: &str = "fairLock";
 

@@ -11,18 +11,10 @@
 //!
 //! Next: `oversell_lock::redis::RedisLatch`.
 
-use crate::{
-    classroom::{
-        window::{Answer, Lesson, Window},
-        zk_atomic::written,
-    },
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-    visits::Happened,
-};
+use crate::classroom::prelude::*;
+use crate::{classroom::zk_atomic::written, visits::Happened};
 use oversell_lock::redis::RedisLatch;
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 const LATCH: &str = "latch";
 

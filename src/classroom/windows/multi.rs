@@ -6,15 +6,10 @@
 //!
 //! Next: `oversell_lock::MultiLock` and `oversell_lock::redis::Redlock`, then `reentrant.rs`.
 
-use crate::{
-    classroom::window::{Answer, Did, Lesson, Visit, Window},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-    stock::PARTS,
-};
+use crate::classroom::prelude::*;
+use crate::{classroom::window::Did, stock::PARTS};
 use futures::future::join_all;
-use oversell_lock::{Lock, MultiLock, redis::Redlock};
+use oversell_lock::{MultiLock, redis::Redlock};
 use redis::AsyncCommands;
 
 const RED: &str = "redLock";

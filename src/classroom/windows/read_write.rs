@@ -9,21 +9,11 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
 
-use crate::{
-    classroom::{
-        stay::leave,
-        window::{Answer, Lesson, Window},
-    },
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
-use oversell_lock::{
-    Lock,
-    redis::{Lease, RedisRwLock},
-};
+use crate::classroom::prelude::*;
+use crate::classroom::stay::leave;
+use oversell_lock::redis::{Lease, RedisRwLock};
 use redis::AsyncCommands;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 const LOCK: &str = "rwLock";
 

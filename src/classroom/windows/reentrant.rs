@@ -9,12 +9,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisLock::owner`.
 
-use crate::{
-    classroom::window::{Answer, Lesson, Visit, Window},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
+use crate::classroom::prelude::*;
 
 const LOCK: &str = "reentrantLock";
 

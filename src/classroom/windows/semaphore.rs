@@ -9,14 +9,9 @@
 //!
 //! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
 
-use crate::{
-    classroom::window::{Answer, Lesson, Window},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
+use crate::classroom::prelude::*;
 use redis::AsyncCommands;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const SEMAPHORE: &str = "semaphore";
 

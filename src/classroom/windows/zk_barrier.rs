@@ -7,14 +7,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkBarrier`, then `zk_double_barrier.rs`.
 
-use crate::{
-    classroom::window::{Answer, Lesson, Window},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
+use crate::classroom::prelude::*;
 use oversell_lock::LockError;
-use std::time::Duration;
 
 const BARRIER: &str = "/curator/barrier";
 

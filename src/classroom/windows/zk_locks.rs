@@ -12,18 +12,9 @@
 //!
 //! Next: `oversell_lock::zk::ZkRwLock`, then `zk_semaphore.rs`.
 
-use crate::{
-    classroom::{
-        stay::leave,
-        window::{Answer, Lesson, Visit, Window},
-    },
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-    stock::ZK_PARTS,
-};
-use oversell_lock::{Lock, MultiLock, zk::ZkRwLock};
-use std::time::Duration;
+use crate::classroom::prelude::*;
+use crate::{classroom::stay::leave, stock::ZK_PARTS};
+use oversell_lock::{MultiLock, zk::ZkRwLock};
 
 const READ_WRITE: &str = "/curator/rwlock";
 const REENTRANT: &str = "/curator/reentrant";

@@ -10,13 +10,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphore`, then `zk_counts.rs`.
 
-use crate::{
-    classroom::window::{Answer, Lesson, Window},
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
-use std::time::Duration;
+use crate::classroom::prelude::*;
 
 /// How many may be inside at once.
 const LEASES: u32 = 5;

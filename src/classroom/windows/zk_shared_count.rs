@@ -7,15 +7,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkSharedCount`, then `zk_atomic.rs`.
 
-use crate::{
-    classroom::{
-        window::{Answer, Facts, Lesson, Window},
-        zk_atomic::written,
-    },
-    ctx::Ctx,
-    error::Error,
-    section::{Job, Name},
-};
+use crate::classroom::prelude::*;
+use crate::classroom::{window::Facts, zk_atomic::written};
 
 const COUNT: &str = "/curator/count";
 

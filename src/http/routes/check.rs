@@ -1,22 +1,11 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Path, Query},
-        format::Format,
-        problem::Outcome,
-        terms::Terms,
-        took::Took,
-    },
+    http::{terms::Terms, took::Took},
     section::Deducted,
     stock,
 };
-use axum::{extract::State, response::Response};
-use serde::Serialize;
-use std::time::Duration;
-use utoipa::ToSchema;
 
 const SOLD: &str = "验库存并锁库存成功！";
 

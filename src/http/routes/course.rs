@@ -1,5 +1,6 @@
 //! `/course`: every claim of the documents, what a student types to see it, and the verdicts of the last run.
 
+use crate::http::routes::prelude::*;
 use crate::{
     course::{
         self, Chapter,
@@ -7,20 +8,9 @@ use crate::{
         places::Places,
     },
     ctx::Ctx,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Admin, Json},
-    },
+    http::extract::Admin,
 };
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-};
-use http::StatusCode;
 use secrecy::ExposeSecret;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The chapters.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,21 +1,12 @@
 //! `/test/deadlock`: deadlocks in MySQL, played and cured.
 
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::deadlocks::{self, DeadlockLesson, DeadlockReplay},
     error::Error as Domain,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Path, Query},
-        format::Format,
-        problem::Outcome,
-    },
 };
 use askama::Template;
-use axum::{Json, extract::State, response::Response};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use axum::Json;
 
 /// How to play it.
 #[derive(Debug, Deserialize, Validate, IntoParams)]

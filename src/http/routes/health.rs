@@ -1,10 +1,8 @@
 //! `/health/live`, `/health/ready`, `/metrics`.
 
+use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        app::AppState,
-        error::Error,
-        extract::Query,
         neighbours::{self, Neighbour, Note},
         terms::Product,
         under_way::Answer,
@@ -12,17 +10,9 @@ use crate::{
     instance::States,
     seckill::stream,
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::Json;
 use futures::future::OptionFuture;
-use garde::Validate;
-use http::{StatusCode, header};
-use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
-use utoipa::{IntoParams, ToSchema};
+use http::header;
 
 /// How long Redis may take to say how many orders wait in it.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -1,18 +1,7 @@
 //! `/id/{prefix}`: the next global ids of a prefix.
 
-use crate::{
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Path, Query, Whole},
-        format::Format,
-    },
-    seckill::id_worker::{self, Id},
-};
-use axum::{extract::State, response::Response};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use crate::http::routes::prelude::*;
+use crate::seckill::id_worker::{self, Id};
 
 /// The longest prefix.
 const LONGEST: usize = 32;

@@ -2,23 +2,15 @@
 //! `oversell lab fault`; an instance that no lab has started says so.
 
 use super::replays::Replays;
-use crate::bilingual::Bilingual;
+use crate::http::routes::prelude::*;
 use crate::{
+    bilingual::Bilingual,
     error::Error as Domain,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Admin, Json, Own, Whole},
-        neighbours,
-    },
+    http::{extract::Admin, neighbours},
     http_client::HttpError,
     orders::{Action, Breakable, MemberState, Order},
     replay::{self, Control},
 };
-use axum::extract::State;
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 const NOBODYS: Bilingual = Bilingual {
     zh: "这里的服务器不是 oversell lab 启动的，网页不能弄停它们。在容器里，可以在终端输入 docker compose pause app-8100，再用 unpause 继续。",

@@ -1,20 +1,10 @@
 //! `/seckill/limited`: a limit in each instance, one in all, and none at all, for what nginx limits.
 
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::limits,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Query, Whole},
-        format::Format,
-        problem::Outcome,
-        terms::{HoldMs, Who},
-    },
+    http::terms::{HoldMs, Who},
 };
-use axum::{extract::State, response::Response};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 const LET_THROUGH: &str = "拿到令牌，进入秒杀";
 

@@ -10,6 +10,7 @@ mod ids;
 mod lab;
 mod lessons;
 mod limits;
+mod prelude;
 mod replays;
 mod runs;
 mod stock;

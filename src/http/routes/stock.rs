@@ -1,23 +1,14 @@
 //! `/stock`: what is on the shelf, putting it back there, and taking a product away.
 
+use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        app::AppState,
-        error::Error,
-        extract::{Admin, Json, Query, Whole},
+        extract::Admin,
         terms::{Product, StockId},
     },
     shelf::{self, Shelf},
     stock,
 };
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-};
-use garde::Validate;
-use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 /// Which product, and of which strategy.
 #[derive(Debug, Deserialize, Validate, IntoParams)]

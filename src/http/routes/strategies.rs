@@ -1,13 +1,12 @@
 //! `/strategies`: the registry, and each strategy's text and source for the page to show.
 
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{app::AppState, error::Error, extract::Path, format::text_answer},
+    http::format::text_answer,
     registry::{Registered, Text},
     stock::{self, Facts, Strategy},
 };
-use axum::{Json, extract::State, response::Response};
-use serde::Serialize;
-use utoipa::ToSchema;
+use axum::Json;
 
 /// A strategy, and what this instance's settings make of it.
 #[derive(Serialize, ToSchema)]

@@ -1,12 +1,10 @@
 //! `/voucher-order`: orders a voucher, by the step of [002] that is asked for.
 
+use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        app::AppState,
-        error::Error,
-        extract::{Path, Query, User, Whole},
+        extract::User,
         format::text_answer,
-        problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
         took::Took,
     },
@@ -17,11 +15,7 @@ use crate::{
     },
     section::LockState,
 };
-use axum::{Json, extract::State, response::Response};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
-use utoipa::{IntoParams, ToSchema};
+use axum::Json;
 
 /// How to order.
 #[derive(Debug, Deserialize, Validate, IntoParams)]

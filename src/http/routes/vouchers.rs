@@ -1,25 +1,16 @@
 //! `/voucher`: a voucher of a seckill, and whether its orders are as they must be.
 
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Admin, Json, Path, Whole},
-    },
+    http::extract::Admin,
     seckill::{
         check::{self, Books, Report},
         voucher::{self, Voucher},
     },
 };
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-};
 use chrono::{DateTime, Datelike, Utc};
-use garde::Validate;
-use http::{StatusCode, header};
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use utoipa::ToSchema;
+use http::header;
+use serde::{Deserializer, de::Error as _};
 
 const TIME: &str =
     "must be a time of RFC 3339 from the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00";

@@ -1,13 +1,6 @@
 #![doc = include_str!("check_then_deduct.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, id_worker, rows},
-    section::mysql,
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 
 pub(super) const STEP: Facts = Facts {
     course: "实现秒杀下单",

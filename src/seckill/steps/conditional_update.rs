@@ -1,13 +1,6 @@
 #![doc = include_str!("conditional_update.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, id_worker, rows},
-    section::mysql,
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 
 pub(super) const STEP: Facts = Facts {
     course: "库存超卖问题分析",

@@ -1,15 +1,12 @@
 #![doc = include_str!("redis_lock_fixed_id.md")]
 
+use crate::seckill::prelude::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, simple_redis_lock::place_under},
+    seckill::simple_redis_lock::place_under,
     section::{
         Points,
         redis_polling::{Lock, Stage},
     },
-    stock::Promise,
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;

@@ -1,15 +1,12 @@
 #![doc = include_str!("redis_lock_lua.md")]
 
+use crate::seckill::prelude::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, simple_redis_lock::place_under},
+    seckill::simple_redis_lock::place_under,
     section::{
-        Point, Points,
+        Points,
         redis_polling::{Lock, Stage},
     },
-    stock::Promise,
 };
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};

@@ -1,13 +1,7 @@
 #![doc = include_str!("redis_rlock.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, rows, simple_redis_lock},
-    section::{LockState, Point},
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
+use crate::{seckill::simple_redis_lock, section::LockState};
 use oversell_lock::{Lock, LockError};
 
 pub(super) const STEP: Facts = Facts {

@@ -1,12 +1,9 @@
 #![doc = include_str!("script_stream.md")]
 
+use crate::seckill::prelude::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, id_worker, stream, voucher, voucher_in_redis},
+    seckill::{stream, voucher, voucher_in_redis},
     section::redis_key,
-    stock::Promise,
 };
 use redis::Script;
 use std::sync::LazyLock;

@@ -1,13 +1,6 @@
 #![doc = include_str!("unique_key.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, id_worker, rows},
-    section::{Point, mysql},
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STEP: Facts = Facts {

@@ -1,13 +1,6 @@
 #![doc = include_str!("user_mutex.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, rows},
-    section::Point,
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STEP: Facts = Facts {

@@ -1,14 +1,7 @@
 #![doc = include_str!("user_mutex_in_tx.md")]
 
 use super::user_mutex;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, rows},
-    section::{Point, mysql},
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STEP: Facts = Facts {

@@ -1,12 +1,6 @@
 #![doc = include_str!("user_mutex_new.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    seckill::{Facts, Order, Ordered, rows},
-    stock::Promise,
-};
+use crate::seckill::prelude::*;
 use oversell_lock::local::Mutexes;
 
 pub(super) const STEP: Facts = Facts {

@@ -1,13 +1,6 @@
 #![doc = include_str!("mutex.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,14 +1,7 @@
 #![doc = include_str!("mutex_commit_late.md")]
 
 use super::mutex;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.

@@ -1,13 +1,7 @@
 #![doc = include_str!("mysql_named_lock.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, LockState, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::section::LockState;
+use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.

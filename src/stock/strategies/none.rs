@@ -1,13 +1,6 @@
 #![doc = include_str!("none.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 use oversell_lock::Fence;
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,14 +1,7 @@
 #![doc = include_str!("redis_fair.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name},
-    server::Server,
-    stock::{Facts, Promise, Store, under},
-};
+use crate::stock::prelude::*;
 use oversell_lock::Lock;
 
 pub(super) const STRATEGY: Facts = Facts {

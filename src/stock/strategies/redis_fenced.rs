@@ -1,13 +1,7 @@
 #![doc = include_str!("redis_fenced.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name},
-    server::Server,
-    stock::{Facts, Promise, Store, fenced, under},
-};
+use crate::stock::fenced;
+use crate::stock::prelude::*;
 use oversell_lock::Lock;
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,16 +1,10 @@
 #![doc = include_str!("redis_reentrant.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{
-        Deducted, Job, Name, Points, Unrenewed,
-        redis_polling::{self as stage, Lock, Stage},
-    },
-    server::Server,
-    stock::{Facts, Promise, Store},
+use crate::section::{
+    Points, Unrenewed,
+    redis_polling::{self as stage, Lock, Stage},
 };
+use crate::stock::prelude::*;
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;

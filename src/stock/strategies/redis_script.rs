@@ -1,13 +1,7 @@
 #![doc = include_str!("redis_script.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, redis_key},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::section::redis_key;
+use crate::stock::prelude::*;
 use redis::Script;
 use std::sync::LazyLock;
 

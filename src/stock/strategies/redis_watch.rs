@@ -1,16 +1,9 @@
 #![doc = include_str!("redis_watch.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, poll, redis_key},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::section::redis_key;
+use crate::stock::prelude::*;
 use deadpool_redis::Connection;
 use redis::AsyncCommands;
-use std::time::Duration;
 
 /// The mean pause after a conflict.
 const PAUSE: Duration = Duration::from_millis(50);

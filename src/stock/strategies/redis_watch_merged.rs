@@ -1,18 +1,11 @@
 #![doc = include_str!("redis_watch_merged.md")]
 
 use super::redis_watch::{exec, watched};
+use crate::stock::prelude::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, redis_key},
-    server::Server,
-    stock::{
-        Facts, Promise, Store,
-        merged::{self, Merged, Taken},
-    },
+    section::redis_key,
+    stock::merged::{self, Merged, Taken},
 };
-use std::time::Duration;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.8",

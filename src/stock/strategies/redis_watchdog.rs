@@ -1,19 +1,13 @@
 #![doc = include_str!("redis_watchdog.md")]
 
 use super::redis_reentrant::Reentrant;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{
-        Deducted, Job, Name, Point, Points,
-        redis_polling::{self as stage, Lock},
-    },
-    server::Server,
-    stock::{Facts, Promise, Store},
+use crate::section::{
+    Points,
+    redis_polling::{self as stage, Lock},
 };
+use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
-use std::{sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
 use tokio_util::task::AbortOnDropHandle;
 
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/renew.lua")));

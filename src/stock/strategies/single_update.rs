@@ -1,13 +1,6 @@
 #![doc = include_str!("single_update.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";

@@ -1,13 +1,6 @@
 #![doc = include_str!("single_update_buckets.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,17 +1,7 @@
 #![doc = include_str!("single_update_merged.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, mysql},
-    server::Server,
-    stock::{
-        Facts, Promise, Store,
-        merged::{self, Merged, Taken},
-    },
-};
-use std::time::Duration;
+use crate::stock::merged::{self, Merged, Taken};
+use crate::stock::prelude::*;
 
 /// A plain read, which locks nothing.
 const READ: &str =

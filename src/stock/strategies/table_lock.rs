@@ -1,14 +1,7 @@
 #![doc = include_str!("table_lock.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name},
-    server::Server,
-    stock::{Facts, Promise, Store, under},
-};
+use crate::stock::prelude::*;
 use oversell_lock::{Lock, mysql::Caller};
 
 const NAME: &str = "lock";

@@ -1,15 +1,8 @@
 #![doc = include_str!("table_lock_as_printed.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name, Point, backstop::Backstop, mysql, poll},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
-use std::time::Duration;
+use crate::section::backstop::Backstop;
+use crate::stock::prelude::*;
 
 const NAME: &str = "lock-as-printed";
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name) VALUES (?, ?)";

@@ -1,14 +1,7 @@
 #![doc = include_str!("table_lock_lease.md")]
 
 use super::{none, table_lock};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name},
-    server::Server,
-    stock::{Facts, Promise, Store, under},
-};
+use crate::stock::prelude::*;
 use oversell_lock::{Lease, Lock, mysql::TableLeaseLock};
 
 const NAME: &str = "lock:table-lock-lease";

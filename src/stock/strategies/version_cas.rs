@@ -1,13 +1,6 @@
 #![doc = include_str!("version_cas.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::stock::prelude::*;
 
 /// A plain read, which locks nothing.
 const READ: &str =

@@ -1,14 +1,6 @@
 #![doc = include_str!("version_cas_paced.md")]
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Point, mysql},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
-use std::time::Duration;
+use crate::stock::prelude::*;
 use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},

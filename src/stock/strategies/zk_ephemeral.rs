@@ -1,15 +1,8 @@
 #![doc = include_str!("zk_ephemeral.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name, Point, poll, zk_node as stage},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
-use std::time::Duration;
+use crate::section::zk_node as stage;
+use crate::stock::prelude::*;
 use zookeeper_client::CreateMode;
 
 /// The mean time between a waiter's attempts.

@@ -1,17 +1,8 @@
 #![doc = include_str!("zk_lock_as_printed.md")]
 
 use super::{none, zk_sequential_as_printed::pre_node};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{
-        Deducted, Job, Name,
-        zk_node::{self as stage, Node},
-    },
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::section::zk_node::{self as stage, Node};
+use crate::stock::prelude::*;
 use tokio::time::timeout;
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,14 +1,7 @@
 #![doc = include_str!("zk_multi.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name},
-    server::Server,
-    stock::{Facts, Promise, Store, under},
-};
+use crate::stock::prelude::*;
 use oversell_lock::{Lock, MultiLock};
 
 /// Its parts, in the order in which they are taken.

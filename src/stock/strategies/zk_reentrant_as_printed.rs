@@ -1,14 +1,8 @@
 #![doc = include_str!("zk_reentrant_as_printed.md")]
 
 use super::{none, zk_lock_as_printed as zk_lock};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name, zk_node as stage},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
+use crate::section::zk_node as stage;
+use crate::stock::prelude::*;
 use futures::future::BoxFuture;
 use std::cell::Cell;
 

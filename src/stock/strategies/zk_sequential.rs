@@ -1,15 +1,8 @@
 #![doc = include_str!("zk_sequential.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{Deducted, Job, Name, poll, zk_node as stage},
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
-use std::time::Duration;
+use crate::section::zk_node as stage;
+use crate::stock::prelude::*;
 
 /// The mean time between a waiter's looks.
 const POLL: Duration = Duration::from_millis(20);

@@ -1,18 +1,8 @@
 #![doc = include_str!("zk_sequential_as_printed.md")]
 
 use super::none;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    registry::Rank,
-    section::{
-        Deducted, Job, Name, poll,
-        zk_node::{self as stage, Node},
-    },
-    server::Server,
-    stock::{Facts, Promise, Store},
-};
-use std::time::Duration;
+use crate::section::zk_node::{self as stage, Node};
+use crate::stock::prelude::*;
 
 /// The mean time between a waiter's looks.
 const POLL: Duration = Duration::from_millis(20);

@@ -5,21 +5,15 @@
 //!
 //! **What breaks it**: an instance that falls silent without closing its connection says nothing, and is not told as down.
 
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{app::AppState, extract::Query, sse},
+    http::sse,
     http_client::{Ask, client},
     visits::{Happened, VisitEvent},
 };
 use async_stream::stream;
-use axum::{
-    extract::State,
-    response::{Response, sse::Event},
-};
+use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
-use garde::Validate;
-use serde::Deserialize;
-use std::time::Duration;
-use utoipa::IntoParams;
 
 /// How long another instance may take to begin.
 const PATIENCE: Duration = Duration::from_secs(3);

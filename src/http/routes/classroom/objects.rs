@@ -1,11 +1,9 @@
 //! `/classroom/objects`: the objects of the lessons as the servers report them, for the class page to draw.
 
-use crate::{classroom, error::Error, http::app::AppState};
-use axum::{Json, extract::State};
-use serde::Serialize;
-use std::time::Duration;
+use crate::http::routes::prelude::*;
+use crate::{classroom, error::Error};
+use axum::Json;
 use tokio::time::timeout;
-use utoipa::ToSchema;
 
 /// A server that does not answer so soon is not waited for.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -1,12 +1,8 @@
 //! `/classroom/qr.svg`: an address as a QR code, for phones.
 
-use crate::{http::error::Error, http::extract::Query};
-use axum::response::{IntoResponse, Response};
-use garde::Validate;
+use crate::http::routes::prelude::*;
 use http::header;
 use qrcode::{QrCode, render::svg};
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 /// The longest address, in bytes: more would be too fine for a phone in the last row.
 const LONGEST: usize = 200;

@@ -6,31 +6,18 @@
 //!
 //! **What breaks it**: they end with this instance, as phones do whose room loses its network.
 
+use crate::http::routes::prelude::*;
 use crate::{
     course,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Json, Own, Whole},
-        terms::{HoldMs, LeaseMs, WaitMs, Who},
-    },
+    http::terms::{HoldMs, LeaseMs, WaitMs, Who},
     http_client::{Ask, client},
 };
-use axum::extract::State;
 use futures::future::join_all;
-use garde::Validate;
-use http::StatusCode;
-use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// So many may be under way at once.

@@ -1,13 +1,11 @@
 //! The answer of a lesson: the course's text, or the facts in one form for all.
 
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::window::{Answer, Facts},
-    http::{app::AppState, format::Format, problem::Outcome, took::Took},
+    http::took::Took,
     section::Job,
 };
-use axum::response::Response;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// What a lesson answers.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,6 +1,7 @@
 //! `/demo1` to `/demo4`: a lock in the work's own code, as an object, and as a layer around the route.
 
 use super::answer::{self, Lesson};
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::{
         demo_layer,
@@ -9,26 +10,18 @@ use crate::{
         window::Answer,
     },
     error::Error as Domain,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Query, Whole},
-        format::Format,
-        terms::terms,
-    },
+    http::terms::terms,
     section::{Job, LockState},
 };
 use axum::{
     Extension,
     body::Body,
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequestParts, Request},
     middleware::{Next, from_fn_with_state},
-    response::{IntoResponse, Response},
 };
 use http::request::Parts;
 use oversell_lock::tower::{LockKey, LockLayer, Refusal};
-use std::{sync::Arc, time::Duration};
-use utoipa::{IntoParams, openapi::path::ParameterIn};
+use utoipa::openapi::path::ParameterIn;
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 terms!(

@@ -1,12 +1,12 @@
 //! The lessons that register themselves: each address of [`classroom::windows`] is a route, served by one handler.
 
 use super::answer::{self, Lesson};
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
-    http::{app::AppState, error::Error, extract::Query, format::Format, terms::Terms},
+    http::terms::Terms,
 };
-use axum::{Extension, extract::State, response::Response};
-use std::time::Duration;
+use axum::Extension;
 use utoipa::openapi::{RefOr, path::Operation};
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 

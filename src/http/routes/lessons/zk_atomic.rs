@@ -1,18 +1,11 @@
 //! `/test/zk/atomic/*`: a number that all instances change.
 
 use super::answer::{self, Lesson};
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_atomic::{self, Change},
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Path, Query},
-        format::Format,
-        terms::terms,
-    },
+    http::terms::terms,
 };
-use axum::{extract::State, response::Response};
-use std::time::Duration;
 
 terms!(
     /// The operand, and what may be asked of every lesson.

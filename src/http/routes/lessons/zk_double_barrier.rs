@@ -1,18 +1,12 @@
 //! `/test/zk/double-barrier/*`: a room that nobody begins in or leaves alone.
 
 use super::answer::{self, Lesson};
+use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_double_barrier::{self, ROOM, WAIT},
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Query, Whole},
-        format::Format,
-        terms::terms,
-    },
+    http::terms::terms,
 };
-use axum::{extract::State, response::Response};
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 use uuid::Uuid;
 
 terms!(

@@ -1,19 +1,7 @@
 //! `/test/zk/herd`: the herd effect, counted.
 
-use crate::{
-    classroom::zk_herd::{self, Drain, Herd, WAITERS},
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Query, Whole},
-        format::Format,
-        problem::Outcome,
-    },
-};
-use axum::{extract::State, response::Response};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use crate::classroom::zk_herd::{self, Drain, Herd, WAITERS};
+use crate::http::routes::prelude::*;
 
 /// How many wait where nothing else is asked for.
 const SOME: u16 = 50;

@@ -1,22 +1,13 @@
 //! `/replays/actors`: requests of the instance that directs a replay to the instances on which its actors play.
 
 use super::{Replays, enabled};
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Json, Own, Path},
-        sse,
-    },
+    http::sse,
     replay::{self, ActorEvent, Sent, Stops},
 };
 use async_stream::stream;
-use axum::{
-    extract::State,
-    response::{Response, sse::Event},
-};
-use http::StatusCode;
-use std::sync::Arc;
+use axum::response::sse::Event;
 use uuid::Uuid;
 
 /// So many actors play in one instance at once.

@@ -5,15 +5,14 @@
 pub(super) mod actors;
 pub(super) mod routes;
 
+use crate::http::routes::prelude::*;
 use crate::{
-    http::app::AppState,
-    http::error::Error,
     replay::{End, Log, Pace, Place, Race, Steps, Terms},
     section::Point,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::HashMap, panic::AssertUnwindSafe};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

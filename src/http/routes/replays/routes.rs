@@ -1,28 +1,17 @@
 //! `/replays`: which there are, start one, step through it, watch it, cancel it.
 
 use super::{Going, Replays, enabled};
-use crate::bilingual::Bilingual;
+use crate::http::routes::prelude::*;
 use crate::{
+    bilingual::Bilingual,
     course,
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Own, Path, Query},
-        sse,
-    },
+    http::sse,
     replay::{self, End, Ends, Log, Pace, ReplayEvent},
 };
 use async_stream::stream;
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response, sse::Event},
-};
+use axum::response::sse::Event;
 use futures::Stream;
-use garde::Validate;
-use http::{StatusCode, header};
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use utoipa::{IntoParams, ToSchema};
+use http::header;
 
 /// Whether there are replays here, and which.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,13 +10,9 @@
 //!
 //! Next to read: `run.rs`.
 
-use crate::{
-    ctx::Ctx,
-    error::Error as Domain,
-    http::{error::Error, problem::RunInProgress},
-};
+use crate::http::routes::prelude::*;
+use crate::{ctx::Ctx, error::Error as Domain, http::problem::RunInProgress};
 use oversell_lock::{Guard, Lease, Lock, LockError, mysql::Caller};
-use std::time::Duration;
 
 const NAME: &str = "run";
 

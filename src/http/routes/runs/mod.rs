@@ -6,11 +6,10 @@ mod alone;
 pub(super) mod routes;
 mod run;
 
-use crate::http::app::AppState;
-use crate::{http::error::Error, load::Plan};
+use crate::http::routes::prelude::*;
+use crate::load::Plan;
 use parking_lot::Mutex;
 use run::Run;
-use std::sync::Arc;
 
 /// The current run of this instance, or the last one.
 #[derive(Debug, Default)]

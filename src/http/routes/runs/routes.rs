@@ -4,31 +4,19 @@ use super::{
     Runs,
     run::{End, Progress, State as RunState, View},
 };
+use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        app::AppState,
-        error::Error,
-        extract::{Admin, Json, Own, Path, Whole},
-        sse,
-        terms::HoldMs,
-    },
+    http::{extract::Admin, sse, terms::HoldMs},
     load::{ONE, Plan, THREE},
     stock,
 };
 use async_stream::stream;
-use axum::{
-    Extension,
-    extract::{ConnectInfo, State},
-    response::{IntoResponse, Response, sse::Event},
-};
+use axum::{Extension, extract::ConnectInfo, response::sse::Event};
 use futures::Stream;
-use garde::Validate;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
 use secrecy::ExposeSecret;
-use serde::Deserialize;
 use std::net::SocketAddr;
 use tokio::sync::watch;
-use utoipa::ToSchema;
 
 const MOST_REQUESTS: i64 = 100_000;
 

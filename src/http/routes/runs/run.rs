@@ -1,25 +1,19 @@
 //! One run: driven by a task of its own, so that it goes on with or without watchers.
 
 use super::alone::alone;
+use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
-    http::{app::AppState, error::Error, problem::RunInProgress, under_way::Asked},
+    http::{problem::RunInProgress, under_way::Asked},
     load::{self, ONE, Plan, run::Snapshot},
     shelf, stock,
 };
 use futures::FutureExt;
 use oversell_lock::Guard;
-use serde::Serialize;
 use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// How often the watchers are told.

@@ -1,0 +1,10 @@
+//! All that a window is written in, under one name.
+
+pub(super) use super::window::{Answer, Lesson, Visit, Window};
+pub(super) use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Job, Name},
+};
+pub(super) use oversell_lock::Lock;
+pub(super) use std::time::Duration;

@@ -1,0 +1,15 @@
+//! All that a step is written in, under one name.
+
+pub(super) use super::{
+    id_worker,
+    order::{Order, Ordered},
+    rows,
+    step::Facts,
+};
+pub(super) use crate::{
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Point, mysql},
+    stock::Promise,
+};
