@@ -35,9 +35,9 @@ export function chaptersOf(course, strategies) {
   const chapters = [];
   for (const { id, title, lessons } of course?.chapters ?? []) {
     chapters.push({ id, title, lessons: [] });
-    // A reader looks for a lesson under its own number, whatever chapter tells it along with its own.
+    // A reader looks for a lesson under its own number, whatever chapter tells it along with its own; the errata stand together.
     for (const lesson of lessons) {
-      const own = lesson.id.split('.')[0];
+      const own = id === 'errata' ? id : lesson.id.split('.')[0];
       if (!chapters.some((c) => c.id === own)) chapters.push({ id: own, title: null, lessons: [] });
       chapters.find((c) => c.id === own)?.lessons.push(lessonOf(lesson, strategies));
     }

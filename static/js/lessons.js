@@ -25,7 +25,7 @@ export function draw(chapters, lesson, settings, waiting) {
 
   const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
   $('chapters').replaceChildren(...chapters.flatMap((chapter) => [
-    el('h2', {}, chapter.title ? `${chapter.id} ${chapter.title[lang]}` : t('chapter', chapter.id)),
+    el('h2', {}, chapter.title ? `${/^\d/.test(chapter.id) ? `${chapter.id} ` : ''}${chapter.title[lang]}` : t('chapter', chapter.id)),
     el('ul', {}, ...chapter.lessons.map(entry)),
   ]));
   // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
