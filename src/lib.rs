@@ -65,6 +65,7 @@ pub mod error;
 pub mod failure;
 pub mod four_letters;
 pub mod http_client;
+pub mod migrations;
 pub mod orders;
 pub mod redis_at;
 pub mod registry;

@@ -1,13 +1,10 @@
 //! What an instance does once a server is there, perhaps an empty one: make the tables in MySQL, put the stock into Redis.
 
-use crate::{ctx::Ctx, shelf};
-use sqlx::migrate::Migrator;
+use crate::{ctx::Ctx, migrations::migrator, shelf};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-
-static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// Held while the tables are made: three instances start at once. (sqlx takes a lock of its own for that, with an
 /// endless wait, which MariaDB refuses: it answers NULL and nothing is locked.)
@@ -70,7 +67,7 @@ async fn migrate(ctx: &Ctx) -> Result<(), String> {
     if locked != Some(1) {
         return Err("another instance is making the tables".into());
     }
-    if let Err(error) = MIGRATIONS.run_direct(&mut *conn).await {
+    if let Err(error) = migrator().run_direct(&mut *conn).await {
         tracing::error!(%error, "the tables cannot be made");
         return Err(error.to_string());
     }

@@ -5,7 +5,7 @@ use crate::{ctx::Ctx, error::Error, server::Server};
 use chrono::{DateTime, Utc};
 use oversell_lock::mysql::Conn;
 use serde::Serialize;
-use sqlx::{Executor, FromRow, MySqlConnection};
+use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -21,10 +21,9 @@ const REMOVE: [&str; 2] = [
 const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
 /// A voucher.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Voucher {
     /// Its number.
-    #[sqlx(rename = "voucher_id")]
     #[schema(example = 1)]
     pub id: i64,
     /// What it is.
@@ -37,11 +36,22 @@ pub struct Voucher {
     #[schema(example = 100)]
     pub stock: i64,
     /// From when on it is sold.
-    #[sqlx(rename = "begin_time")]
     pub begin: DateTime<Utc>,
     /// Until when it is sold.
-    #[sqlx(rename = "end_time")]
     pub end: DateTime<Utc>,
+}
+
+impl<'r> FromRow<'r, MySqlRow> for Voucher {
+    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Voucher> {
+        Ok(Voucher {
+            id: row.try_get("voucher_id")?,
+            title: row.try_get("title")?,
+            pieces: row.try_get("pieces")?,
+            stock: row.try_get("stock")?,
+            begin: row.try_get("begin_time")?,
+            end: row.try_get("end_time")?,
+        })
+    }
 }
 
 /// Its key in Redis, for the step that sells there: a hash of `stock`, `begin` and `end`.

@@ -11,7 +11,7 @@ use super::{Job, Point};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
-    Executor, FromRow, MySql, MySqlConnection,
+    Executor, FromRow, MySql, MySqlConnection, Row as _,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},
     query::{Query, QueryScalar},
 };
@@ -30,13 +30,23 @@ pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
 
 /// The stock row.
-#[derive(Debug, Clone, Copy, FromRow)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) count: i64,
     /// §1.7.3: grows with each write.
     pub(crate) version: i64,
     /// [003]: the highest fencing token written to the row.
     fence: u64,
+}
+
+impl<'r> FromRow<'r, MySqlRow> for Row {
+    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Row> {
+        Ok(Row {
+            count: row.try_get("count")?,
+            version: row.try_get("version")?,
+            fence: row.try_get("fence")?,
+        })
+    }
 }
 
 impl Row {

@@ -18,7 +18,7 @@ pub(crate) use clear::no_zookeeper;
 use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
-use sqlx::{Connection, Executor};
+use sqlx::{Connection, Executor, FromRow, Row as _, mysql::MySqlRow};
 use std::{future::Future, time::Duration};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
@@ -60,7 +60,7 @@ pub struct Shelf {
 }
 
 /// The row of `db_stock`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Row {
     /// Which product.
     #[schema(example = 1)]
@@ -77,6 +77,18 @@ pub struct Row {
     /// Grows with each write.
     #[schema(example = 0)]
     pub version: i64,
+}
+
+impl<'r> FromRow<'r, MySqlRow> for Row {
+    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Row> {
+        Ok(Row {
+            id: row.try_get("id")?,
+            product_code: row.try_get("product_code")?,
+            stock_code: row.try_get("stock_code")?,
+            count: row.try_get("count")?,
+            version: row.try_get("version")?,
+        })
+    }
 }
 
 /// The key of Redis.

@@ -6,6 +6,7 @@ use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
+    migrations::migrator,
     section::{Deducted, Job, Pause, Point},
     shelf,
     stock::{self, Store, Strategy},
@@ -379,11 +380,9 @@ const OF_THE_COURSE: [&str; 4] = [
     "INSERT INTO `tb_lock` (lock_name, class_name) VALUES ('lock', 'com.atguigu.StockService')",
 ];
 
-static MIGRATIONS: Migrator = sqlx::migrate!();
-
 /// Some of the migrations.
 fn only(versions: &[i64]) -> Migrator {
-    let some = MIGRATIONS
+    let some = migrator()
         .iter()
         .filter(|m| versions.contains(&m.version))
         .cloned()
@@ -406,9 +405,9 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         "the course's tables were in nobody's way"
     );
     outsider.execute("DROP TABLE _sqlx_migrations").await?;
-    MIGRATIONS.run(&mut outsider).await?;
+    migrator().run(&mut outsider).await?;
     // Again, as the next start does.
-    MIGRATIONS.run(&mut outsider).await?;
+    migrator().run(&mut outsider).await?;
     let counts = [
         shelf::count(&ctx, Store::MySql, 1).await,
         shelf::count(&ctx, Store::MySql, 2).await,
@@ -442,7 +441,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     outsider
         .execute("UPDATE db_stock SET count = 77, version = 9, fence = 3")
         .await?;
-    MIGRATIONS.run(&mut outsider).await?;
+    migrator().run(&mut outsider).await?;
     buy(&ctx, "single-update-buckets", 1).await?;
     let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
         .fetch_one(&mut outsider)

@@ -167,7 +167,7 @@ pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
 
 pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
-    sqlx::migrate!()
+    oversell::migrations::migrator()
         .run(&mut *conn)
         .await
         .expect("the migrations run");

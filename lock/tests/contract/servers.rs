@@ -15,7 +15,7 @@ pub(crate) async fn start() -> Result<Lab, Failure> {
     });
     let lab = lab.await?;
     let mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await;
-    sqlx::migrate!("../migrations")
+    oversell::migrations::migrator()
         .run_direct(&mut mysql.expect("mysql is there"))
         .await
         .expect("the tables are made");
