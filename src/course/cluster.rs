@@ -41,7 +41,7 @@ pub struct Cluster {
     instances: Vec<String>,
     lab: Option<Addresses>,
     token: Option<SecretString>,
-    /// Whether the quick form is run: with fewer rounds.
+    /// Whether the quick form is run: with fewer rounds and requests.
     pub quick: bool,
     /// Cancelled where the command is told to stop.
     pub stop: CancellationToken,

@@ -48,7 +48,7 @@ pub struct Args {
     /// Only these lessons, by their sections
     #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known)]
     lessons: Vec<&'static Lesson>,
-    /// Only the lessons of the quick form, and fewer rounds
+    /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
     #[arg(long, conflicts_with = "lessons")]
     quick: bool,
     /// Writes every figure to this file

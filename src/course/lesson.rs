@@ -176,7 +176,7 @@ pub enum Run {
         on: Vec<Target>,
         /// Connections; 100 where it is not said.
         threads: Option<usize>,
-        /// Requests of each; 50 where it is not said.
+        /// Requests of each; 50 where it is not said, 10 in the quick form.
         loops: Option<usize>,
     },
     /// The course's load, 100 × 50, oversells.

@@ -27,6 +27,7 @@ mod voucher;
 pub use cluster::Cluster;
 pub use lesson::{ALL, Burst, Chapter, Lesson, Line, Run, Says, Side, Target, Verdict};
 pub use product::{Left, Product};
+pub(crate) use seen::words;
 pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen, Words};
 
 /// Every lesson.

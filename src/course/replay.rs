@@ -1,6 +1,6 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
-use super::{Cluster, NoVerdict, Play, Seen, Words, cluster::PATIENCE};
+use super::{Cluster, NoVerdict, Play, Seen, Words, cluster::PATIENCE, words};
 use crate::{
     http_client::{Ask, Events, HttpError},
     replay::Ending,
@@ -56,9 +56,9 @@ pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, No
         (zh, en)
     };
     let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
-    let words = Words::new(
-        format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
-        format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
+    let words = words!(
+        "重演：{flaw_zh}；换成解法：{cure_zh}。",
+        "Replayed: {flaw_en}; with its cure: {cure_en}."
     );
     Ok(Seen::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
 }
@@ -128,9 +128,9 @@ async fn ended(
     let mut events = Vec::new();
     while let Some(Event { event, data, .. }) = stream.try_next().await? {
         match event.as_str() {
-            "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
+            "message" => events.push(serde_json::from_str(&data)?),
             "done" => {
-                let ends: Ending = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                let ends: Ending = serde_json::from_str(&data)?;
                 let said = if ends.as_meant {
                     meant
                 } else {

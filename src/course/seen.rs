@@ -25,6 +25,14 @@ pub struct Words {
     pub en: String,
 }
 
+/// A text in both languages, with the same arguments: `words!("{n} 件", "{n} pieces")`.
+macro_rules! words {
+    ($zh:literal, $en:literal $($with:tt)*) => {
+        $crate::course::Words::new(format!($zh $($with)*), format!($en $($with)*))
+    };
+}
+pub(crate) use words;
+
 impl Words {
     /// The two.
     #[must_use]
@@ -289,7 +297,7 @@ impl NoVerdict {
         Self::Unavailable(Words::new(zh, en))
     }
 
-    /// What went wrong: `.map_err(NoVerdict::failed)`.
+    /// What went wrong.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "so that it can be named in map_err"
@@ -305,8 +313,21 @@ impl From<Failure> for NoVerdict {
     }
 }
 
-impl From<HttpError> for NoVerdict {
-    fn from(error: HttpError) -> Self {
-        Self::failed(error)
-    }
+macro_rules! fails_by {
+    ($($error:ty),*) => {$(
+        impl From<$error> for NoVerdict {
+            fn from(error: $error) -> Self {
+                Self::failed(error)
+            }
+        }
+    )*};
 }
+fails_by!(
+    HttpError,
+    serde_json::Error,
+    tokio::task::JoinError,
+    redis::RedisError,
+    redis::ParsingError,
+    sqlx::Error,
+    zookeeper_client::Error
+);

@@ -44,7 +44,7 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str) -> Result<Seen, NoVerdict
         if status != 200 {
             return Err(NoVerdict::failed(answer));
         }
-        played.push(serde_json::from_value::<Played>(answer).map_err(NoVerdict::failed)?);
+        played.push(serde_json::from_value::<Played>(answer)?);
     }
     let most = |played: &Played| {
         played
@@ -136,12 +136,11 @@ pub(super) async fn no_index(on: &Cluster) -> Result<Seen, NoVerdict> {
     };
     let played = played.await;
     one.execute(format!("DROP TABLE IF EXISTS {table}").as_str())
-        .await
-        .map_err(NoVerdict::failed)?;
+        .await?;
     for conn in [one, other] {
-        conn.close().await.map_err(NoVerdict::failed)?;
+        conn.close().await?;
     }
-    played.map_err(NoVerdict::failed)?;
+    played?;
     let word = |refused: bool| {
         if refused {
             ("等不到，报错", "waits in vain")

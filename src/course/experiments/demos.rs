@@ -1,6 +1,6 @@
 //! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, Words, words};
 use futures::future::{join, join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
@@ -28,9 +28,9 @@ pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdic
     } else {
         ("没有等", "did not wait")
     };
-    let words = Words::new(
-        format!("两个实例上各一个：都是 {statuses:?}，第二个{zh}。"),
-        format!("One on each of two instances: {statuses:?}; the second {en}."),
+    let words = words!(
+        "两个实例上各一个：都是 {statuses:?}，第二个{zh}。",
+        "One on each of two instances: {statuses:?}; the second {en}."
     );
     Ok(Seen::holds(statuses == [200, 200] && waited, words))
 }
@@ -77,10 +77,7 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     let mut redis = on.redis().await?;
     let value = async {
         sleep(HEAD_START).await;
-        let value: Option<String> = redis
-            .get(format!("demo2LockKey:{stock_id}"))
-            .await
-            .map_err(NoVerdict::failed)?;
+        let value: Option<String> = redis.get(format!("demo2LockKey:{stock_id}")).await?;
         Ok(value.unwrap_or_default())
     };
     let (answer, value) = join(on.answer(Method::GET, url), value).await;
@@ -136,9 +133,9 @@ pub(super) async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
         .map(|(_, n)| n)
         .filter(|n| *n > 0)
         .collect();
-    let words = Words::new(
-        format!("按到达编号 1 到 10，进去的先后：{order:?}。"),
-        format!("Numbered 1 to 10 as they came, they got in in this order: {order:?}."),
+    let words = words!(
+        "按到达编号 1 到 10，进去的先后：{order:?}。",
+        "Numbered 1 to 10 as they came, they got in in this order: {order:?}."
     );
     Ok(Seen::holds(!order.is_sorted(), words).value("order", order))
 }

@@ -18,8 +18,7 @@ struct Id {
 pub(super) async fn unique(on: &Cluster) -> Result<Seen, NoVerdict> {
     let url = format!("{}/id/course?count={EACH}", on.three());
     let tasks = stream::iter(0..TASKS).map(|_| async {
-        let ids: Vec<Id> =
-            serde_json::from_value(got(on, &url).await?).map_err(NoVerdict::failed)?;
+        let ids: Vec<Id> = serde_json::from_value(got(on, &url).await?)?;
         ids.iter()
             .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
             .collect::<Result<Vec<_>, _>>()

@@ -1,6 +1,6 @@
 //! [003] Limits: the token bucket, the leaky buckets of nginx, and its limits of connections.
 
-use crate::course::{Burst, Cluster, NoVerdict, Seen, Words};
+use crate::course::{Burst, Cluster, NoVerdict, Seen, words};
 use futures::future::try_join_all;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -38,13 +38,9 @@ pub(super) async fn burst(on: &Cluster, burst: &Burst) -> Result<Seen, NoVerdict
     let in_time = |[least, most]: [f64; 2]| (least..=most).contains(&slowest);
     let holds = (fewest..=most).contains(&through) && burst.slowest_s.is_none_or(in_time);
     let requests = burst.requests;
-    let words = Words::new(
-        format!(
-            "同时 {requests} 个：放过 {through} 个，拒绝 {refused} 个，放过的最慢 {slowest:.1} 秒。"
-        ),
-        format!(
-            "{requests} at once: {through} let through, {refused} refused; the slowest of the former took {slowest:.1} s."
-        ),
+    let words = words!(
+        "同时 {requests} 个：放过 {through} 个，拒绝 {refused} 个，放过的最慢 {slowest:.1} 秒。",
+        "{requests} at once: {through} let through, {refused} refused; the slowest of the former took {slowest:.1} s."
     );
     let figures =
         json!({"through": through, "refused": refused, "slowest_s": slowest, "took_s": took});

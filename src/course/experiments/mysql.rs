@@ -1,6 +1,6 @@
 //! §1.7.1: the condition of the text, and the last piece.
 
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use sqlx::{Connection, Executor};
 
 /// The text's statement, on a product with one piece.
@@ -13,24 +13,15 @@ pub(super) async fn last_piece(on: &Cluster) -> Result<Seen, NoVerdict> {
             "UPDATE db_stock SET count = count - 1 WHERE id = {} AND {condition}",
             product.id
         );
-        changed.push(
-            conn.execute(take.as_str())
-                .await
-                .map_err(NoVerdict::failed)?
-                .rows_affected(),
-        );
+        changed.push(conn.execute(take.as_str()).await?.rows_affected());
     }
-    conn.close().await.map_err(NoVerdict::failed)?;
+    conn.close().await?;
     product.remove().await?;
-    let words = Words::new(
-        format!(
-            "还剩 1 件：文中的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
-            changed[0], changed[1]
-        ),
-        format!(
-            "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
-            changed[0], changed[1]
-        ),
+    let words = words!(
+        "还剩 1 件：文中的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
+        "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
+        changed[0],
+        changed[1]
     );
     Ok(Seen::holds(changed == [1, 1], words).value("rows", changed))
 }

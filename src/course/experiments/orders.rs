@@ -1,7 +1,7 @@
 //! [002] Orders of a voucher: on sale or not, oversold or not, one per user or two, under the locks of one process.
 
 use crate::{
-    course::{Cluster, NoVerdict, Seen, Target, Words, voucher::Voucher},
+    course::{Cluster, NoVerdict, Seen, Target, Words, voucher::Voucher, words},
     seckill::check::Verdict as Checked,
 };
 use chrono::TimeDelta;
@@ -25,10 +25,7 @@ pub(super) async fn on_sale(on: &Cluster) -> Result<Seen, NoVerdict> {
         said.push(answer["title"].as_str().unwrap_or_default().to_owned());
     }
     let heard = said.join("，");
-    let words = Words::new(
-        format!("依次回答：{heard}。"),
-        format!("The answers: {heard}."),
-    );
+    let words = words!("依次回答：{heard}。", "The answers: {heard}.");
     let holds = ["尚未开始", "已经结束", "库存不足"]
         .iter()
         .zip(&said)
@@ -96,15 +93,11 @@ pub(super) async fn global_mutex(on: &Cluster) -> Result<Seen, NoVerdict> {
         statuses.push(second?.0);
         voucher.remove().await?;
     }
-    let words = Words::new(
-        format!(
-            "另一个人只肯等 0.2 秒：一把锁时 {}，每人一把锁时 {}。",
-            statuses[0], statuses[1]
-        ),
-        format!(
-            "Another user who waits for 0.2 s only: {} with the one lock, {} with a lock each.",
-            statuses[0], statuses[1]
-        ),
+    let words = words!(
+        "另一个人只肯等 0.2 秒：一把锁时 {}，每人一把锁时 {}。",
+        "Another user who waits for 0.2 s only: {} with the one lock, {} with a lock each.",
+        statuses[0],
+        statuses[1]
     );
     Ok(exact.and(Seen::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }

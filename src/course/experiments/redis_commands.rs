@@ -1,7 +1,7 @@
 //! Text 001: the same way in short, and Redisson's read-write lock as a hash.
 
 use super::tools::{ask, own};
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use redis::Value;
 
 pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
@@ -9,13 +9,9 @@ pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
     let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
     ask::<()>(&mut redis, &["DEL", &key]).await?;
-    let words = Words::new(
-        format!(
-            "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。"
-        ),
-        format!(
-            "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
-        ),
+    let words = words!(
+        "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。",
+        "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
     );
     Ok(Seen::holds(
         first == Value::Int(1) && second == Value::Int(0),
@@ -46,13 +42,9 @@ pub(super) async fn read_write(on: &Cluster) -> Result<Seen, NoVerdict> {
         .iter()
         .filter(|(field, count)| field != "mode" && count == "1")
         .count();
-    let words = Words::new(
-        format!(
-            "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。"
-        ),
-        format!(
-            "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
-        ),
+    let words = words!(
+        "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
+        "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
     );
     Ok(Seen::holds(
         mode == "read" && readers == 2 && left > 1000,

@@ -2,7 +2,7 @@
 
 use super::tools::{ask, until_there};
 use crate::{
-    course::{Cluster, NoVerdict, Seen, Words},
+    course::{Cluster, NoVerdict, Seen, words},
     orders::Action,
 };
 use futures::future::{join_all, try_join_all};
@@ -58,14 +58,10 @@ pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     on.fault(Action::Start, &third.name).await?;
     product.remove().await?;
     let waited = lives.saturating_sub(killed).as_millis();
-    let words = Words::new(
-        format!(
-            "五个宕机 {waited} ms 以后，活着的就进去了：每个等待者都留下最后一次来试的时间，5 秒没来的一起出队，不是一个一个地等。"
-        ),
-        format!(
-            "The living one was through {waited} ms after the five had died: each waiter's last try is noted, and those who have not tried \
+    let words = words!(
+        "五个宕机 {waited} ms 以后，活着的就进去了：每个等待者都留下最后一次来试的时间，5 秒没来的一起出队，不是一个一个地等。",
+        "The living one was through {waited} ms after the five had died: each waiter's last try is noted, and those who have not tried \
              for 5 s leave the queue together, not one after the other."
-        ),
     );
     let waited = u64::try_from(waited).unwrap_or(u64::MAX);
     Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
@@ -92,9 +88,9 @@ pub(super) async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
     let three = left
         .windows(4)
         .all(|four| four[3] - four[0] >= STAY * 9 / 10);
-    let words = Words::new(
-        format!("10 个请求离开的时刻（ms）：{left:?}；任何一段停留时间里最多 3 个：{three}。"),
-        format!("The ten left after (ms) {left:?}; never more than 3 within one stay: {three}."),
+    let words = words!(
+        "10 个请求离开的时刻（ms）：{left:?}；任何一段停留时间里最多 3 个：{three}。",
+        "The ten left after (ms) {left:?}; never more than 3 within one stay: {three}."
     );
     let left: Vec<_> = left
         .into_iter()

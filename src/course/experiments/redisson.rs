@@ -2,7 +2,7 @@
 //! `redis-lock`.
 
 use super::tools::{ask, until_there};
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use std::time::{Duration, Instant};
 
 pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
@@ -19,11 +19,9 @@ pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
         renewals(&left),
         left.iter().max().copied().unwrap_or_default(),
     );
-    let words = Words::new(
-        format!("持有 11.5 s：租约最多 {most} ms，续了 {renewed} 次。"),
-        format!(
-            "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
-        ),
+    let words = words!(
+        "持有 11.5 s：租约最多 {most} ms，续了 {renewed} 次。",
+        "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
     );
     let holds = (29_000..=30_000).contains(&most) && renewed == 1;
     Ok(Seen::holds(holds, words)
@@ -54,13 +52,9 @@ pub(super) async fn lease_time(on: &Cluster) -> Result<Seen, NoVerdict> {
         .await
         .map_err(|_| NoVerdict::failed("the lock stays"))??;
     product.remove().await?;
-    let words = Words::new(
-        format!(
-            "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。"
-        ),
-        format!(
-            "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
-        ),
+    let words = words!(
+        "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。",
+        "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
     );
     Ok(Seen::holds(
         (0..=1500).contains(&left) && gone >= 1400,
@@ -84,13 +78,9 @@ pub(super) async fn try_lock(on: &Cluster) -> Result<Seen, NoVerdict> {
     held?;
     let (short, waited, long) = tries?;
     product.remove().await?;
-    let words = Words::new(
-        format!(
-            "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。"
-        ),
-        format!(
-            "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
-        ),
+    let words = words!(
+        "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。",
+        "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
     );
     Ok(Seen::holds(
         short == 503 && waited >= 490 && long == 200,
@@ -114,11 +104,9 @@ pub(super) async fn every_third(on: &Cluster) -> Result<Seen, NoVerdict> {
     product.remove().await?;
     let renewed = renewals(&left);
     let lowest = left.iter().min().copied().unwrap_or_default();
-    let words = Words::new(
-        format!("租约 3 s、业务 9.5 s：续了 {renewed} 次，剩得最少时 {lowest} ms。"),
-        format!(
-            "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
-        ),
+    let words = words!(
+        "租约 3 s、业务 9.5 s：续了 {renewed} 次，剩得最少时 {lowest} ms。",
+        "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
     );
     let holds = (8..=9).contains(&renewed) && lowest > 1500;
     Ok(Seen::holds(holds, words)

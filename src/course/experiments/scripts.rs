@@ -1,7 +1,7 @@
 //! §2.4: what one command is and several are not.
 
 use super::tools::{ask, own};
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use futures::future::try_join_all;
 use redis::Value;
 use std::collections::BTreeSet;
@@ -28,10 +28,7 @@ pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
             };
             done[client] += 1;
         }
-        let both: [i64; 2] = commands
-            .query_async(&mut redis)
-            .await
-            .map_err(NoVerdict::failed)?;
+        let both: [i64; 2] = commands.query_async(&mut redis).await?;
         seen.extend(both);
     }
     let scripts = (0..100).map(|_| {
@@ -41,15 +38,10 @@ pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
     ask::<()>(&mut redis, &["DEL", &counter]).await?;
     let holds = seen.iter().copied().eq(0..=6) && as_a_script.iter().eq([&3]);
-    let words = Words::new(
-        format!(
-            "五条命令的全部 {} 种交错里，看到过 {seen:?}；100 段并发的脚本看到的是 {as_a_script:?}。",
-            orders.len()
-        ),
-        format!(
-            "In all {} orders of the five commands of each they saw {seen:?}; 100 scripts at once saw {as_a_script:?}.",
-            orders.len()
-        ),
+    let words = words!(
+        "五条命令的全部 {} 种交错里，看到过 {seen:?}；100 段并发的脚本看到的是 {as_a_script:?}。",
+        "In all {} orders of the five commands of each they saw {seen:?}; 100 scripts at once saw {as_a_script:?}.",
+        orders.len()
     );
     let seen: Vec<i64> = seen.into_iter().collect();
     Ok(Seen::holds(holds, words)
@@ -78,9 +70,9 @@ pub(super) async fn no_rollback(on: &Cluster) -> Result<Seen, NoVerdict> {
         .await?
         .unwrap_or_default();
     ask::<()>(&mut redis, &["DEL", &word, &other]).await?;
-    let words = Words::new(
-        format!("INCR 报错：{said}；它后面的 SET 照样做了，值是 {left}。"),
-        format!("INCR failed: {said}; the SET after it was done and wrote {left}."),
+    let words = words!(
+        "INCR 报错：{said}；它后面的 SET 照样做了，值是 {left}。",
+        "INCR failed: {said}; the SET after it was done and wrote {left}."
     );
     Ok(Seen::holds(!said.is_empty() && left == "1", words))
 }

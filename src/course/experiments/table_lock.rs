@@ -10,9 +10,7 @@ pub(super) async fn not_reentrant(on: &Cluster) -> Result<Seen, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
     let name = format!("re-entry:{}", product.id);
     let insert = format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
-    conn.execute(insert.as_str())
-        .await
-        .map_err(NoVerdict::failed)?;
+    conn.execute(insert.as_str()).await?;
     let again = conn.execute(insert.as_str()).await;
     let refused = again
         .as_ref()
@@ -20,9 +18,7 @@ pub(super) async fn not_reentrant(on: &Cluster) -> Result<Seen, NoVerdict> {
         .and_then(sqlx::Error::as_database_error)
         .is_some_and(|e| e.is_unique_violation());
     let delete = format!("DELETE FROM tb_lock WHERE lock_name = '{name}'");
-    conn.execute(delete.as_str())
-        .await
-        .map_err(NoVerdict::failed)?;
+    conn.execute(delete.as_str()).await?;
 
     let holds = async {
         let holds = format!(
@@ -30,10 +26,7 @@ pub(super) async fn not_reentrant(on: &Cluster) -> Result<Seen, NoVerdict> {
             product.id
         );
         loop {
-            let seen: Option<i64> = sqlx::query_scalar(&holds)
-                .fetch_optional(&mut conn)
-                .await
-                .map_err(NoVerdict::failed)?;
+            let seen: Option<i64> = sqlx::query_scalar(&holds).fetch_optional(&mut conn).await?;
             if seen == Some(2) {
                 return Ok::<_, NoVerdict>(2);
             }
@@ -48,7 +41,7 @@ pub(super) async fn not_reentrant(on: &Cluster) -> Result<Seen, NoVerdict> {
     };
     let (bought, holds) = tokio::join!(buying, holds);
     let ((status, _), holds) = (bought?, holds?);
-    conn.close().await.map_err(NoVerdict::failed)?;
+    conn.close().await?;
     product.remove().await?;
     let words = Words::new(
         format!(

@@ -1,7 +1,7 @@
 //! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
 
 use crate::{
-    course::{Cluster, NoVerdict, Seen, Target, Words},
+    course::{Cluster, NoVerdict, Seen, Target, Words, words},
     http_client::Ask,
 };
 use http::{Method, StatusCode, header};
@@ -72,9 +72,9 @@ pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
     }
     let [etag, modified] =
         [statuses[0], statuses[1]].map(|s| format!("{}, {}, {}", s[0], s[1], s[2]));
-    let words = Words::new(
-        format!("第一次、没变、变了：ETag {etag}；Last-Modified {modified}。"),
-        format!("At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."),
+    let words = words!(
+        "第一次、没变、变了：ETag {etag}；Last-Modified {modified}。",
+        "At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."
     );
     Ok(
         Seen::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
@@ -92,15 +92,10 @@ pub(super) async fn statics(on: &Cluster) -> Result<Seen, NoVerdict> {
         page.instance().map(str::to_owned),
         stock.instance().unwrap_or("-").to_owned(),
     );
-    let words = Words::new(
-        format!(
-            "/style.css 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
-            by_instance.is_none()
-        ),
-        format!(
-            "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
-            by_instance.is_none()
-        ),
+    let words = words!(
+        "/style.css 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
+        "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
+        by_instance.is_none()
     );
     Ok(Seen::holds(by_instance.is_none() && dynamic != "-", words))
 }
@@ -115,9 +110,9 @@ pub(super) async fn balance(on: &Cluster) -> Result<Seen, NoVerdict> {
         on.instances().len(),
         names.into_iter().collect::<Vec<_>>().join(" "),
     );
-    let words = Words::new(
-        format!("30 个请求由 {all} 回答。"),
-        format!("30 requests were answered by {all}."),
+    let words = words!(
+        "30 个请求由 {all} 回答。",
+        "30 requests were answered by {all}."
     );
     Ok(Seen::holds(all.split(' ').count() == wanted, words).value("instances", all))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     bilingual::Bilingual,
-    course::{Cluster, NoVerdict, Target, Words},
+    course::{Cluster, NoVerdict, Target, Words, words},
     http_client::Ask,
     load::Row,
 };
@@ -24,11 +24,7 @@ pub(super) async fn ask<T: FromRedisValue>(
     line: &[&str],
 ) -> Result<T, NoVerdict> {
     let mut command = redis::Cmd::new();
-    command
-        .arg(line)
-        .query_async(redis)
-        .await
-        .map_err(NoVerdict::failed)
+    Ok(command.arg(line).query_async(redis).await?)
 }
 
 /// Waits until there is such a key.
@@ -58,7 +54,7 @@ pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
 pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
-        nodes => nodes.map(|nodes| nodes.len()).map_err(NoVerdict::failed),
+        nodes => Ok(nodes?.len()),
     }
 }
 
@@ -95,15 +91,10 @@ pub(super) fn sale(row: &Row) -> Words {
         more_zh += &format!("，{errors} 个请求出错");
         more_en += &format!(", {errors} requests failed");
     }
-    Words::new(
-        format!(
-            "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
-            row.strategy
-        ),
-        format!(
-            "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
-            row.strategy
-        ),
+    words!(
+        "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
+        "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
+        row.strategy
     )
 }
 

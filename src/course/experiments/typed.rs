@@ -85,7 +85,7 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
 }
 
 async fn ended(going: AbortOnDropHandle<Result<String, NoVerdict>>) -> Result<String, NoVerdict> {
-    going.await.map_err(NoVerdict::failed)?
+    going.await?
 }
 
 /// A line with its places, as it is carried out.
@@ -135,7 +135,7 @@ impl Typed {
     async fn carry_out(self, on: &Cluster) -> Result<String, NoVerdict> {
         match self {
             Self::Redis(url, command) => {
-                let mut redis = redis_at(&url).await.map_err(NoVerdict::failed)?;
+                let mut redis = redis_at(&url).await?;
                 worded(command.query_async(&mut redis).await)
             }
             Self::Curl(curl) => curl.send().await,
@@ -195,7 +195,7 @@ fn worded(answer: Result<Value, RedisError>) -> Result<String, NoVerdict> {
                 values.into_iter().map(|value| worded(Ok(value))).collect();
             each?.join("\n")
         }
-        Ok(value) => redis::from_redis_value(value).map_err(NoVerdict::failed)?,
+        Ok(value) => redis::from_redis_value(value)?,
         Err(error) => match (error.code(), error.detail()) {
             (Some(code), detail) => format!("{code} {}", detail.unwrap_or_default()),
             (None, _) => return Err(NoVerdict::failed(error)),

@@ -1,7 +1,7 @@
 //! §3.7.7: numbers that all instances share.
 
 use super::tools::got;
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use serde_json::json;
 
 pub(super) async fn shared_count(on: &Cluster) -> Result<Seen, NoVerdict> {
@@ -21,9 +21,9 @@ pub(super) async fn shared_count(on: &Cluster) -> Result<Seen, NoVerdict> {
     product.remove().await?;
     let chained = seen.first().is_some_and(|(before, _)| *before == 0)
         && seen.windows(2).all(|pair| pair[0].1 == pair[1].0);
-    let words = Words::new(
-        format!("每个实例依次读到的和改成的：{seen:?}。"),
-        format!("What each instance in turn has read and set: {seen:?}."),
+    let words = words!(
+        "每个实例依次读到的和改成的：{seen:?}。",
+        "What each instance in turn has read and set: {seen:?}."
     );
     Ok(Seen::holds(chained, words).value("counts", json!(seen)))
 }

@@ -8,10 +8,7 @@ use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
 async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     let path = format!("/course-{:08x}", fastrand::u32(..));
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    zookeeper
-        .create(&path, b"", &options)
-        .await
-        .map_err(NoVerdict::failed)?;
+    zookeeper.create(&path, b"", &options).await?;
     Ok(path)
 }
 
@@ -27,8 +24,7 @@ pub(super) async fn types(on: &Cluster) -> Result<Seen, NoVerdict> {
     ] {
         let options = mode.with_acls(Acls::anyone_all());
         goes.create(&format!("{path}/{name}"), b"test", &options)
-            .await
-            .map_err(NoVerdict::failed)?;
+            .await?;
     }
     let before = names(&stays, &path).await?;
     // The last handle ends the session.
@@ -36,12 +32,9 @@ pub(super) async fn types(on: &Cluster) -> Result<Seen, NoVerdict> {
     until_below(&stays, &path, 2).await?;
     let after = names(&stays, &path).await?;
     for name in &after {
-        stays
-            .delete(&format!("{path}/{name}"), None)
-            .await
-            .map_err(NoVerdict::failed)?;
+        stays.delete(&format!("{path}/{name}"), None).await?;
     }
-    stays.delete(&path, None).await.map_err(NoVerdict::failed)?;
+    stays.delete(&path, None).await?;
     let words = Words::new(
         format!(
             "四种各建一个：{}；会话结束以后：{}。",
@@ -62,10 +55,7 @@ pub(super) async fn types(on: &Cluster) -> Result<Seen, NoVerdict> {
 }
 
 async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict> {
-    let mut names = zookeeper
-        .list_children(path)
-        .await
-        .map_err(NoVerdict::failed)?;
+    let mut names = zookeeper.list_children(path).await?;
     names.sort();
     Ok(names)
 }
@@ -75,33 +65,23 @@ pub(super) async fn watches(on: &Cluster) -> Result<Seen, NoVerdict> {
     let path = directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    let failed = |error: zookeeper_client::Error| NoVerdict::failed(error);
     let mut told = Vec::new();
 
-    let (_, watcher) = watches.check_and_watch_stat(&node).await.map_err(failed)?;
-    changes
-        .create(&node, b"a", &options)
-        .await
-        .map_err(failed)?;
+    let (_, watcher) = watches.check_and_watch_stat(&node).await?;
+    changes.create(&node, b"a", &options).await?;
     told.push(fired(watcher).await);
-    let (_, _, watcher) = watches.get_and_watch_data(&node).await.map_err(failed)?;
-    changes.set_data(&node, b"b", None).await.map_err(failed)?;
+    let (_, _, watcher) = watches.get_and_watch_data(&node).await?;
+    changes.set_data(&node, b"b", None).await?;
     told.push(fired(watcher).await);
-    let (_, watcher) = watches
-        .list_and_watch_children(&node)
-        .await
-        .map_err(failed)?;
-    changes
-        .create(&child, b"c", &options)
-        .await
-        .map_err(failed)?;
+    let (_, watcher) = watches.list_and_watch_children(&node).await?;
+    changes.create(&child, b"c", &options).await?;
     told.push(fired(watcher).await);
-    let (_, watcher) = watches.check_and_watch_stat(&child).await.map_err(failed)?;
-    changes.delete(&child, None).await.map_err(failed)?;
+    let (_, watcher) = watches.check_and_watch_stat(&child).await?;
+    changes.delete(&child, None).await?;
     told.push(fired(watcher).await);
 
-    changes.delete(&node, None).await.map_err(failed)?;
-    changes.delete(&path, None).await.map_err(failed)?;
+    changes.delete(&node, None).await?;
+    changes.delete(&path, None).await?;
     use EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     let holds = told
         == [

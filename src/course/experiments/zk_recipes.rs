@@ -2,7 +2,7 @@
 
 use super::tools::{below, until_below};
 use crate::{
-    course::{Cluster, NoVerdict, Product, Seen, Words},
+    course::{Cluster, NoVerdict, Product, Seen, words},
     orders::Action,
 };
 use futures::future::try_join_all;
@@ -18,8 +18,7 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .arg(-1)
         .query_async(&mut redis)
         .await;
-    Ok(lines
-        .map_err(NoVerdict::failed)?
+    Ok(lines?
         .iter()
         .map(|line| line.contains("获取了资源"))
         .collect())
@@ -42,11 +41,9 @@ pub(super) async fn leases(on: &Cluster) -> Result<Seen, NoVerdict> {
         most = most.max(inside);
     }
     product.remove().await?;
-    let words = Words::new(
-        format!("七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。"),
-        format!(
-            "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
-        ),
+    let words = words!(
+        "七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
+        "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
     );
     Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
 }
@@ -89,15 +86,10 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     let (before, after) = answers?;
     on.fault(Action::Start, &dies.name).await?;
     product.remove().await?;
-    let words = Words::new(
-        format!(
-            "五个租约都在 {} 手里时：{before}；它被杀、会话结束以后：{after}。",
-            dies.name
-        ),
-        format!(
-            "With all five leases in {}: {before}; after it was killed and its session ended: {after}.",
-            dies.name
-        ),
+    let words = words!(
+        "五个租约都在 {} 手里时：{before}；它被杀、会话结束以后：{after}。",
+        "With all five leases in {}: {before}; after it was killed and its session ended: {after}.",
+        dies.name
     );
     Ok(Seen::holds((before, after) == (503, 200), words))
 }
