@@ -1,6 +1,6 @@
 //! Where a running lab's servers are: the contents of `target/lab/lab.json`.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use serde::{Deserialize, Serialize};
 use std::{fmt, fs::File, path::Path};
 
@@ -68,19 +68,16 @@ impl Addresses {
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let text = std::fs::read_to_string(file).map_err(|_| {
-            Failure::Unusable(format!(
-                "no lab is running (no {path}): start one with `make lab`, or pass --lab"
-            ))
+            unusable!("no lab is running (no {path}): start one with `make lab`, or pass --lab")
         })?;
         // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
-            return Err(Failure::Unusable(format!(
+            return Err(unusable!(
                 "no lab is running ({path} is of one that was killed): start one with `make lab`, or pass --lab"
-            )));
+            ));
         }
-        serde_json::from_str(&text)
-            .map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
+        serde_json::from_str(&text).map_err(|e| unusable!("{path} is not a lab's file: {e}"))
     }
 }
 

@@ -1,6 +1,12 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{addresses::Addresses, course, failure::Failure, http, lab, load, shutdown::Shutdown};
+use crate::{
+    addresses::Addresses,
+    course,
+    failure::{Failure, unusable},
+    http, lab, load,
+    shutdown::Shutdown,
+};
 use clap::{Parser, Subcommand};
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -74,13 +80,13 @@ pub fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&Failure::Unusable(format!("no async runtime: {error}"))),
+        Err(error) => return fail(&unusable!("no async runtime: {error}")),
     };
     let done = runtime.block_on(async {
         let Shutdown { asked, at_once } = Shutdown::listen()?;
         tokio::select! {
             done = run(cli.command, asked) => done,
-            () = at_once.cancelled() => Err(Failure::Unusable("a second signal ended it at once".to_owned())),
+            () = at_once.cancelled() => Err(unusable!("a second signal ended it at once")),
         }
     });
     // What still runs in the background is not waited for.

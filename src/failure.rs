@@ -13,6 +13,14 @@ pub enum Failure {
     Unusable(String),
 }
 
+/// [`Failure::Unusable`] with this text, as `format!` writes it.
+macro_rules! unusable {
+    ($($text:tt)*) => {
+        $crate::failure::Failure::Unusable(format!($($text)*))
+    };
+}
+pub(crate) use unusable;
+
 impl Failure {
     /// The exit status, as the readme lists them.
     #[must_use]

@@ -3,7 +3,7 @@
 //! The first signal asks the command to end gracefully: its token is cancelled. The second drops the command at once;
 //! a lab that it owns stops its servers on drop.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +23,7 @@ impl Shutdown {
     ///
     /// [`Failure::Unusable`] if the system allows no signal handlers.
     pub fn listen() -> Result<Self, Failure> {
-        let on = |kind| {
-            signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")))
-        };
+        let on = |kind| signal(kind).map_err(|e| unusable!("signals cannot be heard: {e}"));
         let mut signals = [
             on(SignalKind::interrupt())?,
             on(SignalKind::terminate())?,

@@ -4,7 +4,7 @@
 use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places};
 use crate::{
     addresses::Addresses,
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
@@ -193,10 +193,11 @@ impl Cluster {
             .unzip();
         let failed = rounds - ones.len();
         if failed * 2 > rounds {
-            return Err(Failure::Unusable(format!(
+            return Err(unusable!(
                 "{failed} of {rounds} rounds of {} and {} had errors",
-                first.strategy, second.strategy
-            )));
+                first.strategy,
+                second.strategy
+            ));
         }
         let rated = |side, rates: &[f64]| Rated {
             side,

@@ -38,11 +38,12 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
   oversell course --lab --quick --html course.html        the quick form, and a report
   oversell course --lesson 2.2 2.3 2.5                    three lessons, against the lab that runs
   oversell course --lang zh --json course.json
+  oversell course --lab --twins                           whether each verdict can say no
 
 Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
 The instances keep the verdicts for their page.
 
-Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise, 2 bad usage, no lab, a missing
+Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise or a twin passed, 2 bad usage, no lab, a missing
 server.")]
 pub struct Args {
     /// Only these lessons, by their sections
@@ -51,6 +52,9 @@ pub struct Args {
     /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
     #[arg(long, conflicts_with = "lessons")]
     quick: bool,
+    /// Tries the twin of each claim instead: a system in which it is false, and which must not come out as reproduced
+    #[arg(long, conflicts_with = "html")]
+    twins: bool,
     /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -100,7 +104,7 @@ pub async fn run(
     };
     for (chapter, lesson) in chosen {
         bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-        let tried = tried(&on, chapter, lesson).await;
+        let tried = tried(&on, chapter, lesson, args.twins).await;
         if stop.is_cancelled() {
             break;
         }
@@ -120,7 +124,9 @@ pub async fn run(
         write(path, &report::html(&found)?)?;
         println!("report: {}", path.display());
     }
-    if let Err(why) = keep(&on, &found).await {
+    if !args.twins
+        && let Err(why) = keep(&on, &found).await
+    {
         eprintln!("oversell: the instances do not keep the verdicts: {why}");
     }
     if stop.is_cancelled() {
@@ -154,9 +160,9 @@ async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
 }
 
 /// Tries one lesson; what it has left broken is mended.
-async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Tried {
+async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: bool) -> Tried {
     let begun = Instant::now();
-    let mut running = Box::pin(experiments::run(on, lesson));
+    let mut running = Box::pin(experiments::run(on, lesson, twin));
     let seen = tokio::select! {
         seen = timeout(LONGEST, &mut running) => {
             seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
@@ -165,12 +171,14 @@ async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Trie
         () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
-    Tried::of(chapter.id, lesson, seen, begun.elapsed())
+    Tried::of(chapter.id, lesson, twin, seen, begun.elapsed())
 }
 
 impl Args {
     fn takes(&self, lesson: &Lesson) -> bool {
         match (&self.lessons[..], self.quick) {
+            // What is not tried has no twin.
+            _ if self.twins && lesson.why_not().is_some() => false,
             ([], quick) => !quick || lesson.quick,
             (named, _) => named.iter().any(|named| named.id == lesson.id),
         }

@@ -14,10 +14,10 @@ use std::{env, fmt::Write, fs};
 fn course_md(lang: Lang) -> String {
     let mut page = lang.of(HEAD).to_owned();
     for chapter in ALL.iter() {
-        let columns = lang.of(Bilingual {
-            zh: "| 课 | 位置 | 说法 | 在这里 |",
-            en: "| lesson | place | claim | here |",
-        });
+        let columns = lang.of(Bilingual::of(
+            "| 课 | 位置 | 说法 | 在这里 |",
+            "| lesson | place | claim | here |",
+        ));
         // Writing to a String cannot fail.
         writeln!(
             page,
@@ -39,29 +39,21 @@ fn course_md(lang: Lang) -> String {
     page
 }
 
-const HEAD: Bilingual = Bilingual {
-    zh: "# 每一条说法，在这里的结论
+const HEAD: Bilingual = Bilingual::of("# 每一条说法，在这里的结论
 
 [English](course.md)
 
 由 `make docs` 从 `src/course/lessons/` 生成。`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。
-",
-    en: "# Every claim, and what it comes to here
+", "# Every claim, and what it comes to here
 
 [中文](course.zh-CN.md)
 
 Made by `make docs` from `src/course/lessons/`. `oversell course` tries each claim. Where a verdict rests on timing, two runs may differ.
-",
-};
+");
 
 fn comes_to(lesson: &Lesson, lang: Lang) -> String {
     if lesson.why_not().is_some() {
-        return lang
-            .of(Bilingual {
-                zh: "未验证",
-                en: "not run",
-            })
-            .to_owned();
+        return lang.of(Bilingual::of("未验证", "not run")).to_owned();
     }
     let words = lang.of(lesson.expected.words());
     let words = if lesson.expected == Verdict::Reproduced {
@@ -69,10 +61,7 @@ fn comes_to(lesson: &Lesson, lang: Lang) -> String {
     } else {
         format!("**{words}**")
     };
-    let timing = lang.of(Bilingual {
-        zh: "（结果取决于计时）",
-        en: ", by timing",
-    });
+    let timing = lang.of(Bilingual::of("（结果取决于计时）", ", by timing"));
     if lesson.timing { words + timing } else { words }
 }
 
@@ -107,8 +96,7 @@ fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Pr
     )
 }
 
-const STRATEGIES: Bilingual = Bilingual {
-    zh: "# 全部策略
+const STRATEGIES: Bilingual = Bilingual::of("# 全部策略
 
 [English](strategies.md)
 
@@ -118,8 +106,7 @@ const STRATEGIES: Bilingual = Bilingual {
 
 | 策略 | 课程 | 承诺 | 做法 | 何时失效 |
 |---|---|---|---|---|
-",
-    en: "# Every strategy
+", "# Every strategy
 
 [中文](strategies.zh-CN.md)
 
@@ -131,11 +118,10 @@ lease or session · `safe` is exact under every fault of a holder.
 
 | strategy | course | promise | how | what breaks it |
 |---|---|---|---|---|
-",
-};
+");
 
-const STEPS: Bilingual = Bilingual {
-    zh: "
+const STEPS: Bilingual = Bilingual::of(
+    "
 ## 秒杀的每一步
 
 [002] 的下单步骤，`?strategy=` 选择其一；见 [seckill](seckill.zh-CN.md)。
@@ -143,7 +129,7 @@ const STEPS: Bilingual = Bilingual {
 | 步骤 | [002] 的小节 | 承诺 | 做法 | 何时失效 |
 |---|---|---|---|---|
 ",
-    en: "
+    "
 ## The steps of the seckill
 
 The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
@@ -151,7 +137,7 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 | step | section of [002] | promise | how | what breaks it |
 |---|---|---|---|---|
 ",
-};
+);
 
 /// Each page: its path, and its text.
 fn pages() -> [(&'static str, String); 4] {

@@ -2,7 +2,10 @@
 
 use super::{Lesson, NoVerdict, Seen, Verdict, Words};
 use crate::bilingual::Bilingual;
-use crate::{failure::Failure, load::conditions::Conditions};
+use crate::{
+    failure::{Failure, unusable},
+    load::conditions::Conditions,
+};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -13,16 +16,26 @@ pub(super) struct Found {
     pub(super) lessons: Vec<Tried>,
 }
 
+/// What was tried in the place of a lesson, and what came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct TriedTwin {
+    pub(super) what: Words,
+    verdict: Verdict,
+}
+
 /// A lesson, and what came of it.
 #[derive(Debug, Serialize)]
 pub(super) struct Tried {
     pub(super) id: &'static str,
     pub(super) chapter: &'static str,
+    pub(super) place: &'static str,
     pub(super) claim: Bilingual,
     /// What it comes to here otherwise.
     pub(super) expected: Verdict,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
+    /// What was tried in its place: then verdict, words and figures are the twin's.
+    pub(super) twin: Option<TriedTwin>,
     #[serde(flatten)]
     pub(super) seen: Seen,
     pub(super) took_ms: u64,
@@ -36,6 +49,7 @@ impl Tried {
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,
+        twin: bool,
         seen: Result<Seen, NoVerdict>,
         took: Duration,
     ) -> Self {
@@ -43,18 +57,24 @@ impl Tried {
             Err(NoVerdict::Failed(why)) => Some(why.to_string()),
             _ => None,
         };
+        let seen = seen.unwrap_or_else(|why| {
+            let words = match why {
+                NoVerdict::Unavailable(words) => words,
+                NoVerdict::Failed(why) => Words::same(why.to_string()),
+            };
+            Seen::of(Verdict::Unavailable, words)
+        });
+        let verdict = seen.verdict;
+        let twin = lesson.twin_words().filter(|_| twin);
         Self {
             id: lesson.id,
             chapter,
+            place: lesson.place,
             claim: lesson.claim,
             expected: lesson.expected,
             timing: lesson.timing,
-            seen: seen.unwrap_or_else(|why| {
-                Seen::unavailable(match why {
-                    NoVerdict::Unavailable(words) => words,
-                    NoVerdict::Failed(why) => Words::same(why.to_string()),
-                })
-            }),
+            twin: twin.map(|what| TriedTwin { what, verdict }),
+            seen,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             failed,
         }
@@ -64,8 +84,11 @@ impl Tried {
         self.seen.verdict
     }
 
-    /// Whether a claim that does not rest on timing came out otherwise than it does here.
+    /// Whether a claim that does not rest on timing came out otherwise than it does here, or a twin passes.
     pub(super) fn is_otherwise(&self) -> bool {
+        if self.twin.is_some() {
+            return self.verdict() == Verdict::Reproduced;
+        }
         !self.timing && self.verdict() != Verdict::Unavailable && self.verdict() != self.expected
     }
 }
@@ -99,10 +122,7 @@ impl Found {
                 "otherwise than expected: {}",
                 otherwise.join("; ")
             ))),
-            (true, false) => Err(Failure::Unusable(format!(
-                "could not be tried: {}",
-                failed.join("; ")
-            ))),
+            (true, false) => Err(unusable!("could not be tried: {}", failed.join("; "))),
             (true, true) => Ok(()),
         }
     }
@@ -113,35 +133,52 @@ mod tests {
     use super::*;
     use crate::course::find;
 
-    fn found(id: &str, seen: Result<Verdict, &str>) -> Found {
+    fn found(id: &str, twin: bool, seen: Result<Verdict, &str>) -> Found {
         let seen = match seen {
-            Ok(verdict) => Ok(Seen {
-                verdict,
-                ..Seen::unavailable(Words::same("x"))
-            }),
+            Ok(verdict) => Ok(Seen::of(verdict, Words::same("x"))),
             Err(why) => Err(NoVerdict::failed(why)),
         };
         let lesson = find(id).expect("a lesson");
         Found {
             conditions: Conditions::default(),
-            lessons: vec![Tried::of("1", lesson, seen, Duration::ZERO)],
+            lessons: vec![Tried::of("1", lesson, twin, seen, Duration::ZERO)],
         }
     }
 
     #[test]
     fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
         assert!(matches!(
-            found("1.4", Ok(Verdict::NotReproduced)).verdict(),
+            found("1.4", false, Ok(Verdict::NotReproduced)).verdict(),
             Err(Failure::Promise(_))
         ));
-        assert!(found("1.4", Ok(Verdict::Reproduced)).verdict().is_ok());
-        assert!(found("1.4", Ok(Verdict::Unavailable)).verdict().is_ok());
-        assert!(found("1.6.2", Ok(Verdict::NotReproduced)).verdict().is_ok());
+        assert!(
+            found("1.4", false, Ok(Verdict::Reproduced))
+                .verdict()
+                .is_ok()
+        );
+        assert!(
+            found("1.4", false, Ok(Verdict::Unavailable))
+                .verdict()
+                .is_ok()
+        );
+        assert!(
+            found("1.6.2", false, Ok(Verdict::NotReproduced))
+                .verdict()
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_twin_that_passes_breaks_a_promise_whatever_it_rests_on() {
+        for (verdict, passes) in [(Verdict::Reproduced, true), (Verdict::Noise, false)] {
+            let verdict = found("1.6.2", true, Ok(verdict)).verdict();
+            assert_eq!(matches!(verdict, Err(Failure::Promise(_))), passes);
+        }
     }
 
     #[test]
     fn what_went_wrong_is_neither_kept_nor_broken() {
-        let failed = found("1.4", Err("no Redis"));
+        let failed = found("1.4", false, Err("no Redis"));
         assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
     }
 }

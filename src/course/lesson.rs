@@ -131,6 +131,9 @@ pub struct Lesson {
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
+    /// What stands in its place in a system in which the claim is false, where the kind of the experiment does not say.
+    #[serde(default, skip_serializing)]
+    pub twin: Option<Twin>,
     /// What a student types, in this order.
     #[serde(default)]
     pub by_hand: Vec<Line>,
@@ -233,6 +236,22 @@ pub enum Run {
     NotRun(Bilingual),
 }
 
+/// What stands in the place of what a lesson tries.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(
+    rename_all = "kebab-case",
+    deny_unknown_fields,
+    bound(deserialize = "'de: 'static")
+)]
+pub enum Twin {
+    /// What the lesson's own function takes instead, in words.
+    Is(Bilingual),
+    /// The line of this number, from 1, is this one; where it is empty, it is left out.
+    Typed(usize, String),
+    /// This is tried.
+    Run(Run),
+}
+
 /// Many requests at once to a route that limits them.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -300,14 +319,8 @@ impl Target {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::One => Bilingual {
-                zh: "一台",
-                en: "one instance",
-            },
-            Self::Three => Bilingual {
-                zh: "三台",
-                en: "three instances",
-            },
+            Self::One => Bilingual::of("一台", "one instance"),
+            Self::Three => Bilingual::of("三台", "three instances"),
         }
     }
 }
@@ -388,22 +401,10 @@ impl Verdict {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::Reproduced => Bilingual {
-                zh: "重现了",
-                en: "reproduced",
-            },
-            Self::NotReproduced => Bilingual {
-                zh: "没有重现",
-                en: "not reproduced",
-            },
-            Self::Noise => Bilingual {
-                zh: "在误差之内",
-                en: "noise",
-            },
-            Self::Unavailable => Bilingual {
-                zh: "未验证",
-                en: "unavailable",
-            },
+            Self::Reproduced => Bilingual::of("重现了", "reproduced"),
+            Self::NotReproduced => Bilingual::of("没有重现", "not reproduced"),
+            Self::Noise => Bilingual::of("在误差之内", "noise"),
+            Self::Unavailable => Bilingual::of("未验证", "unavailable"),
         }
     }
 }

@@ -22,10 +22,11 @@ mod replay;
 mod report;
 mod seen;
 mod table;
+mod twin;
 mod voucher;
 
 pub use cluster::Cluster;
-pub use lesson::{ALL, Burst, Chapter, Lesson, Line, Run, Says, Side, Target, Verdict};
+pub use lesson::{ALL, Burst, Chapter, Lesson, Line, Run, Says, Side, Target, Twin, Verdict};
 pub use product::{Left, Product};
 pub(crate) use seen::words;
 pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen, Words};

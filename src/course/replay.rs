@@ -24,8 +24,13 @@ struct Listed {
     cured_ends: Meant,
 }
 
-#[derive(Deserialize)]
+/// How it must end.
+#[derive(Default, Deserialize)]
 struct Meant {
+    sold: i64,
+    gone: i64,
+    inside: usize,
+    saw: String,
     said: Words,
 }
 
@@ -34,14 +39,18 @@ struct Started {
     events: String,
 }
 
-/// Plays the flaw and its cure: the claim holds where both end as they must.
+/// Plays the flaw and its cure: the claim holds where both end as they must. The twin is the flaw in the place of its cure.
 ///
 /// # Errors
 ///
 /// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
-pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
-    let flaw = on.replay(lesson, false).await?;
-    let cure = on.replay(lesson, true).await?;
+pub(super) async fn flaw_and_cure(
+    on: &Cluster,
+    lesson: &str,
+    twin: bool,
+) -> Result<Seen, NoVerdict> {
+    let flaw = on.replay(lesson, false, false).await?;
+    let cure = on.replay(lesson, !twin, true).await?;
     let words = |Play { ends, said, .. }: &Play| {
         let Ending {
             sold, gone, inside, ..
@@ -64,7 +73,7 @@ pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, No
 }
 
 impl Cluster {
-    /// Plays a race at full speed, and waits for its end.
+    /// Plays a race at full speed, and waits for its end, which must be that of the flaw or that of the cure.
     ///
     /// # Errors
     ///
@@ -73,7 +82,12 @@ impl Cluster {
     /// # Cancel safety
     ///
     /// Dropping it leaves the race to end by itself.
-    pub async fn replay(&self, lesson: &str, cured: bool) -> Result<Play, NoVerdict> {
+    pub async fn replay(
+        &self,
+        lesson: &str,
+        cured: bool,
+        ends_cured: bool,
+    ) -> Result<Play, NoVerdict> {
         let at = self.one();
         let none = || NoVerdict::without("这个集群不做重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
@@ -93,7 +107,7 @@ impl Cluster {
         if let Some(Words { zh, en }) = listed.cannot {
             return Err(NoVerdict::without(zh, en));
         }
-        let meant = if cured {
+        let meant = if ends_cured {
             listed.cured_ends
         } else {
             listed.ends
@@ -109,7 +123,7 @@ impl Cluster {
         ended(
             lesson,
             cured,
-            meant.said,
+            meant,
             self.request(Method::GET, &format!("{at}{}", started.events))
                 .events(PATIENCE)
                 .await?,
@@ -122,7 +136,7 @@ impl Cluster {
 async fn ended(
     lesson: &str,
     cured: bool,
-    meant: Words,
+    meant: Meant,
     mut stream: Events,
 ) -> Result<Play, NoVerdict> {
     let mut events = Vec::new();
@@ -130,9 +144,11 @@ async fn ended(
         match event.as_str() {
             "message" => events.push(serde_json::from_str(&data)?),
             "done" => {
-                let ends: Ending = serde_json::from_str(&data)?;
+                let mut ends: Ending = serde_json::from_str(&data)?;
+                ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.saw)
+                    == (meant.sold, meant.gone, meant.inside, &meant.saw);
                 let said = if ends.as_meant {
-                    meant
+                    meant.said
                 } else {
                     Words::same(&ends.saw)
                 };
@@ -178,16 +194,13 @@ mod tests {
     #[tokio::test]
     async fn a_stream_is_read_to_its_end() {
         let ends = r#"{"sold":3,"gone":2,"inside":2,"saw":"","as_meant":true}"#;
-        let play = ended(
-            "2.3",
-            false,
-            Words::default(),
-            stream(&[READ, ["done", ends]]),
-        )
-        .await
-        .unwrap();
-        assert_eq!(play.events.len(), 1);
-        assert_eq!(play.ends, serde_json::from_str(ends).unwrap());
+        let meant = r#"{"sold":3,"gone":2,"inside":2,"saw":"","said":{"zh":"","en":""}}"#;
+        for (gone, as_meant) in [("2", true), ("3", false)] {
+            let meant = serde_json::from_str(&meant.replace('2', gone)).unwrap();
+            let events = stream(&[READ, ["done", ends]]);
+            let play = ended("2.3", false, meant, events).await.unwrap();
+            assert_eq!((play.events.len(), play.ends.as_meant), (1, as_meant));
+        }
     }
 
     #[tokio::test]
@@ -195,7 +208,7 @@ mod tests {
         for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
             assert!(
                 matches!(
-                    ended("2.3", false, Words::default(), stream(events)).await,
+                    ended("2.3", false, Meant::default(), stream(events)).await,
                     Err(NoVerdict::Failed(_))
                 ),
                 "{events:?}"

@@ -43,6 +43,12 @@ impl Words {
         }
     }
 
+    /// All of them, one after the other with this between two.
+    pub(super) fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
+        let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);
+        Self::new(of(|w| &w.zh, zh), of(|w| &w.en, en))
+    }
+
     /// Where there is one wording for both, such as a server's own message.
     pub(super) fn same(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -215,22 +221,19 @@ impl Ratio {
 }
 
 impl Seen {
-    /// The claim holds, or it does not.
-    pub(super) fn holds(holds: bool, words: Words) -> Self {
+    /// This, without figures.
+    pub(super) fn of(verdict: Verdict, words: Words) -> Self {
+        let figures = Figures::default();
         Self {
-            verdict: Verdict::of(holds),
+            verdict,
             words,
-            figures: Figures::default(),
+            figures,
         }
     }
 
-    /// It could not be tried.
-    pub(super) fn unavailable(words: Words) -> Self {
-        Self {
-            verdict: Verdict::Unavailable,
-            words,
-            figures: Figures::default(),
-        }
+    /// The claim holds, or it does not.
+    pub(super) fn holds(holds: bool, words: Words) -> Self {
+        Self::of(Verdict::of(holds), words)
     }
 
     /// Both were seen: the claim holds where both do, and fails where one does.
@@ -241,7 +244,7 @@ impl Seen {
             [Verdict::Noise, Verdict::Noise] => Verdict::Noise,
             _ => Verdict::NotReproduced,
         };
-        let (zh, en) = (
+        let words = Words::new(
             self.words.zh + &other.words.zh,
             self.words.en + " " + &other.words.en,
         );
@@ -252,7 +255,7 @@ impl Seen {
         figures.values.extend(other.figures.values);
         Self {
             verdict,
-            words: Words { zh, en },
+            words,
             figures,
         }
     }

@@ -10,30 +10,12 @@ use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 /// The terminal's width that it fits.
 const WIDTH: u16 = 100;
 
-const LESSON: Bilingual = Bilingual {
-    zh: "课",
-    en: "lesson",
-};
-const CLAIM: Bilingual = Bilingual {
-    zh: "文中说",
-    en: "claim",
-};
-const SEEN: Bilingual = Bilingual {
-    zh: "看到",
-    en: "seen",
-};
-const VERDICT: Bilingual = Bilingual {
-    zh: "结论",
-    en: "verdict",
-};
-const TIMING: Bilingual = Bilingual {
-    zh: "（看时间）",
-    en: " (timing)",
-};
-const OTHERWISE: Bilingual = Bilingual {
-    zh: "，与预期不同",
-    en: ", not as expected",
-};
+const LESSON: Bilingual = Bilingual::of("课", "lesson");
+const CLAIM: Bilingual = Bilingual::of("文中说", "claim");
+const SEEN: Bilingual = Bilingual::of("看到", "seen");
+const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
+const TIMING: Bilingual = Bilingual::of("（看时间）", " (timing)");
+const OTHERWISE: Bilingual = Bilingual::of("，与预期不同", ", not as expected");
 
 /// A language of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,7 +59,10 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
         }
         [
             tried.id.to_owned(),
-            lang.of(tried.claim).to_owned(),
+            match &tried.twin {
+                Some(twin) => lang.words(&twin.what).to_owned(),
+                None => lang.of(tried.claim).to_owned(),
+            },
             lang.words(&tried.seen.words).to_owned(),
             verdict,
         ]

@@ -2,7 +2,7 @@
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Ask, HttpError},
     load::{Row, row::Ordered},
 };
@@ -71,7 +71,7 @@ impl Cluster {
         (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
         let mut row = self.send(plan.ordering(users, repeats)).await?;
         let orders = row.orders.take();
-        let none = || Failure::Unusable(format!("{step}: nobody has counted the orders"));
+        let none = || unusable!("{step}: nobody has counted the orders");
         Ok((row, orders.ok_or_else(none)?))
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     addresses::Instance,
     config::{self, Config},
     ctx::Ctx,
-    failure::Failure,
+    failure::{Failure, unusable},
     instance,
     telemetry::{self, Form},
 };
@@ -98,8 +98,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
             url: app.own_address(),
             pid: std::process::id(),
         };
-        write(file, &instance)
-            .map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
+        write(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
     // A fifth of the time is for giving back what those held that did not end by themselves.
@@ -221,9 +220,9 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {
         io::ErrorKind::AddrInUse => {
-            Failure::Unusable(format!("port {port} is in use; choose another with --port"))
+            unusable!("port {port} is in use; choose another with --port")
         }
-        _ => Failure::Unusable(format!("cannot listen on {host}:{port}: {e}")),
+        _ => unusable!("cannot listen on {host}:{port}: {e}"),
     };
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
     config.server.port = listener.local_addr().map_err(refused)?.port();

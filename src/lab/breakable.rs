@@ -2,7 +2,7 @@
 
 use super::{Lab, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     orders::{Action, Breakable, Member, MemberState, Way, WayState},
 };
 use std::time::Duration;
@@ -86,6 +86,6 @@ impl Lab {
         };
         timeout(STOP, still)
             .await
-            .map_err(|_| Failure::Unusable(format!("{name} does not stand still")))
+            .map_err(|_| unusable!("{name} does not stand still"))
     }
 }

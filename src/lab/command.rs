@@ -7,7 +7,10 @@ use super::{
     redis,
     way::authority,
 };
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::Addresses,
+    failure::{Failure, unusable},
+};
 use futures::StreamExt;
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -71,8 +74,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     };
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
-        let failed =
-            |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
+        let failed = |e: &dyn std::fmt::Display| unusable!("{}: {e}", file.display());
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
@@ -180,7 +182,7 @@ where
     ended.cancel();
     obeying
         .await
-        .map_err(|e| Failure::Unusable(format!("the lab was not stopped in order: {e}")))?;
+        .map_err(|e| unusable!("the lab was not stopped in order: {e}"))?;
     done
 }
 
@@ -193,7 +195,7 @@ async fn with_last_words(
     tokio::select! {
         done = &mut running => done,
         () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-            Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
+            Err(unusable!("interrupted; the lab is stopped"))
         }),
     }
 }
@@ -221,7 +223,7 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {
-            return Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned()));
+            return Err(unusable!("interrupted; everything that had been started is stopped"));
         }
     };
     if let Some(warning) = lab.warning() {

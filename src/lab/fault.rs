@@ -14,7 +14,7 @@
 use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON},
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Answer, Ask, HttpError, client},
     orders::{Action, Breakable, Order},
 };
@@ -86,11 +86,7 @@ pub(super) enum Given {
 ///
 /// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let none = || {
-        Failure::Unusable(
-            "this lab takes no orders: `oversell lab` starts one that does".to_owned(),
-        )
-    };
+    let none = || unusable!("this lab takes no orders: `oversell lab` starts one that does");
     let control = Addresses::of_running_lab(&args.lab_json)?
         .control
         .ok_or_else(none)?;
@@ -107,9 +103,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Ok(answer) => println!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
-            return Err(Failure::Unusable(format!(
-                "the lab does not take the order: {error}"
-            )));
+            return Err(unusable!("the lab does not take the order: {error}"));
         }
     }
     Ok(())
@@ -117,8 +111,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
 /// Listens for orders on loopback, for as long as somebody receives them.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure> {
-    let failed =
-        |e: std::io::Error| Failure::Unusable(format!("nobody can listen for orders: {e}"));
+    let failed = |e: std::io::Error| unusable!("nobody can listen for orders: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .map_err(failed)?;
@@ -211,7 +204,7 @@ impl Lab {
             Action::Resume => self.resume(&name).map(|()| "goes on")?,
             Action::Kill => self.kill(&name).await.map(|()| "is killed")?,
             Action::Start if self.pid(&name).is_some() => {
-                return Err(Failure::Unusable(format!("{name} runs already")));
+                return Err(unusable!("{name} runs already"));
             }
             Action::Start => self.restart(&name).await.map(|()| "runs again")?,
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
@@ -224,10 +217,10 @@ impl Lab {
             }
             Action::Promote if name != redis::REPLICA => {
                 let first = redis::name(0);
-                return Err(Failure::Unusable(format!(
+                return Err(unusable!(
                     "only {} and {first} can be promoted",
                     redis::REPLICA
-                )));
+                ));
             }
             Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,

@@ -6,7 +6,7 @@
 
 use crate::{
     addresses::{Addresses, MARK},
-    failure::Failure,
+    failure::{Failure, unusable},
 };
 use std::{
     fs::{self, File, TryLockError},
@@ -42,10 +42,10 @@ impl Folder {
         let marked = path.join(MARK).exists();
         let mut entries = fs::read_dir(&path).map_err(|e| unusable(&path, &e))?;
         if !marked && entries.next().is_some() {
-            return Err(Failure::Unusable(format!(
+            return Err(unusable!(
                 "{} was not made by a lab and is not empty: choose another folder with --dir",
                 path.display()
-            )));
+            ));
         }
         Self::held(path, true)
     }
@@ -143,10 +143,10 @@ fn lock(path: &Path) -> Result<File, Failure> {
         .map_err(|e| unusable(&mark, &e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Failure::Unusable(format!(
+        Err(TryLockError::WouldBlock) => Err(unusable!(
             "a lab is already running in {}: stop it, or choose another folder with --dir",
             path.display()
-        ))),
+        )),
         Err(TryLockError::Error(e)) => Err(unusable(&mark, &e)),
     }
 }
@@ -187,5 +187,5 @@ fn sweep(target: &Path) {
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Unusable(format!("{}: {error}", path.display()))
+    unusable!("{}: {error}", path.display())
 }

@@ -31,7 +31,7 @@ pub use options::{Options, Part};
 
 use crate::{
     addresses::{Addresses, Process},
-    failure::Failure,
+    failure::{Failure, unusable},
 };
 use folder::Folder;
 use futures::future::join_all;
@@ -219,9 +219,7 @@ impl Lab {
             .for_each(|(way, before)| way.proxy.becomes(before));
         match ended? {
             true => Ok(()),
-            false => Err(Failure::Unusable(format!(
-                "instance {instance} has no session"
-            ))),
+            false => Err(unusable!("instance {instance} has no session")),
         }
     }
 
@@ -368,10 +366,7 @@ impl Lab {
 
     fn unknown(&self, name: &str) -> Failure {
         let members: Vec<_> = self.members.iter().map(|m| m.name.as_str()).collect();
-        Failure::Unusable(format!(
-            "the lab has no {name}; it has {}",
-            members.join(", ")
-        ))
+        unusable!("the lab has no {name}; it has {}", members.join(", "))
     }
 }
 
@@ -398,7 +393,5 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
 }
 
 fn no_replica() -> Failure {
-    Failure::Unusable(
-        "this lab has no replica: `oversell lab --replica` starts one that has".to_owned(),
-    )
+    unusable!("this lab has no replica: `oversell lab --replica` starts one that has")
 }

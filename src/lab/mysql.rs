@@ -13,7 +13,7 @@ use super::{
     server::{Check, Server, Started},
     user::User,
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{
@@ -52,7 +52,7 @@ fn no_files(folder: &Path) -> PathBuf {
 
 /// Puts a copy of the empty database that labs share in `shared` into `folder`; it is made if it is not there.
 async fn copy(shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::Unusable(format!("{NAME}: {e}"));
+    let failed = |e: io::Error| unusable!("{NAME}: {e}");
     let program = fs::metadata(programs::path("mariadbd")).map_err(failed)?;
     let edition = (program.len(), program.mtime(), user.id());
     let seed = shared.join(format!("mariadb-{}-{}-{}", edition.0, edition.1, edition.2));
@@ -99,7 +99,7 @@ async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<()
         return Ok(());
     }
     let why = process.tail();
-    Err(Failure::Unusable(format!("{name} failed; {why}")))
+    Err(unusable!("{name} failed; {why}"))
 }
 
 /// The program, with options for the making of the database and for the server alike. The data folder is relative to
@@ -130,7 +130,7 @@ impl Server for MySql {
         async move {
             user.make(folder)
                 .and_then(|()| user.make(&no_files(folder)))
-                .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
+                .map_err(|e| unusable!("{NAME}: {e}"))?;
             match &self.shared {
                 Some(shared) => copy(shared, folder, user).await,
                 None => install(folder, &install_log(folder), user).await,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     addresses::{self, Addresses, Control},
-    failure::Failure,
+    failure::{Failure, unusable},
 };
 use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -236,8 +236,9 @@ impl Options {
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
-            None => std::env::current_exe()
-                .map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
+            None => {
+                std::env::current_exe().map_err(|e| unusable!("oversell's own program: {e}"))?
+            }
         };
         let page = nginx::static_root();
         let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
@@ -390,13 +391,13 @@ impl Options {
 
     fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
-            return Err(Failure::Unusable(
-                "a lab needs at least one Redis node: --redis-ports".to_owned(),
+            return Err(unusable!(
+                "a lab needs at least one Redis node: --redis-ports"
             ));
         }
         if self.zookeeper == 0 {
-            return Err(Failure::Unusable(
-                "a lab needs at least one ZooKeeper server: --zookeeper".to_owned(),
+            return Err(unusable!(
+                "a lab needs at least one ZooKeeper server: --zookeeper"
             ));
         }
         let mut seen = HashSet::new();
@@ -408,9 +409,9 @@ impl Options {
         ]
         .concat();
         match all.iter().find(|port| **port != 0 && !seen.insert(**port)) {
-            Some(twice) => Err(Failure::Unusable(format!(
+            Some(twice) => Err(unusable!(
                 "port {twice} is asked for twice: each server needs its own"
-            ))),
+            )),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@
 //! from below that range, and claimed: for each there is an abstract Unix socket, a name that the kernel gives to one
 //! process at a time, among all labs of the machine, and takes back when the process dies.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use std::{
     io,
     net::{Ipv4Addr, TcpListener},
@@ -52,12 +52,7 @@ impl Port {
         (first..FREE.end)
             .chain(FREE.start..first)
             .find_map(|number| Self::take(number).ok())
-            .ok_or_else(|| {
-                Failure::Unusable(format!(
-                    "no port from {} to {} is free",
-                    FREE.start, FREE.end
-                ))
-            })
+            .ok_or_else(|| unusable!("no port from {} to {} is free", FREE.start, FREE.end))
     }
 
     fn take(number: u16) -> io::Result<Self> {

@@ -10,7 +10,7 @@
 //!   another process or group, so what is left of the group can be killed without hitting a stranger.
 
 use super::user::User;
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use nix::{
     errno::Errno,
     sys::{
@@ -96,8 +96,7 @@ impl Process {
     /// and the `Process`.
     pub(super) fn spawn(start: Start<'_>) -> Result<Self, Failure> {
         let (name, console) = (start.name, start.console);
-        let failed =
-            |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
+        let failed = |e: std::io::Error| unusable!("{name} cannot be started: {e}");
         let output = OpenOptions::new()
             .create(true)
             .append(true)
@@ -139,7 +138,7 @@ impl Process {
                 keeper: Some(keeper),
             }),
             Ok(Err(e)) => Err(failed(e)),
-            Err(_) => Err(Failure::Unusable(format!("{name} cannot be started"))),
+            Err(_) => Err(unusable!("{name} cannot be started")),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Finding the system's programs, and one line that says what to do where one is missing.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use std::path::{Path, PathBuf};
 
 /// A program, or a file by its full path, and the Debian package that has it.
@@ -44,10 +44,10 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
         .iter()
         .map(|(program, package)| format!("{program} (Debian package {package})"))
         .collect();
-    Err(Failure::Unusable(format!(
+    Err(unusable!(
         "not installed: {}; `make demo` installs what is missing, or `docker compose up` needs none of it",
         list.join(", ")
-    )))
+    ))
 }
 
 fn is_program(file: &Path) -> bool {

@@ -16,7 +16,10 @@ use super::{
     user::User,
     way::Way,
 };
-use crate::{failure::Failure, redis_at::redis_at};
+use crate::{
+    failure::{Failure, unusable},
+    redis_at::redis_at,
+};
 use futures::{FutureExt, StreamExt, future::join_all};
 use redis::{Cmd, RedisResult, aio::MultiplexedConnection};
 use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
@@ -131,8 +134,7 @@ async fn be_quick(port: u16) -> RedisResult<()> {
 
 /// Has the Sentinel at `port` promote the replica.
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
-    let failed =
-        |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
+    let failed = |e: redis::RedisError| unusable!("the Sentinel does not promote: {e}");
     let mut connection = at(port).await.map_err(failed)?;
     let told = sentinel("FAILOVER").exec_async(&mut connection).await;
     told.map_err(failed)
@@ -141,7 +143,7 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 /// Waits until all of `ways` lead to another server than when it was first polled.
 pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     let all = join_all(ways.iter().map(|way| way.proxy.leads_elsewhere()));
-    let late = |_| Failure::Unusable("the Sentinel promotes nobody".to_owned());
+    let late = |_| unusable!("the Sentinel promotes nobody");
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
@@ -153,8 +155,7 @@ pub(super) async fn restore(of: &Replicated, ways: &[Arc<Way>]) -> Result<(), Fa
         sentinel: port,
     } = of;
     let (replica, port) = (*replica, *port);
-    let failed =
-        |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
+    let failed = |e: redis::RedisError| unusable!("the first one is not promoted: {e}");
     let restored = async {
         let mut asked = at(port).await?;
         let leads = sentinel("GET-MASTER-ADDR-BY-NAME");
@@ -183,7 +184,7 @@ pub(super) async fn restore(of: &Replicated, ways: &[Arc<Way>]) -> Result<(), Fa
         }
         Ok(())
     };
-    let late = |_| Failure::Unusable("the first one is not promoted in time".to_owned());
+    let late = |_| unusable!("the first one is not promoted in time");
     timeout(2 * PATIENCE, restored)
         .await
         .map_err(late)?

@@ -8,7 +8,7 @@ use super::{
     user::User,
 };
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Ask, client},
     orders::MemberState,
 };
@@ -57,7 +57,7 @@ pub(super) trait Server: Debug + Send + Sync {
             }
             Ok(())
         };
-        let failed = |e: io::Error| Failure::Unusable(format!("{}: {e}", folder.display()));
+        let failed = |e: io::Error| unusable!("{}: {e}", folder.display());
         ready(write().map_err(failed)).boxed()
     }
 
@@ -200,7 +200,7 @@ impl Member {
         self.process
             .as_ref()
             .filter(|p| p.runs())
-            .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.title())))
+            .ok_or_else(|| unusable!("{} is not running", self.title()))
     }
 }
 
@@ -219,7 +219,7 @@ async fn until_well<'a>(
         let check = timeout(ANSWER, check());
         let reason = tokio::select! {
             end = process.gone() => {
-                return Err(Failure::Unusable(format!("{name} ended at its start ({end}); {}", process.tail())));
+                return Err(unusable!("{name} ended at its start ({end}); {}", process.tail()));
             }
             answer = check => match answer {
                 Ok(Ok(())) => return Ok(()),
@@ -229,10 +229,10 @@ async fn until_well<'a>(
         };
         if begin.elapsed() > LIMIT {
             let limit = LIMIT.as_secs();
-            return Err(Failure::Unusable(format!(
+            return Err(unusable!(
                 "{name} is not healthy after {limit} s ({reason}); {}",
                 process.tail()
-            )));
+            ));
         }
         sleep(PAUSE).await;
     }

@@ -6,7 +6,10 @@
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
 use super::{mysql, proxy::Proxy, redis, zookeeper};
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::Addresses,
+    failure::{Failure, unusable},
+};
 use parking_lot::Mutex;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -106,7 +109,7 @@ impl Way {
         Ok(Self {
             instance: instance.to_owned(),
             server: server.to_owned(),
-            proxy: proxy.map_err(|e| Failure::Unusable(format!("a way to {server}: {e}")))?,
+            proxy: proxy.map_err(|e| unusable!("a way to {server}: {e}"))?,
             session,
         })
     }
@@ -132,14 +135,11 @@ impl Way {
         let to = self.proxy.leads_to();
         match timeout(ANSWER, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
-            Ok(Err(error)) => Err(Failure::Unusable(format!(
+            Ok(Err(error)) => Err(unusable!(
                 "{} does not end the session: {error}",
                 self.server
-            ))),
-            Err(_) => Err(Failure::Unusable(format!(
-                "{} does not answer",
-                self.server
-            ))),
+            )),
+            Err(_) => Err(unusable!("{} does not answer", self.server)),
         }
     }
 }

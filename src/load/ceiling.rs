@@ -9,7 +9,7 @@ use super::{
     plan::{ONE, Timed},
     stock_api,
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use serde::Serialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ impl Ceiling {
         let ended = load.send(cancel, |_| std::future::pending()).await?;
         match ended.counted.reasons.iter().next() {
             Some((why, _)) if !cancel.is_cancelled() => {
-                Err(Failure::Unusable(format!("GET {path} at {base}: {why}")))
+                Err(unusable!("GET {path} at {base}: {why}"))
             }
             _ => Ok(Self {
                 target: target.into(),
@@ -97,10 +97,7 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
             return Ok((path, bytes));
         }
     }
-    Err(Failure::Unusable(format!(
-        "{base} does not serve {}",
-        paths.join(" or ")
-    )))
+    Err(unusable!("{base} does not serve {}", paths.join(" or ")))
 }
 
 /// A file that is served is what a sale is to a strategy.

@@ -15,7 +15,7 @@ use super::{
     plan::Timed,
     stats::{self, Stats},
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{Request, Response};
 use hyper::body::Bytes;
@@ -246,7 +246,7 @@ impl Load {
             .buffer_unordered(OPENING)
             .try_collect()
             .await
-            .map_err(|why| Failure::Unusable(format!("{} does not answer: {why}", self.origin)))
+            .map_err(|why| unusable!("{} does not answer: {why}", self.origin))
     }
 
     async fn work(self: Arc<Self>, n: usize, link: Link, seen: Arc<Seen>, stop: CancellationToken) {

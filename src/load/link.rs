@@ -9,7 +9,7 @@
 //! ([`Cut::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
 
 use super::stats::Bytes;
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use http::{HeaderValue, Method, Request, Response, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes as Chunk, client::conn::http1};
@@ -71,11 +71,7 @@ impl Origin {
     ///
     /// [`Failure::Unusable`] where it is not a plain `http://host:port`.
     pub(super) fn parse(base: &str) -> Result<Self, Failure> {
-        let wrong = || {
-            Failure::Unusable(format!(
-                "{base} is not an address such as http://127.0.0.1:8080"
-            ))
-        };
+        let wrong = || unusable!("{base} is not an address such as http://127.0.0.1:8080");
         let uri: Uri = base.parse().map_err(|_| wrong())?;
         let authority = uri.authority().ok_or_else(wrong)?;
         if uri.scheme_str() != Some("http") || uri.path().len() > 1 || uri.query().is_some() {
@@ -94,8 +90,7 @@ impl Origin {
     ///
     /// [`Failure::Unusable`] where `path` is not a path.
     pub(super) fn request(&self, method: Method, path: &str) -> Result<Request<Body>, Failure> {
-        let path = PathAndQuery::try_from(path)
-            .map_err(|_| Failure::Unusable(format!("{path} is not a path")))?;
+        let path = PathAndQuery::try_from(path).map_err(|_| unusable!("{path} is not a path"))?;
         let mut request = Request::new(Full::default());
         *request.method_mut() = method;
         *request.uri_mut() = Uri::from(path);

@@ -13,7 +13,10 @@ use super::{
     target::{Registry, Where, check, token},
     terminal::{Bar, stopped},
 };
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::Addresses,
+    failure::{Failure, unusable},
+};
 use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 use tokio::sync::watch;
@@ -188,7 +191,7 @@ impl How {
             }
         }
         let first = plans.first().cloned();
-        let first = first.ok_or_else(|| Failure::Unusable("there is nothing to measure".into()))?;
+        let first = first.ok_or_else(|| unusable!("there is nothing to measure"))?;
         first.check().map_err(Failure::Unusable)?;
         let timed = self.duration.map(|measured| Timed {
             rate: rate.map(f64::from),
@@ -258,7 +261,7 @@ impl Found {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {
             let not_run = self.not_run.join("; ");
-            Err(Failure::Unusable(format!("not run: {not_run}")))
+            Err(unusable!("not run: {not_run}"))
         } else {
             Ok(())
         }

@@ -13,7 +13,10 @@ use super::{
     verdict::Shelf,
     voucher::{Buyers, Voucher},
 };
-use crate::{failure::Failure, seckill, stock};
+use crate::{
+    failure::{Failure, unusable},
+    seckill, stock,
+};
 use http::{HeaderValue, Request, header};
 use serde::Serialize;
 use std::{
@@ -97,7 +100,7 @@ async fn product(
     cancel: &CancellationToken,
 ) -> Result<Ran, Failure> {
     let strategy = stock::find(&plan.strategy)
-        .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
+        .ok_or_else(|| unusable!("there is no strategy {}", plan.strategy))?;
     let stock = StockApi {
         base: &plan.base,
         stock_id: plan.stock_id,
@@ -134,7 +137,7 @@ async fn voucher(
     cancel: &CancellationToken,
 ) -> Result<Ran, Failure> {
     let step = seckill::find(&plan.strategy)
-        .ok_or_else(|| Failure::Unusable(format!("there is no step {}", plan.strategy)))?;
+        .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
     let voucher = Voucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
     let measured = async {
         let path = format!(

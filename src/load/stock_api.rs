@@ -1,7 +1,7 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
 };
@@ -64,9 +64,9 @@ impl StockApi<'_> {
             Store::Redis => "redis",
         };
         let stock: Value = read(&url).await?;
-        stock[store]["count"].as_i64().ok_or_else(|| {
-            Failure::Unusable(format!("GET {url} does not know the stock of {store}"))
-        })
+        stock[store]["count"]
+            .as_i64()
+            .ok_or_else(|| unusable!("GET {url} does not know the stock of {store}"))
     }
 
     fn own_part(&self) -> String {
@@ -105,9 +105,7 @@ async fn get(url: &str) -> Result<Answer, Failure> {
 
 pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     let answer = get(url).await?;
-    answer
-        .json()
-        .map_err(|why| Failure::Unusable(format!("GET {url}: {why}")))
+    answer.json().map_err(|why| unusable!("GET {url}: {why}"))
 }
 
 pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Answer, Failure> {
@@ -119,6 +117,6 @@ pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Ans
             }
             _ => "",
         };
-        Failure::Unusable(format!("{what}: {why}{hint}"))
+        unusable!("{what}: {why}{hint}")
     })
 }

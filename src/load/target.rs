@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
-    failure::Failure,
+    failure::{Failure, unusable},
 };
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -79,9 +79,7 @@ impl Cluster {
             (&self.http, "--http")
         };
         address.as_deref().ok_or_else(|| {
-            Failure::Unusable(format!(
-                "target {target} needs {option}: pass it, or leave it out of --targets"
-            ))
+            unusable!("target {target} needs {option}: pass it, or leave it out of --targets")
         })
     }
 }
@@ -107,14 +105,10 @@ pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Resu
     };
     let url = format!("{}/{path}", base(at));
     let known = slugs(&url).await.map_err(|why| {
-        Failure::Unusable(format!(
-            "no cluster answers ({why}): start a lab with `make lab`, or pass --lab"
-        ))
+        unusable!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab")
     })?;
     match wanted.iter().find(|slug| !known.iter().any(|k| k == *slug)) {
-        Some(missing) => Err(Failure::Unusable(format!(
-            "{at} does not know the {what} {missing}"
-        ))),
+        Some(missing) => Err(unusable!("{at} does not know the {what} {missing}")),
         None => Ok(()),
     }
 }

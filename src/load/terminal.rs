@@ -1,7 +1,7 @@
 //! The terminal of a command: a progress bar, a clean stop, readable figures.
 
 use super::run::Snapshot;
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
 pub(crate) fn stopped() -> Failure {
-    Failure::Unusable("stopped by a signal before all was measured".into())
+    unusable!("stopped by a signal before all was measured")
 }
 
 /// A progress bar on stderr; nothing where stderr is not a terminal.
@@ -103,8 +103,7 @@ pub(crate) fn table<T>(
 ///
 /// [`Failure::Unusable`] where the file cannot be written.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|e| Failure::Unusable(format!("JSON: {e}")))?;
+    let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
     write(path, &(text + "\n"))
 }
 
@@ -120,7 +119,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(path, text))
-        .map_err(|e| Failure::Unusable(format!("{}: {e}", path.display())))
+        .map_err(|e| unusable!("{}: {e}", path.display()))
 }
 
 /// A whole number with a comma at every thousand.

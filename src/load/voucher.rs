@@ -12,7 +12,7 @@ use super::{
     stock_api::{base, read, succeeded},
 };
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     http_client::{Ask, client},
     seckill::check::{Answers, Books, Entry, Report, check},
 };
@@ -134,9 +134,7 @@ impl Voucher {
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
         let added = succeeded(&what, client().post(&url).json(&voucher).token(token)).await?;
-        let Added { id } = added
-            .json()
-            .map_err(|why| Failure::Unusable(format!("{what}: {why}")))?;
+        let Added { id } = added.json().map_err(|why| unusable!("{what}: {why}"))?;
         Ok(Self {
             url: format!("{url}/{id}"),
             id,

@@ -88,31 +88,28 @@ impl Need {
         let (is_there, why) = match self {
             Self::Orders => (
                 !config.replays.lab.is_empty(),
-                Bilingual {
-                    zh: "要停进程、停服务器：只在 oversell lab 里能演",
-                    en: "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
-                },
+                Bilingual::of(
+                    "要停进程、停服务器：只在 oversell lab 里能演",
+                    "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
+                ),
             ),
             Self::Ways => (
                 has("ways"),
-                Bilingual {
-                    zh: "要能断开网络：用 oversell lab --ways 启动",
-                    en: "ways are cut in it: it takes a lab started with --ways",
-                },
+                Bilingual::of(
+                    "要能断开网络：用 oversell lab --ways 启动",
+                    "ways are cut in it: it takes a lab started with --ways",
+                ),
             ),
             Self::Replica => (
                 has("replica"),
-                Bilingual {
-                    zh: "要有从节点和哨兵：用 oversell lab --replica 启动",
-                    en: "it takes a replica and a Sentinel: a lab started with --replica",
-                },
+                Bilingual::of(
+                    "要有从节点和哨兵：用 oversell lab --replica 启动",
+                    "it takes a replica and a Sentinel: a lab started with --replica",
+                ),
             ),
             Self::Nodes => (
                 config.redis.nodes.len() >= 5,
-                Bilingual {
-                    zh: "要有五个 Redis 节点",
-                    en: "it takes five nodes of Redis",
-                },
+                Bilingual::of("要有五个 Redis 节点", "it takes five nodes of Redis"),
             ),
         };
         (!is_there).then_some(why)

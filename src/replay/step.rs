@@ -100,125 +100,59 @@ pub enum Expected {
     Failed(&'static str),
 }
 
+/// What a role may do, each as a step: its deed, and what it takes.
+macro_rules! steps {
+    ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $deed:expr;)*) => {$(
+        $(#[doc = $doc])*
+        #[must_use]
+        pub const fn $name(self $(, $of: $kind)*) -> Step {
+            Step::Does(self, $deed)
+        }
+    )*};
+}
+
 impl Role {
-    /// It runs until it stands at this point.
-    #[must_use]
-    pub const fn stands_at(self, point: Point) -> Step {
-        Step::Does(self, Deed::StandsAt([Some(point), None]))
-    }
-
-    /// It runs until it stands at the one point, and what it has begun besides at the other.
-    #[must_use]
-    pub const fn stands_at_both(self, one: Point, other: Point) -> Step {
-        Step::Does(self, Deed::StandsAt([Some(one), Some(other)]))
-    }
-
-    /// It runs, and will stand at this point.
-    #[must_use]
-    pub const fn heads_for(self, point: Point) -> Step {
-        Step::Does(self, Deed::HeadsFor(Some(point)))
-    }
-
-    /// It runs, and stands nowhere.
-    #[must_use]
-    pub const fn goes_on(self) -> Step {
-        Step::Does(self, Deed::HeadsFor(None))
-    }
-
-    /// It has begun to wait for what another has.
-    #[must_use]
-    pub const fn waits(self) -> Step {
-        Step::Does(self, Deed::Waits)
-    }
-
-    /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
-    #[must_use]
-    pub const fn passes(self, point: Point, slow: usize, otherwise: usize) -> Step {
-        Step::Does(self, Deed::Passes(point, [slow, otherwise]))
-    }
-
-    /// It runs to its end, and has done what it was to do.
-    #[must_use]
-    pub const fn finishes(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Done))
-    }
-
-    /// The same, and its unlock finds that the lock is its own.
-    #[must_use]
-    pub const fn finishes_and_finds_its_lock(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Unlocked(LockState::Kept)))
-    }
-
-    /// The same, and its unlock finds that the lock is its own no more.
-    #[must_use]
-    pub const fn finishes_and_finds_its_lock_lost(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Unlocked(LockState::Lost)))
-    }
-
-    /// It has waited in vain.
-    #[must_use]
-    pub const fn gives_up(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Failed("not-had")))
-    }
-
-    /// The row refuses its fencing token.
-    #[must_use]
-    pub const fn is_fenced(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Failed("fenced")))
-    }
-
-    /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
-    #[must_use]
-    pub const fn fails_as(self, kind: &'static str) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Failed(kind)))
-    }
-
-    /// It is refused, whatever the reason.
-    #[must_use]
-    pub const fn is_refused(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Refused))
-    }
-
-    /// It stands where it is for good.
-    #[must_use]
-    pub const fn dies(self) -> Step {
-        Step::Does(self, Deed::Dies)
-    }
-
-    /// Its client hangs up.
-    #[must_use]
-    pub const fn hangs_up(self) -> Step {
-        Step::Does(self, Deed::HangsUp)
-    }
-
-    /// Its process is stopped.
-    #[must_use]
-    pub const fn is_paused(self) -> Step {
-        Step::Does(self, Deed::Paused)
-    }
-
-    /// Its process goes on.
-    #[must_use]
-    pub const fn is_resumed(self) -> Step {
-        Step::Does(self, Deed::Resumed)
-    }
-
-    /// Its process is killed.
-    #[must_use]
-    pub const fn is_killed(self) -> Step {
-        Step::Does(self, Deed::Killed)
-    }
-
-    /// Its session ends.
-    #[must_use]
-    pub const fn loses_its_session(self) -> Step {
-        Step::Does(self, Deed::SessionEnds)
-    }
-
-    /// Its instance does not reach this member.
-    #[must_use]
-    pub const fn is_cut_from(self, member: &'static str) -> Step {
-        Step::Does(self, Deed::CutFrom(member))
+    steps! {
+        /// It runs until it stands at this point.
+        stands_at(point: Point) = Deed::StandsAt([Some(point), None]);
+        /// It runs until it stands at the one point, and what it has begun besides at the other.
+        stands_at_both(one: Point, other: Point) = Deed::StandsAt([Some(one), Some(other)]);
+        /// It runs, and will stand at this point.
+        heads_for(point: Point) = Deed::HeadsFor(Some(point));
+        /// It runs, and stands nowhere.
+        goes_on() = Deed::HeadsFor(None);
+        /// It has begun to wait for what another has.
+        waits() = Deed::Waits;
+        /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
+        passes(point: Point, slow: usize, otherwise: usize) = Deed::Passes(point, [slow, otherwise]);
+        /// It runs to its end, and has done what it was to do.
+        finishes() = Deed::Ends(Expected::Done);
+        /// The same, and its unlock finds that the lock is its own.
+        finishes_and_finds_its_lock() = Deed::Ends(Expected::Unlocked(LockState::Kept));
+        /// The same, and its unlock finds that the lock is its own no more.
+        finishes_and_finds_its_lock_lost() = Deed::Ends(Expected::Unlocked(LockState::Lost));
+        /// It has waited in vain.
+        gives_up() = Deed::Ends(Expected::Failed("not-had"));
+        /// The row refuses its fencing token.
+        is_fenced() = Deed::Ends(Expected::Failed("fenced"));
+        /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
+        fails_as(kind: &'static str) = Deed::Ends(Expected::Failed(kind));
+        /// It is refused, whatever the reason.
+        is_refused() = Deed::Ends(Expected::Refused);
+        /// It stands where it is for good.
+        dies() = Deed::Dies;
+        /// Its client hangs up.
+        hangs_up() = Deed::HangsUp;
+        /// Its process is stopped.
+        is_paused() = Deed::Paused;
+        /// Its process goes on.
+        is_resumed() = Deed::Resumed;
+        /// Its process is killed.
+        is_killed() = Deed::Killed;
+        /// Its session ends.
+        loses_its_session() = Deed::SessionEnds;
+        /// Its instance does not reach this member.
+        is_cut_from(member: &'static str) = Deed::CutFrom(member);
     }
 }
 

@@ -37,18 +37,18 @@ const STEPS: &[super::lesson::Step] = &[
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "full-scan",
-    title: Bilingual {
-        zh: "没有索引的更新：全表扫描",
-        en: "An update without an index: a full scan",
-    },
-    breaks: Bilingual {
-        zh: "行级锁上升为表级锁：每一行都被锁住",
-        en: "row locks become a table lock: every row is locked",
-    },
-    cure: Bilingual {
-        zh: "用执行计划分析，建立相应的索引",
-        en: "look at the plan, and add the index",
-    },
+    title: Bilingual::of(
+        "没有索引的更新：全表扫描",
+        "An update without an index: a full scan",
+    ),
+    breaks: Bilingual::of(
+        "行级锁上升为表级锁：每一行都被锁住",
+        "row locks become a table lock: every row is locked",
+    ),
+    cure: Bilingual::of(
+        "用执行计划分析，建立相应的索引",
+        "look at the plan, and add the index",
+    ),
     error: DEADLOCK,
     wait_s: 10,
     index: Some("CREATE INDEX idx_code ON goods (code)"),

@@ -46,18 +46,15 @@ macro_rules! under {
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "gap",
-    title: Bilingual {
-        zh: "可重复读下的间隙锁",
-        en: "Gap locks under REPEATABLE READ",
-    },
-    breaks: Bilingual {
-        zh: "两个事务锁住同一个间隙，都插不进去",
-        en: "both lock one gap, and neither can insert into it",
-    },
-    cure: Bilingual {
-        zh: "降低隔离级别：从 RR 调整为 RC",
-        en: "a lower isolation level: READ COMMITTED has no gap locks",
-    },
+    title: Bilingual::of("可重复读下的间隙锁", "Gap locks under REPEATABLE READ"),
+    breaks: Bilingual::of(
+        "两个事务锁住同一个间隙，都插不进去",
+        "both lock one gap, and neither can insert into it",
+    ),
+    cure: Bilingual::of(
+        "降低隔离级别：从 RR 调整为 RC",
+        "a lower isolation level: READ COMMITTED has no gap locks",
+    ),
     error: DEADLOCK,
     wait_s: 10,
     index: None,

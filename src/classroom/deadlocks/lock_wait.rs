@@ -23,18 +23,12 @@ const LONG_WORK: &str = "SELECT COUNT(*) FROM goods";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "lock-wait",
-    title: Bilingual {
-        zh: "大事务长时间不释放锁",
-        en: "A long transaction does not let go",
-    },
-    breaks: Bilingual {
-        zh: "B 只会堵塞一段时间，然后报错",
-        en: "B waits only so long, and then gets an error",
-    },
-    cure: Bilingual {
-        zh: "大事务拆小",
-        en: "smaller transactions",
-    },
+    title: Bilingual::of("大事务长时间不释放锁", "A long transaction does not let go"),
+    breaks: Bilingual::of(
+        "B 只会堵塞一段时间，然后报错",
+        "B waits only so long, and then gets an error",
+    ),
+    cure: Bilingual::of("大事务拆小", "smaller transactions"),
     error: LOCK_WAIT_TIMEOUT,
     wait_s: 1,
     index: None,

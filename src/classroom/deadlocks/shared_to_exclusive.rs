@@ -25,18 +25,18 @@ const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "shared-to-exclusive",
-    title: Bilingual {
-        zh: "共享锁上升到排他锁",
-        en: "A shared lock becomes an exclusive one",
-    },
-    breaks: Bilingual {
-        zh: "没有一次性申请够权限的锁，双方都在等对方释放共享锁",
-        en: "neither asked for all it needs at once; each waits for the other's shared lock",
-    },
-    cure: Bilingual {
-        zh: "悲观锁：SELECT … FOR UPDATE",
-        en: "the pessimistic lock: SELECT … FOR UPDATE",
-    },
+    title: Bilingual::of(
+        "共享锁上升到排他锁",
+        "A shared lock becomes an exclusive one",
+    ),
+    breaks: Bilingual::of(
+        "没有一次性申请够权限的锁，双方都在等对方释放共享锁",
+        "neither asked for all it needs at once; each waits for the other's shared lock",
+    ),
+    cure: Bilingual::of(
+        "悲观锁：SELECT … FOR UPDATE",
+        "the pessimistic lock: SELECT … FOR UPDATE",
+    ),
     error: DEADLOCK,
     wait_s: 10,
     index: None,

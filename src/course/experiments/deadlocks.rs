@@ -30,11 +30,11 @@ struct Plan {
 }
 
 /// Plays a deadlock and its cure by the public route: the error comes without the cure, and not with it.
-pub(super) async fn deadlock(on: &Cluster, slug: &str) -> Result<Seen, NoVerdict> {
+pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<Seen, NoVerdict> {
     let lesson = deadlocks::find(slug)
         .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
     let mut played = Vec::new();
-    for cured in [false, true] {
+    for cured in [twin, true] {
         let (status, answer) = on
             .answer(
                 http::Method::POST,
@@ -104,7 +104,7 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str) -> Result<Seen, NoVerdict
 }
 
 /// One locks the row of a code; another wants another row, without an index on the code and with it.
-pub(super) async fn no_index(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));
     let mut refused = Vec::new();
@@ -119,8 +119,8 @@ pub(super) async fn no_index(on: &Cluster) -> Result<Seen, NoVerdict> {
             .execute("SET SESSION innodb_lock_wait_timeout = 1")
             .await?;
         for index in [false, true] {
-            if index {
-                one.execute(format!("CREATE INDEX by_code ON {table} (code)").as_str())
+            if index || twin {
+                one.execute(format!("CREATE INDEX by_code_{index} ON {table} (code)").as_str())
                     .await?;
             }
             one.execute("START TRANSACTION").await?;

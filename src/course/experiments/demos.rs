@@ -1,6 +1,6 @@
 //! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
-use crate::course::{Cluster, NoVerdict, Seen, Words, words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use futures::future::{join, join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
@@ -13,9 +13,10 @@ const WORK_MS: u64 = 500;
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
-pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
+pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, NoVerdict> {
     let other = on.instances().last().map_or(on.one(), String::as_str);
-    let [first, second] = [on.one(), other].map(|at| format!("{at}{path}?hold_ms={WORK_MS}"));
+    let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
+        .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
     let later = async {
         sleep(HEAD_START).await;
         on.answer(Method::GET, &second).await
@@ -36,9 +37,10 @@ pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdic
 }
 
 /// What two idle instances write into the key: their threads are numbered from 1 in each.
-pub(super) async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn thread_id(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
+        let instance = if twin { on.one() } else { instance };
         // A product of its own: nobody else's request stands before it.
         let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
@@ -49,25 +51,17 @@ pub(super) async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
         .collect::<std::collections::HashSet<_>>()
         .len()
         == values.len();
-    let words = Words::new(
-        format!(
-            "几个实例依次写进键里的：{}：{}。",
-            values.join("，"),
-            if differ {
-                "都不同"
-            } else {
-                "有一样的，因为每个进程的线程都从 1 编号"
-            }
+    let (zh, en) = match differ {
+        true => ("都不同", "all differ"),
+        false => (
+            "有一样的，因为每个进程的线程都从 1 编号",
+            "some are the same, since each process numbers its threads from 1",
         ),
-        format!(
-            "What the instances wrote into the key: {}: {}.",
-            values.join(", "),
-            if differ {
-                "all differ"
-            } else {
-                "some are the same, since each process numbers its threads from 1"
-            }
-        ),
+    };
+    let words = words!(
+        "几个实例依次写进键里的：{}：{zh}。",
+        "What the instances wrote into the key: {}: {en}.",
+        values.join(", ")
     );
     Ok(Seen::holds(differ, words).value("values", values))
 }
@@ -86,35 +80,35 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
 }
 
 /// Two calls of one client, one after the other: what each writes into the key.
-pub(super) async fn uuid(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
+    let id = if twin { "thread" } else { "uuid" };
     for _ in 0..2 {
         let url = format!(
-            "{}/demo2?id=uuid&hold_ms={WORK_MS}&stock_id={stock_id}",
+            "{}/demo2?id={id}&hold_ms={WORK_MS}&stock_id={stock_id}",
             on.one()
         );
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
-    let words = Words::new(
-        format!("同一个客户端两次写进键里的：{}。", values.join("，")),
-        format!(
-            "What one client wrote into the key, twice: {}.",
-            values.join(", ")
-        ),
+    let words = words!(
+        "同一个客户端两次写进键里的：{}。",
+        "What one client wrote into the key, twice: {}.",
+        values.join(", ")
     );
     Ok(Seen::holds(values[0] != values[1] && !values[0].is_empty(), words).value("values", values))
 }
 
 /// Ten who come one after the other while the lock is held, and the order in which they get in.
-pub(super) async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn unfair(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();
+    let route = if twin { "test/fair" } else { "demo1" };
     let visits = (0..11_u32).map(|n| async move {
         sleep(Duration::from_millis(60) * n).await;
         let hold = if n == 0 { 900 } else { 20 };
         let url = format!(
-            "{}/demo1?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
+            "{}/{route}?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
             on.one()
         );
         let (status, _) = on.answer(Method::GET, &url).await?;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// Sends a burst: the claim is how many come through, and how long the slowest of these takes.
-pub(super) async fn burst(on: &Cluster, burst: &Burst) -> Result<Seen, NoVerdict> {
+pub(super) async fn burst(on: &Cluster, burst: &Burst, route: &str) -> Result<Seen, NoVerdict> {
     sleep(Duration::from_secs_f64(burst.quiet_s)).await;
-    let url = format!("{}{}", on.address(burst.on), burst.route);
+    let url = format!("{}{}", on.address(burst.on), route);
     let joint = if url.contains('?') { '&' } else { '?' };
     let begun = Instant::now();
     let asked = (0..burst.requests).map(|n| {

@@ -21,24 +21,28 @@ mod zk_nodes;
 mod zk_recipes;
 
 use super::{
-    Cluster, Figures, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
-    replay::flaw_and_cure, words,
+    Cluster, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Twin, Verdict, Words,
+    replay::flaw_and_cure,
+    twin::{EXACT, ORDERS, OVERSELLS, UNLIMITED},
+    words,
 };
 use crate::{
     bilingual::Bilingual,
     load::{terminal::rate, verdict::Verdict as Sold},
+    seckill::check::Verdict as Orders,
 };
 use futures::future::BoxFuture;
 use tools::{sale, sales};
 
 /// An experiment: it does what anybody outside can do, and says what it has seen.
-type Experiment = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
+/// With `true` its twin stands in the place of what it tries.
+type Experiment = for<'a> fn(&'a Cluster, bool) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
 
 /// `"1.3" => oversold::one_by_one`: the function that tries a lesson whose `run` is `"custom"`.
 macro_rules! custom {
     ($($id:literal => $module:ident::$function:ident,)*) => {
         pub(super) const CUSTOM: &[(&str, Experiment)] =
-            &[$(($id, |on| Box::pin($module::$function(on)))),*];
+            &[$(($id, |on, twin| Box::pin($module::$function(on, twin)))),*];
     };
 }
 
@@ -74,57 +78,92 @@ custom! {
     "004.unfair" => demos::unfair,
 }
 
-/// Tries a lesson.
-pub(super) async fn run(on: &Cluster, lesson: &'static Lesson) -> Result<Seen, NoVerdict> {
-    match &lesson.run {
-        Run::All(runs) => {
-            let mut seen = one(on, lesson, &runs[0]).await?;
-            for run in &runs[1..] {
-                seen = seen.and(one(on, lesson, run).await?);
-            }
-            Ok(seen)
-        }
-        run => one(on, lesson, run).await,
+/// Tries a lesson, or its twin: of a list the first part that is reproduced with its twin, else the last.
+pub(super) async fn run(
+    on: &Cluster,
+    lesson: &'static Lesson,
+    twin: bool,
+) -> Result<Seen, NoVerdict> {
+    if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
+        return one(on, lesson, run, false).await;
     }
+    let runs = match &lesson.run {
+        Run::All(runs) => &runs[..],
+        run => std::slice::from_ref(run),
+    };
+    let mut seen = one(on, lesson, &runs[0], twin).await?;
+    for run in &runs[1..] {
+        seen = match twin {
+            false => seen.and(one(on, lesson, run, false).await?),
+            true if seen.verdict == Verdict::Reproduced => break,
+            true => one(on, lesson, run, true).await?,
+        };
+    }
+    Ok(seen)
 }
 
-async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Seen, NoVerdict> {
+async fn one(
+    on: &Cluster,
+    lesson: &Lesson,
+    run: &'static Run,
+    twin: bool,
+) -> Result<Seen, NoVerdict> {
+    let or = |of: &'static str, instead: &'static str| if twin { instead } else { of };
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
-        Run::Replay(of) => flaw_and_cure(on, of).await,
+        Run::Replay(of) => flaw_and_cure(on, of, twin).await,
         Run::Exact {
             strategy,
             on: targets,
             threads,
             loops,
-        } => exact(on, strategy, targets, *threads, *loops).await,
+        } => exact(on, or(strategy, OVERSELLS), targets, *threads, *loops).await,
         Run::Oversells {
             strategy,
             on: target,
-        } => oversells(on, strategy, *target).await,
+        } => oversells(on, or(strategy, EXACT), *target).await,
         Run::Compared {
             first,
             second,
             says,
             otherwise,
-        } => compared(on, *first, *second, *says, *otherwise).await,
-        Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
+        } => {
+            let (one, other) = if twin {
+                (second, first)
+            } else {
+                (first, second)
+            };
+            compared(on, *one, *other, *says, *otherwise).await
+        }
+        Run::RetriesGrow(strategy) => retries_grow(on, or(strategy, EXACT)).await,
         Run::Crowd {
             step,
             on: target,
             orders_each,
             comes_to,
-        } => orders::crowd(on, step, *target, *orders_each, *comes_to).await,
-        Run::RefusedBeside(step) => order_locks::refused_beside(on, step).await,
-        Run::Deadlock(slug) => deadlocks::deadlock(on, slug).await,
-        Run::Burst(burst) => limits::burst(on, burst).await,
-        Run::ExclusiveRoute(route) => demos::exclusive(on, route).await,
-        Run::Typed => typed::typed(on, lesson).await,
+        } => {
+            let [bad, good] = ORDERS;
+            let is_exact = *comes_to == Orders::Exact;
+            let step = or(step, if is_exact { bad } else { good });
+            orders::crowd(on, step, *target, *orders_each, *comes_to).await
+        }
+        Run::RefusedBeside(step) => order_locks::refused_beside(on, or(step, ORDERS[0])).await,
+        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, twin).await,
+        Run::Burst(burst) => limits::burst(on, burst, or(burst.route, UNLIMITED)).await,
+        Run::ExclusiveRoute(route) => {
+            let another = if *route == "/demo1" {
+                "/demo2"
+            } else {
+                "/demo1"
+            };
+            demos::exclusive(on, [route, or(route, another)]).await
+        }
+        Run::Typed => typed::typed(on, lesson, twin).await,
         Run::Custom => {
             let known = CUSTOM.iter().find(|(id, _)| *id == lesson.id);
             let (_, experiment) =
                 known.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))?;
-            experiment(on).await
+            experiment(on, twin).await
         }
         Run::NotRun(why) => Err(NoVerdict::without(why.zh, why.en)),
     }
@@ -172,17 +211,9 @@ async fn compared(
     otherwise: Option<Bilingual>,
 ) -> Result<Seen, NoVerdict> {
     let ratio = on.paired(first, second, says).await?;
-    let mut seen = Seen {
-        verdict: ratio.verdict(),
-        words: words(&ratio),
-        figures: Figures::default(),
-    }
-    .ratios([ratio]);
+    let mut seen = Seen::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
     if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
-        seen.words = Words::new(
-            format!("{}{}", seen.words.zh, why.zh),
-            format!("{} {}", seen.words.en, why.en),
-        );
+        seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
     }
     Ok(seen)
 }
@@ -212,14 +243,8 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVe
 
 /// A ratio in words: how much faster the first is, how far the rounds lie apart, and the bounds of what is said of it.
 fn words(ratio: &Ratio) -> Words {
-    let Ratio {
-        first,
-        second,
-        ratio: spread,
-        failed,
-        ..
-    } = ratio;
-    let (failed_zh, failed_en) = match failed {
+    let (first, second, spread) = (&ratio.first, &ratio.second, ratio.ratio);
+    let (failed_zh, failed_en) = match ratio.failed {
         0 => (String::new(), String::new()),
         n => (
             format!("，另有 {n} 轮出错，不算"),
@@ -331,10 +356,7 @@ mod tests {
             (Noise, NotReproduced, NotReproduced),
             (NotReproduced, Reproduced, NotReproduced),
         ] {
-            let seen = |verdict| Seen {
-                verdict,
-                ..Seen::holds(true, Words::default())
-            };
+            let seen = |verdict| Seen::of(verdict, Words::default());
             assert_eq!(
                 seen(first).and(seen(second)).verdict,
                 both,

@@ -4,8 +4,8 @@ use crate::course::{Cluster, NoVerdict, Seen, words};
 use sqlx::{Connection, Executor};
 
 /// The text's statement, on a product with one piece.
-pub(super) async fn last_piece(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(1).await?;
+pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(if twin { 0 } else { 1 }).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
     for condition in ["(count - 1) > 0", "count > 0"] {

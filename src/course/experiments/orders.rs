@@ -7,15 +7,16 @@ use crate::{
 use chrono::TimeDelta;
 use serde_json::json;
 
-pub(super) async fn on_sale(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn on_sale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (past, soon, later) = (
         -TimeDelta::hours(1),
         TimeDelta::hours(1),
         TimeDelta::hours(2),
     );
     let mut said = Vec::new();
-    for (from, until, pieces) in [(soon, later, 1), (past * 2, past, 1), (past, soon, 1)] {
-        let voucher = on.voucher(pieces, from, until).await?;
+    for times in [(soon, later), (past * 2, past), (past, soon)] {
+        let (from, until) = if twin { (past, soon) } else { times };
+        let voucher = on.voucher(1, from, until).await?;
         let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
         if answer["outcome"] == "sold" {
             // The one piece is sold: another user hears so.
@@ -78,10 +79,11 @@ pub(super) async fn one_each(on: &Cluster, step: &str, target: Target) -> Result
 }
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
-pub(super) async fn global_mutex(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn global_mutex(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let exact = one_each(on, "global-mutex", Target::One).await?;
     let mut statuses = Vec::new();
-    for step in ["global-mutex", "user-mutex"] {
+    let one_lock = if twin { "user-mutex" } else { "global-mutex" };
+    for step in [one_lock, "user-mutex"] {
         let voucher = on.on_sale(10).await?;
         let second = async {
             tokio::time::sleep(std::time::Duration::from_millis(700)).await;

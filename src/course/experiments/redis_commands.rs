@@ -4,9 +4,12 @@ use super::tools::{ask, own};
 use crate::course::{Cluster, NoVerdict, Seen, words};
 use redis::Value;
 
-pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut redis, key) = (on.redis().await?, own("lock"));
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    if twin {
+        ask::<()>(&mut redis, &["DEL", &key]).await?;
+    }
     let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
     ask::<()>(&mut redis, &["DEL", &key]).await?;
     let words = words!(
@@ -19,10 +22,11 @@ pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
     ))
 }
 
-pub(super) async fn read_write(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn read_write(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
-    for stay in [20_000, 1000] {
+    let leases = [20_000, 1000];
+    for stay in &leases[usize::from(twin)..] {
         on.get(&format!(
             "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
             on.three(),

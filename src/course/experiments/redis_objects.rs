@@ -9,7 +9,7 @@ use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 
 /// One has the lock; five wait in an instance that is killed, and behind them one in another.
-pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
         return Err(NoVerdict::without(
             "要有三个实例",
@@ -51,11 +51,15 @@ pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     };
     let killed = async {
         queued(6).await?;
-        on.fault(Action::Kill, &third.name).await?;
+        if !twin {
+            on.fault(Action::Kill, &third.name).await?;
+        }
         Ok::<_, NoVerdict>(begun.elapsed())
     };
     let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
-    on.fault(Action::Start, &third.name).await?;
+    if !twin {
+        on.fault(Action::Start, &third.name).await?;
+    }
     product.remove().await?;
     let waited = lives.saturating_sub(killed).as_millis();
     let words = words!(
@@ -67,12 +71,13 @@ pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-pub(super) async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     const STAY: u128 = 500;
     let (product, begun) = (on.product(5000).await?, Instant::now());
+    let route = if twin { "read" } else { "semaphore" };
     let visits = (0..10).map(|n| {
         let at = format!(
-            "{}/test/semaphore?stock_id={}&hold_ms={STAY}&who={n}",
+            "{}/test/{route}?stock_id={}&hold_ms={STAY}&who={n}",
             on.three(),
             product.id
         );

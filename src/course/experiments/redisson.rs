@@ -5,11 +5,15 @@ use super::tools::{ask, until_there};
 use crate::course::{Cluster, NoVerdict, Seen, words};
 use std::time::{Duration, Instant};
 
-pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (strategy, lock) = match twin {
+        true => ("redis-setnx-ttl", "lock:redis-setnx-ttl"),
+        false => ("redis-lock", "lock"),
+    };
     let product = on.product(5000).await?;
-    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
+    let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     let left = watched(
-        product.buy(on.one(), "redis-lock", "&hold_ms=11500"),
+        product.buy(on.one(), strategy, "&hold_ms=11500"),
         &mut redis,
         &key,
     )
@@ -29,12 +33,13 @@ pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
         .value("most_ms", most))
 }
 
-pub(super) async fn lease_time(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let begun = Instant::now();
+    let lease_ms = if twin { 4000 } else { 1500 };
     on.get(&format!(
-        "{}/test/write?stock_id={}&hold_ms=1500",
+        "{}/test/write?stock_id={}&hold_ms={lease_ms}",
         on.one(),
         product.id
     ))
@@ -62,22 +67,25 @@ pub(super) async fn lease_time(on: &Cluster) -> Result<Seen, NoVerdict> {
     ))
 }
 
-pub(super) async fn try_lock(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
     let other = on.instances().last().map_or(on.one(), String::as_str);
+    let free = on.product(5000).await?;
+    let wanted = if twin { &free } else { &product };
     let tries = async {
         until_there(&mut redis, &key).await?;
         let begun = Instant::now();
-        let (short, _) = product.buy(other, "redis-lock", "&wait_ms=500").await?;
+        let (short, _) = wanted.buy(other, "redis-lock", "&wait_ms=500").await?;
         let waited = begun.elapsed().as_millis();
-        let (long, _) = product.buy(other, "redis-lock", "&wait_ms=20000").await?;
+        let (long, _) = wanted.buy(other, "redis-lock", "&wait_ms=20000").await?;
         Ok::<_, NoVerdict>((short, waited, long))
     };
     let (held, tries) = tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=2500"), tries);
     held?;
     let (short, waited, long) = tries?;
     product.remove().await?;
+    free.remove().await?;
     let words = words!(
         "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。",
         "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
@@ -88,15 +96,17 @@ pub(super) async fn try_lock(on: &Cluster) -> Result<Seen, NoVerdict> {
     ))
 }
 
-pub(super) async fn every_third(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let strategy = if twin {
+        "redis-setnx-ttl"
+    } else {
+        "redis-watchdog"
+    };
     let product = on.product(5000).await?;
-    let (mut redis, key) = (
-        on.redis().await?,
-        format!("lock:redis-watchdog:{}", product.id),
-    );
+    let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
     // Nine seconds of work under a lease of three.
     let left = watched(
-        product.buy(on.one(), "redis-watchdog", "&lease_ms=3000&hold_ms=9500"),
+        product.buy(on.one(), strategy, "&lease_ms=3000&hold_ms=9500"),
         &mut redis,
         &key,
     )

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
 /// Every order in which five commands of each can come; then a hundred clients that send a script.
-pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut redis, counter) = (on.redis().await?, own("counter"));
     let mut seen = BTreeSet::new();
     // Bit n says whose command comes n-th.
@@ -31,9 +31,13 @@ pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
         let both: [i64; 2] = commands.query_async(&mut redis).await?;
         seen.extend(both);
     }
+    let script = match twin {
+        true => "return redis.call('INCR', KEYS[1])",
+        false => COUNT_TO_THREE_LUA,
+    };
     let scripts = (0..100).map(|_| {
         let (mut redis, counter) = (redis.clone(), &counter);
-        async move { ask::<i64>(&mut redis, &["EVAL", COUNT_TO_THREE_LUA, "1", counter]).await }
+        async move { ask::<i64>(&mut redis, &["EVAL", script, "1", counter]).await }
     });
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
     ask::<()>(&mut redis, &["DEL", &counter]).await?;
@@ -49,14 +53,14 @@ pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
         .value("orders", orders.len()))
 }
 
-pub(super) async fn no_rollback(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn no_rollback(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut redis, word, other) = (on.redis().await?, own("word"), own("other"));
     let mut transaction = redis::pipe();
     transaction
         .atomic()
         .cmd("SET")
         .arg(&word)
-        .arg("abc")
+        .arg(if twin { "1" } else { "abc" })
         .cmd("INCR")
         .arg(&word)
         .cmd("SET")

@@ -8,7 +8,7 @@ use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 
 /// It holds for any closed loop; what is left is the start and the end, when not all are under way.
-pub(super) async fn qps(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
         ("single-update", 10),
@@ -18,7 +18,8 @@ pub(super) async fn qps(on: &Cluster) -> Result<Seen, NoVerdict> {
         let mut plan = on.plan(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, 5000 / threads);
         let row = on.send(plan).await?;
-        let worked_out = threads as f64 / (row.stats.average / 1000.0);
+        let counted = if twin { threads / 2 } else { threads };
+        let worked_out = counted as f64 / (row.stats.average / 1000.0);
         shares.push((strategy, threads, worked_out, row.stats.throughput));
         rows.push(row);
     }
@@ -46,7 +47,7 @@ pub(super) async fn qps(on: &Cluster) -> Result<Seen, NoVerdict> {
         .value("worked_out_by_measured", pairs))
 }
 
-pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let mut statuses = Vec::new();
     for (file, has, asks, other) in [
         ("etag", header::ETAG, "if-none-match", "\"another\""),
@@ -57,7 +58,8 @@ pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
             "Thu, 01 Jan 1970 00:00:00 GMT",
         ),
     ] {
-        let url = format!("{}/cache/{file}.svg", on.three());
+        let kept = format!("cache/{file}.svg");
+        let url = format!("{}/{}", on.three(), if twin { "stock" } else { &kept });
         let first = on.get(&url).await?;
         let mark = first
             .headers
@@ -82,11 +84,9 @@ pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
     )
 }
 
-pub(super) async fn statics(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let page = on
-        .get(&format!("{}/style.css", on.three()))
-        .await?
-        .success()?;
+pub(super) async fn statics(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let file = if twin { "stock" } else { "style.css" };
+    let page = on.get(&format!("{}/{file}", on.three())).await?.success()?;
     let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
     let (by_instance, dynamic) = (
         page.instance().map(str::to_owned),
@@ -100,10 +100,11 @@ pub(super) async fn statics(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(by_instance.is_none() && dynamic != "-", words))
 }
 
-pub(super) async fn balance(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn balance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let mut names = BTreeSet::new();
     for _ in 0..30 {
-        let answer = on.get(&format!("{}/stock", on.three())).await?.success()?;
+        let at = if twin { on.one() } else { on.three() };
+        let answer = on.get(&format!("{at}/stock")).await?.success()?;
         names.extend(answer.instance().map(str::to_owned));
     }
     let (wanted, all) = (

@@ -101,6 +101,5 @@ pub(super) fn sale(row: &Row) -> Words {
 /// The same for several.
 pub(super) fn sales(rows: &[Row]) -> Words {
     let each: Vec<_> = rows.iter().map(sale).collect();
-    let join = |of: fn(&Words) -> &str, by: &str| each.iter().map(of).collect::<Vec<_>>().join(by);
-    Words::new(join(|w| &w.zh, ""), join(|w| &w.en, " "))
+    Words::join(&each, ["", " "])
 }

@@ -7,7 +7,7 @@
 
 use super::tools::own;
 use crate::{
-    course::{Cluster, Lesson, Line, NoVerdict, Seen, Words},
+    course::{Cluster, Lesson, Line, NoVerdict, Seen, Twin, Words},
     http_client::{Ask, client},
     orders::Action,
     redis_at::redis_at,
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The time between two tries of a line that is typed again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(on: &Cluster, lesson: &Lesson) -> Result<Seen, NoVerdict> {
+pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<Seen, NoVerdict> {
     if lesson
         .by_hand
         .iter()
@@ -36,14 +36,25 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson) -> Result<Seen, NoVerdi
     }
     let (product, key) = (on.product(5000).await?, own(KEY));
     let places = on.places().with_product(product.id);
-    let lines = lesson.by_hand.iter().map(|line| {
+    let mut lines = lesson.by_hand.clone();
+    if twin {
+        let (n, run) = match &lesson.twin {
+            Some(Twin::Typed(n, run)) => (n - 1, run.as_str()),
+            _ => (0, ""),
+        };
+        run.clone_into(&mut lines[n].run);
+        if run.is_empty() {
+            lines.remove(n);
+        }
+    }
+    let typed = lines.iter().map(|line| {
         let line = places.typed(line);
         let run = line.run.replace(KEY, &key);
         Line { run, ..line }
     });
-    let printed = follow(on, &lines.collect::<Vec<_>>()).await;
+    let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(seen(lesson, &printed?))
+    Ok(seen(&lines, &printed?))
 }
 
 /// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
@@ -216,8 +227,8 @@ const UNSAID: [&str; 8] = [
 ];
 
 /// The claim holds where each line has printed what it says.
-fn seen(lesson: &Lesson, printed: &[String]) -> Seen {
-    let lines = || lesson.by_hand.iter().zip(printed);
+fn seen(lines: &[Line], printed: &[String]) -> Seen {
+    let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
     let words = lines().filter(|(line, _)| line.run != "wait");
     let words = words.map(|(line, printed)| {
@@ -288,7 +299,8 @@ mod tests {
             (["OK", "1", "0"], Verdict::Reproduced),
             (["OK", "1", "1"], Verdict::NotReproduced),
         ] {
-            assert_eq!(seen(lesson, &printed.map(str::to_owned)).verdict, verdict);
+            let printed = printed.map(str::to_owned);
+            assert_eq!(seen(&lesson.by_hand, &printed).verdict, verdict);
         }
     }
 

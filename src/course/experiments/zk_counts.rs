@@ -4,13 +4,14 @@ use super::tools::got;
 use crate::course::{Cluster, NoVerdict, Seen, words};
 use serde_json::json;
 
-pub(super) async fn shared_count(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn shared_count(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(1).await?;
     let mut seen = Vec::new();
-    for at in on.instances() {
+    for (n, at) in on.instances().iter().enumerate() {
+        let n = if twin { n as i64 } else { 0 };
         let answer = got(
             on,
-            &format!("{at}/test/zk/share/count?stock_id={}", product.id),
+            &format!("{at}/test/zk/share/count?stock_id={}", product.id + n),
         )
         .await?;
         seen.push((

@@ -4,12 +4,13 @@ use super::tools::got;
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use serde_json::json;
 
-pub(super) async fn herd(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn herd(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let herd = got(on, &format!("{}/test/zk/herd?waiters=50", on.one())).await?;
-    let (parent, predecessor) = (
-        &herd["each"]["watch_parent"],
-        &herd["each"]["watch_predecessor"],
-    );
+    let mut ways = ["watch_parent", "watch_predecessor"];
+    if twin {
+        ways.reverse();
+    }
+    let [parent, predecessor] = ways.map(|way| &herd["each"][way]);
     let all: Vec<u64> = (0..=50).rev().collect();
     let one: Vec<u64> = (0..=50).map(|n| u64::from(n < 50)).collect();
     let words = Words::new(

@@ -1,7 +1,7 @@
 //! §3.1 and §3.2: the types of nodes, the four watches, and what becomes of the node of a holder that dies.
 
 use super::tools::until_below;
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::course::{Cluster, NoVerdict, Seen, words};
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
 
 /// A directory of an experiment's own.
@@ -12,13 +12,20 @@ async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     Ok(path)
 }
 
-pub(super) async fn types(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     use CreateMode::{Ephemeral, EphemeralSequential, Persistent, PersistentSequential};
     let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&stays).await?;
     for (name, mode) in [
         ("aa", Persistent),
-        ("bb", PersistentSequential),
+        (
+            "bb",
+            if twin {
+                Persistent
+            } else {
+                PersistentSequential
+            },
+        ),
         ("cc", Ephemeral),
         ("dd", EphemeralSequential),
     ] {
@@ -35,17 +42,11 @@ pub(super) async fn types(on: &Cluster) -> Result<Seen, NoVerdict> {
         stays.delete(&format!("{path}/{name}"), None).await?;
     }
     stays.delete(&path, None).await?;
-    let words = Words::new(
-        format!(
-            "四种各建一个：{}；会话结束以后：{}。",
-            before.join("、"),
-            after.join("、")
-        ),
-        format!(
-            "One of each: {}; after the session: {}.",
-            before.join(", "),
-            after.join(", ")
-        ),
+    let words = words!(
+        "四种各建一个：{}；会话结束以后：{}。",
+        "One of each: {}; after the session: {}.",
+        before.join(", "),
+        after.join(", ")
     );
     let holds =
         before == ["aa", "bb0000000001", "cc", "dd0000000003"] && after == ["aa", "bb0000000001"];
@@ -60,7 +61,7 @@ async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict>
     Ok(names)
 }
 
-pub(super) async fn watches(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
@@ -77,9 +78,15 @@ pub(super) async fn watches(on: &Cluster) -> Result<Seen, NoVerdict> {
     changes.create(&child, b"c", &options).await?;
     told.push(fired(watcher).await);
     let (_, watcher) = watches.check_and_watch_stat(&child).await?;
-    changes.delete(&child, None).await?;
+    match twin {
+        true => drop(changes.set_data(&child, b"d", None).await?),
+        false => changes.delete(&child, None).await?,
+    }
     told.push(fired(watcher).await);
 
+    if twin {
+        changes.delete(&child, None).await?;
+    }
     changes.delete(&node, None).await?;
     changes.delete(&path, None).await?;
     use EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
@@ -91,10 +98,7 @@ pub(super) async fn watches(on: &Cluster) -> Result<Seen, NoVerdict> {
             NodeDeleted,
         ];
     let told: Vec<_> = told.iter().map(|event| format!("{event:?}")).collect();
-    let words = Words::new(
-        format!("依次收到：{}。", told.join("、")),
-        format!("Told, in turn: {}.", told.join(", ")),
-    );
+    let words = words!("依次收到：{}。", "Told, in turn: {}.", told.join(", "));
     Ok(Seen::holds(holds, words).value("told", told))
 }
 

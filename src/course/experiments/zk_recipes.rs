@@ -24,12 +24,13 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .collect())
 }
 
-pub(super) async fn leases(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
+    let of = if twin { "" } else { "zk/" };
     let visits = (0..7).map(|n| {
         let at = &on.instances()[n % on.instances().len()];
         let url = format!(
-            "{at}/test/zk/semaphore?stock_id={}&hold_ms=500&who=v{n}",
+            "{at}/test/{of}semaphore?stock_id={}&hold_ms=500&who=v{n}",
             product.id
         );
         async move { on.get(&url).await?.success() }
@@ -48,15 +49,16 @@ pub(super) async fn leases(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
 }
 
-pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
+pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
         return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
     };
+    let hold = if twin { 3000 } else { 60_000 };
     let url = |at: &str, wait: u32| {
         format!(
-            "{at}/test/zk/semaphore?stock_id={}&hold_ms=60000&wait_ms={wait}",
+            "{at}/test/zk/semaphore?stock_id={}&hold_ms={hold}&wait_ms={wait}",
             product.id
         )
     };
@@ -68,14 +70,16 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     let killed = async {
         until_below(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
-        on.fault(Action::Kill, &dies.name).await?;
+        if !twin {
+            on.fault(Action::Kill, &dies.name).await?;
+        }
         // Once the session has ended, by itself.
-        while below(&zookeeper, &taken).await? > 0 {
+        while !twin && below(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
         let after = on
             .get(&format!(
-                "{}/test/zk/semaphore?stock_id={}&hold_ms=0",
+                "{}/test/zk/semaphore?stock_id={}&hold_ms=0&wait_ms=500",
                 alive.url, product.id
             ))
             .await?;
@@ -84,7 +88,9 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     // Those who were inside have no answer: their instance is dead.
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
-    on.fault(Action::Start, &dies.name).await?;
+    if !twin {
+        on.fault(Action::Start, &dies.name).await?;
+    }
     product.remove().await?;
     let words = words!(
         "五个租约都在 {} 手里时：{before}；它被杀、会话结束以后：{after}。",

@@ -10,7 +10,10 @@ use super::{
     found::{Found, Tried},
 };
 use crate::bilingual::Bilingual;
-use crate::{failure::Failure, load::filters};
+use crate::{
+    failure::{Failure, unusable},
+    load::filters,
+};
 use askama::Template;
 use modules::{import_map, timeline_style};
 use serde_json::json;
@@ -23,7 +26,7 @@ use serde_json::json;
 pub(super) fn html(found: &Found) -> Result<String, Failure> {
     Report::of(found)
         .render()
-        .map_err(|e| Failure::Unusable(format!("report: {e}")))
+        .map_err(|e| unusable!("report: {e}"))
 }
 
 #[derive(Template)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    course::{Figures, Rated, Says, Seen, Side, Target, Words},
+    course::{Rated, Says, Seen, Side, Target, Words},
     load::{conditions::Conditions, spread::Spread},
     replay::{Ending, ReplayEvent},
 };
@@ -50,17 +50,9 @@ fn race() -> Play {
     }
 }
 
-fn tried(id: &str, verdict: Verdict, figures: Figures) -> Tried {
-    let words = Words {
-        zh: "看到了".into(),
-        en: "this was seen".into(),
-    };
-    let seen = Seen {
-        verdict,
-        words,
-        figures,
-    };
-    Tried::of("1", find(id).unwrap(), Ok(seen), Duration::ZERO)
+fn tried(id: &str, verdict: Verdict, with: impl FnOnce(Seen) -> Seen) -> Tried {
+    let seen = with(Seen::of(verdict, Words::new("看到了", "this was seen")));
+    Tried::of("1", find(id).unwrap(), false, Ok(seen), Duration::ZERO)
 }
 
 fn page() -> String {
@@ -86,43 +78,28 @@ fn page() -> String {
         per_sec: Spread::of([900.0, 1100.0]),
     };
     let (first, second) = (rated(Target::Three), rated(Target::One));
-    let sales = Figures {
-        sales: vec![sale(0), sale(4870)],
-        ..Figures::default()
-    };
-    let ratios = vec![Ratio {
+    let ratio = Ratio {
         first,
         second,
         ratio: Spread::of([0.9, 1.2, 1.5]),
         failed: 0,
         says: Says::Faster,
-    }];
-    let plays = vec![
-        race(),
-        Play {
-            cured: true,
-            ..race()
-        },
-    ];
+    };
+    let cure = Play {
+        cured: true,
+        ..race()
+    };
+    let sold = |mut seen: Seen| {
+        seen.figures.sales = vec![sale(0), sale(4870)];
+        seen
+    };
     let lessons = vec![
-        tried(
-            "1.1",
-            Verdict::Reproduced,
-            Figures {
-                plays,
-                ..Figures::default()
-            },
-        ),
-        tried("1.4", Verdict::NotReproduced, sales),
-        tried(
-            "1.6.2",
-            Verdict::Noise,
-            Figures {
-                ratios,
-                ..Figures::default()
-            },
-        ),
-        tried("1.5", Verdict::Unavailable, Figures::default()),
+        tried("1.1", Verdict::Reproduced, |seen| {
+            seen.plays([race(), cure])
+        }),
+        tried("1.4", Verdict::NotReproduced, sold),
+        tried("1.6.2", Verdict::Noise, |seen| seen.ratios([ratio])),
+        tried("1.5", Verdict::Unavailable, |seen| seen),
     ];
     html(&Found {
         conditions: Conditions::default(),

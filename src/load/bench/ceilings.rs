@@ -6,7 +6,13 @@
 //! section faster. But in ZooKeeper the next ones make their nodes while one is inside, and the server writes these with the
 //! deletion of the last: what the one client does one after the other overlaps. So there the ratio may be above 1.
 
-use crate::{addresses::Addresses, config::Config, ctx::Ctx, failure::Failure, seckill::id_worker};
+use crate::{
+    addresses::Addresses,
+    config::Config,
+    ctx::Ctx,
+    failure::{Failure, unusable},
+    seckill::id_worker,
+};
 use oversell_lock::Lock;
 use sqlx::{Executor, MySqlConnection};
 use std::{
@@ -239,7 +245,7 @@ impl Ceilings {
 }
 
 pub(super) fn failed(error: impl fmt::Display) -> Failure {
-    Failure::Unusable(format!("the ceiling cannot be measured: {error}"))
+    unusable!("the ceiling cannot be measured: {error}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The memory of a process, as the kernel tells it.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, unusable};
 
 /// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
 pub(super) fn peak(pid: u32) -> Result<f64, Failure> {
@@ -14,11 +14,10 @@ pub(super) fn resident(pid: u32) -> Result<f64, Failure> {
 
 fn memory(pid: u32, line: &str) -> Result<f64, Failure> {
     let path = format!("/proc/{pid}/status");
-    let status =
-        std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
+    let status = std::fs::read_to_string(&path).map_err(|e| unusable!("{path}: {e}"))?;
     kilobytes(&status, line)
         .map(|kb| kb * 1024.0 / 1e6)
-        .ok_or_else(|| Failure::Unusable(format!("{path} has no line {line}")))
+        .ok_or_else(|| unusable!("{path} has no line {line}"))
 }
 
 fn kilobytes(status: &str, wanted: &str) -> Option<f64> {

@@ -2,7 +2,7 @@
 //! how it looks stands in `templates/report.html`.
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, unusable},
     load::{
         filters, measure::Found, plan::ONE, row::Row, table::instances, terminal::ms,
         verdict::Verdict,
@@ -19,7 +19,7 @@ use askama::Template;
 pub(super) fn html(found: &Found) -> Result<String, Failure> {
     Report::of(found)
         .render()
-        .map_err(|e| Failure::Unusable(format!("report: {e}")))
+        .map_err(|e| unusable!("report: {e}"))
 }
 
 #[derive(Template)]

@@ -1,0 +1,92 @@
+//! A claim's twin: a system in which the claim is false, so its experiment must not say that it is reproduced.
+//!
+//! Most follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A lesson whose
+//! experiment is a function of its own names its twin, and the function knows it.
+
+use super::{Lesson, Run, Twin, Words, words};
+use crate::bilingual::Bilingual;
+
+/// Oversells.
+pub(super) const OVERSELLS: &str = "none";
+/// Sells exactly, and never tries again.
+pub(super) const EXACT: &str = "single-update";
+/// The step that oversells and places several orders for a user, and the one that does neither.
+pub(super) const ORDERS: [&str; 2] = ["check-then-deduct", "redis-rlock"];
+/// A route without a limit.
+pub(super) const UNLIMITED: &str = "/seckill/unlimited";
+
+impl Lesson {
+    /// Its twin in words: `None` where a lesson that is tried has none, which a unit test refuses.
+    pub(super) fn twin_words(&self) -> Option<Words> {
+        match (&self.twin, &self.run) {
+            (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
+            (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
+                Some(words!("不输入第 {n} 行", "line {n} is not typed"))
+            }
+            (Some(Twin::Typed(n, line)), _) => {
+                Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
+            }
+            (Some(Twin::Run(run)), _) | (None, run) => {
+                let runs = match run {
+                    Run::All(runs) => &runs[..],
+                    run => std::slice::from_ref(run),
+                };
+                let each = runs.iter().map(|run| of(run, self.twin.is_some()));
+                let each = each.collect::<Option<Vec<_>>>()?;
+                Some(Words::join(&each, ["；", "; "]))
+            }
+        }
+    }
+}
+
+/// What stands in the place of this; where it is itself what the lesson has instead, what it is.
+fn of(run: &Run, instead: bool) -> Option<Words> {
+    let place = |other: &str| words!("换成 {other}", "{other} in its place");
+    let [bad_step, good_step] = ORDERS;
+    Some(match run {
+        Run::Replay(_) => words!(
+            "不加解法的竞争，却说有解法",
+            "the race without its cure, said to have it"
+        ),
+        Run::Exact { .. } => place(OVERSELLS),
+        Run::Oversells { .. } | Run::RetriesGrow(_) => place(EXACT),
+        Run::Compared { first, second, .. } => {
+            let (one, other) = if instead {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            words!(
+                "{} 与 {} 相比",
+                "{} compared with {}",
+                one.strategy,
+                other.strategy
+            )
+        }
+        Run::Crowd { comes_to, .. } if *comes_to != crate::seckill::check::Verdict::Exact => {
+            place(good_step)
+        }
+        Run::Crowd { .. } | Run::RefusedBeside(_) => place(bad_step),
+        Run::Deadlock(_) => words!("只有解法", "its cure alone"),
+        Run::Burst(_) => words!("没有限流的路由", "a route without a limit"),
+        Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
+        Run::Typed => words!("不输入第 1 行", "the first line is not typed"),
+        Run::All(_) | Run::Custom | Run::NotRun(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::lessons;
+
+    #[test]
+    fn every_lesson_that_is_tried_has_a_twin() {
+        for lesson in lessons().filter(|lesson| lesson.why_not().is_none()) {
+            assert!(lesson.twin_words().is_some(), "{} has no twin", lesson.id);
+            if let Some(Twin::Typed(n, _)) = &lesson.twin {
+                assert!((1..=lesson.by_hand.len()).contains(n), "{}", lesson.id);
+            }
+        }
+    }
+}
