@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 /// It holds for any closed loop; what is left is the start and the end, when not all are under way.
 pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
         ("single-update", 10),
@@ -16,7 +17,7 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         ("mutex", 100),
     ] {
         let mut plan = on.plan(strategy, Target::One);
-        (plan.threads, plan.loops) = (threads, 5000 / threads);
+        (plan.threads, plan.loops) = (threads, requests / threads);
         let row = on.send(plan).await?;
         let counted = if twin { threads / 2 } else { threads };
         let worked_out = counted as f64 / (row.stats.average / 1000.0);
