@@ -43,7 +43,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
 The instances keep the verdicts for their page.
 
-Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise or a twin passed, 2 bad usage, no lab, a missing
+Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise or a twin was not refused, 2 bad usage, no lab, a missing
 server.")]
 pub struct Args {
     /// Only these lessons, by their sections
@@ -52,7 +52,7 @@ pub struct Args {
     /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
     #[arg(long, conflicts_with = "lessons")]
     quick: bool,
-    /// Tries the twin of each claim instead: a system in which it is false, and which must not come out as reproduced
+    /// Tries the twin of each claim instead: a system in which it is false, and which must be refused
     #[arg(long, conflicts_with = "html")]
     twins: bool,
     /// Writes every figure to this file
