@@ -4,14 +4,19 @@
 //! experiment is a function of its own names its twin, and the function knows it.
 
 use super::{Lesson, Run, Twin, Words, words};
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, seckill::check::Verdict as Orders};
 
 /// Oversells.
 pub(super) const OVERSELLS: &str = "none";
 /// Sells exactly, and never tries again.
 pub(super) const EXACT: &str = "single-update";
-/// The step that oversells and places several orders for a user, and the one that does neither.
-pub(super) const ORDERS: [&str; 2] = ["check-then-deduct", "redis-rlock"];
+/// The step of the seckill of which the checker's verdict is another than this.
+pub(super) const fn other_step(comes_to: Orders) -> &'static str {
+    match comes_to {
+        Orders::Exact => "check-then-deduct",
+        _ => "redis-rlock",
+    }
+}
 /// A route without a limit.
 pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
@@ -42,7 +47,6 @@ impl Lesson {
 /// What stands in the place of this; where it is itself what the lesson has instead, what it is.
 fn of(run: &Run, instead: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
-    let [bad_step, good_step] = ORDERS;
     Some(match run {
         Run::Replay(_) => words!(
             "不加解法的竞争，却说有解法",
@@ -63,10 +67,8 @@ fn of(run: &Run, instead: bool) -> Option<Words> {
                 other.strategy
             )
         }
-        Run::Crowd { comes_to, .. } if *comes_to != crate::seckill::check::Verdict::Exact => {
-            place(good_step)
-        }
-        Run::Crowd { .. } | Run::RefusedBeside(_) => place(bad_step),
+        Run::Crowd { comes_to, .. } => place(other_step(*comes_to)),
+        Run::RefusedBeside(_) => place(other_step(Orders::Exact)),
         Run::Deadlock(_) => words!("只有解法", "its cure alone"),
         Run::Burst(_) => words!("没有限流的路由", "a route without a limit"),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),

@@ -23,7 +23,7 @@ mod zk_recipes;
 use super::{
     Cluster, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Twin, Verdict, Words,
     replay::flaw_and_cure,
-    twin::{EXACT, ORDERS, OVERSELLS, UNLIMITED},
+    twin::{EXACT, OVERSELLS, UNLIMITED, other_step},
     words,
 };
 use crate::{
@@ -142,12 +142,12 @@ async fn one(
             orders_each,
             comes_to,
         } => {
-            let [bad, good] = ORDERS;
-            let is_exact = *comes_to == Orders::Exact;
-            let step = or(step, if is_exact { bad } else { good });
+            let step = or(step, other_step(*comes_to));
             orders::crowd(on, step, *target, *orders_each, *comes_to).await
         }
-        Run::RefusedBeside(step) => order_locks::refused_beside(on, or(step, ORDERS[0])).await,
+        Run::RefusedBeside(step) => {
+            order_locks::refused_beside(on, or(step, other_step(Orders::Exact))).await
+        }
         Run::Deadlock(slug) => deadlocks::deadlock(on, slug, twin).await,
         Run::Burst(burst) => limits::burst(on, burst, or(burst.route, UNLIMITED)).await,
         Run::ExclusiveRoute(route) => {

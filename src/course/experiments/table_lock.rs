@@ -8,20 +8,17 @@ use tokio::time::{sleep, timeout};
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
 pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
-    let name = format!("re-entry:{}", product.id);
-    let insert = format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
-    conn.execute(insert.as_str()).await?;
-    let other = insert.replace("re-entry", "another");
-    let again = conn.execute(if twin { &*other } else { &*insert }).await;
+    let [name, other] = ["re-entry", "another"].map(|name| format!("{name}:{}", product.id));
+    let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
+    conn.execute(insert(&name).as_str()).await?;
+    let again = insert(if twin { &other } else { &name });
+    let again = conn.execute(again.as_str()).await;
     let refused = again
         .as_ref()
         .err()
         .and_then(sqlx::Error::as_database_error)
         .is_some_and(|e| e.is_unique_violation());
-    let delete = format!(
-        "DELETE FROM tb_lock WHERE lock_name LIKE '%:{}'",
-        product.id
-    );
+    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{other}')");
     conn.execute(delete.as_str()).await?;
 
     let holds = async {
