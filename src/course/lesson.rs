@@ -99,9 +99,9 @@ pub struct Lesson {
     /// What is claimed, in our own words.
     #[schema(inline)]
     pub claim: Bilingual,
-    /// The document and its section.
+    /// The document and its heading, word for word; where there are several, `; ` stands between them.
     #[serde(deserialize_with = "text")]
-    #[schema(example = "000 §2.3")]
+    #[schema(example = "000 2.3. 防误删")]
     pub place: &'static str,
     /// Of `GET /strategies`.
     #[serde(default, deserialize_with = "texts")]
@@ -112,9 +112,6 @@ pub struct Lesson {
     /// Of `GET /test/deadlock`.
     #[serde(default, deserialize_with = "texts")]
     pub deadlocks: Vec<&'static str>,
-    /// Of `GET /replays`: the replay that shows it.
-    #[serde(default, deserialize_with = "optional_text")]
-    pub replay: Option<&'static str>,
     /// Paths for a browser; `{who}` is a person's name.
     #[serde(default, deserialize_with = "texts")]
     pub r#try: Vec<&'static str>,
@@ -167,8 +164,7 @@ pub enum Run {
     /// All of these, one after the other: the claim holds where each does.
     All(Vec<Run>),
     /// The race of this lesson ends as the registry of replays says, and so does its cure.
-    #[serde(deserialize_with = "text")]
-    Replay(&'static str),
+    Replay,
     /// A load sells not one piece too many on any of these targets.
     #[serde(rename_all = "kebab-case")]
     Exact {
@@ -540,10 +536,6 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D
 
 fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {
     Vec::<String>::deserialize(from).map(|texts| texts.into_iter().map(leak).collect())
-}
-
-fn optional_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
-    text(from).map(Some)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub fn find(id: &str) -> Option<&'static Lesson> {
 #[cfg(test)]
 mod tests {
     use super::{places::Places, *};
-    use crate::{classroom::deadlocks, seckill, stock};
+    use crate::{classroom::deadlocks, replay, seckill, stock};
     use std::collections::{BTreeSet, HashSet};
 
     #[test]
@@ -56,6 +56,25 @@ mod tests {
             .filter(|id| !seen.insert(*id))
             .collect();
         assert!(twice.is_empty(), "{twice:?}");
+    }
+
+    #[test]
+    fn a_lesson_has_one_race_at_most_and_each_that_plays_one_has_it() {
+        let shown: Vec<_> = replay::lessons().map(|(lesson, _)| lesson).collect();
+        let unique: HashSet<_> = shown.iter().copied().collect();
+        assert_eq!(unique.len(), shown.len(), "{shown:?}");
+        let unknown: Vec<_> = shown.iter().filter(|id| find(id).is_none()).collect();
+        assert!(unknown.is_empty(), "no lessons: {unknown:?}");
+        let plays = |lesson: &&Lesson| match &lesson.run {
+            Run::All(runs) => runs.iter().any(|run| matches!(run, Run::Replay)),
+            run => matches!(run, Run::Replay),
+        };
+        let without: Vec<_> = lessons()
+            .filter(plays)
+            .filter(|lesson| !unique.contains(lesson.id))
+            .map(|lesson| lesson.id)
+            .collect();
+        assert!(without.is_empty(), "no race: {without:?}");
     }
 
     #[test]

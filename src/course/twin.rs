@@ -48,7 +48,7 @@ impl Lesson {
 fn of(run: &Run, instead: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {
-        Run::Replay(_) => words!(
+        Run::Replay => words!(
             "不加解法的竞争，却说有解法",
             "the race without its cure, said to have it"
         ),

@@ -161,7 +161,7 @@ fn names(description: &str) -> Option<Vec<&'static str>> {
         "/strategies" => Some(stock::ALL.iter().map(|strategy| strategy.slug).collect()),
         "/voucher-order/strategies" => Some(seckill::ALL.iter().map(|step| step.slug).collect()),
         "/test/deadlock" => Some(deadlocks::ALL.iter().map(|lesson| lesson.slug).collect()),
-        "/replays" => Some(replay::races().map(|race| race.lesson).collect()),
+        "/replays" => Some(replay::lessons().map(|(lesson, _)| lesson).collect()),
         _ => None,
     }
 }

@@ -49,7 +49,7 @@ fn race(lesson: &'static DeadlockLesson) -> Race {
         _ => TIMED_OUT,
     };
     Race {
-        lesson: leak(format!("003.deadlock.{}", lesson.slug)),
+        lessons: vec![leak(format!("003.deadlock.{}", lesson.slug))].leak(),
         title: lesson.title,
         breaks: lesson.breaks,
         cure: lesson.cure,

@@ -47,10 +47,15 @@ pub fn races() -> impl Iterator<Item = &'static Race> {
     races::FILES.iter().copied().chain(DEADLOCKS.iter())
 }
 
-/// The race of this lesson.
+/// Every lesson that a race shows, and that race.
+pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
+    races().flat_map(|race| race.lessons.iter().map(move |lesson| (*lesson, race)))
+}
+
+/// This lesson, and the race that shows it.
 #[must_use]
-pub fn find(lesson: &str) -> Option<&'static Race> {
-    races().find(|race| race.lesson == lesson)
+pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
+    lessons().find(|(shown, _)| *shown == lesson)
 }
 
 /// The act of this name.

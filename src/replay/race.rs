@@ -13,8 +13,8 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
 /// A race and its cure.
 #[derive(Debug, Clone, Copy)]
 pub struct Race {
-    /// The lesson, as the course numbers it.
-    pub lesson: &'static str,
+    /// The lessons that it shows, as the course numbers them.
+    pub lessons: &'static [&'static str],
     /// What happens.
     pub title: Bilingual,
     /// What breaks.

@@ -21,7 +21,6 @@
  * @property {Strategy[]} strategies
  * @property {string[]} steps of the seckill that it is about
  * @property {string[]} deadlocks
- * @property {string | null} replay
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
  * @property {Title | null} whyNot
@@ -55,11 +54,11 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, replay, try: tries, timing, why_not, by_hand }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, why_not, by_hand }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // What the lesson itself is about comes first; the limits have a page that draws them.
   const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], replay, tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: by_hand };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: by_hand };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
@@ -69,7 +68,7 @@ function alone(strategy, beside) {
   const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
-    steps: [], deadlocks: [], replay: null, tries: [], timing: false, whyNot: null, byHand: [],
+    steps: [], deadlocks: [], tries: [], timing: false, whyNot: null, byHand: [],
   };
 }
 

@@ -171,10 +171,8 @@ function frame() {
 
 /** Where the race of the lesson on show can be replayed. */
 function replayAddress() {
-  // One of its own number is the lesson's, whether it is named or not.
-  const named = lesson.replay ?? lesson.id;
-  const its = strategy === (lesson.strategies[0] ?? null) ? named : null;
-  return its && replay.has(its) ? `#/replay/${its}` : strategy && replay.of(strategy.slug);
+  const its = strategy === (lesson.strategies[0] ?? null) && replay.has(lesson.id);
+  return its ? `#/replay/${lesson.id}` : strategy && replay.of(strategy.slug);
 }
 
 // ---- the address -----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ const KEY: &str = "demo2LockKey";
 
 /// The text's lock with a value for each call, and the library's in its place: what the race is played with.
 fn of_the_race() -> Result<[Act; 2]> {
-    let race = replay::find("004.force").context("no race")?;
+    let (_, race) = replay::find("004.force").context("no race")?;
     Ok([race.flaw.act, race.cured.act])
 }
 

@@ -4,10 +4,8 @@ use crate::support::{labs, *};
 use oversell::{
     addresses::Addresses,
     course::{self, Chapter, Lesson, Line, places::Places},
-    replay,
 };
 use std::{
-    collections::BTreeSet,
     mem::discriminant,
     path::Path,
     process::{Output, Stdio},
@@ -160,15 +158,5 @@ fn as_expected(line: &Line, output: Result<Output>) -> Result<()> {
         line.run,
         line.expect
     );
-    Ok(())
-}
-
-#[apply(test!)]
-fn each_replay_is_named_by_a_lesson_and_no_other_is() -> Result<()> {
-    let named: BTreeSet<_> = course::lessons()
-        .filter_map(|lesson| lesson.replay)
-        .collect();
-    let known: BTreeSet<_> = replay::races().map(|race| race.lesson).collect();
-    ensure!(named == known, "named: {named:?}; there are {known:?}");
     Ok(())
 }

@@ -88,17 +88,17 @@ describe('a run on the page', () => {
 
   // Whoever comes while a race is played sees it from its beginning, and drives it.
   it('of a race is joined after a reload and from another window', async () => {
-    const tab = await suite.tab('#/replay/2.2');
+    const tab = await suite.tab('#/replay/2.3');
     await tab.has('#replay-run[aria-disabled=false]');
     await tab.page.select('#replay-pace', 'step');
     await tab.press('#replay-run');
     await stands(tab);
 
     const other = await suite.tab('#/replay/1.3');
-    await other.reads('#replay-end', /^正在演第 2\.2 课/);
+    await other.reads('#replay-end', /^正在演第 2\.3 课/);
     await other.has('#replay-watch:not([hidden])');
     await other.press('#replay-watch');
-    await other.holds(() => location.hash === '#/replay/2.2');
+    await other.holds(() => location.hash === '#/replay/2.3');
     await stands(other);
 
     await tab.page.reload();

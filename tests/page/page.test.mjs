@@ -94,9 +94,9 @@ describe('the page', () => {
   });
 
   it('draws the herd (3.4.2) as a bar for each release, and with its cure flat', async () => {
-    const tab = await suite.tab('#/replay/3.4');
+    const tab = await suite.tab('#/replay/3.4.2.herd');
     for (const [cured, sum] of /** @type {const} */ ([[false, 1275], [true, 50]])) {
-      await tab.go(`replay/3.4?cured=${cured}`);
+      await tab.go(`replay/3.4.2.herd?cured=${cured}`);
       await tab.has(`[name=cured][value=${cured}]:checked`);
       await tab.press('#replay-run');
       await tab.reads('#replay-end', /\d/);

@@ -111,7 +111,7 @@ async fn one(
     let or = |of: &'static str, instead: &'static str| if twin { instead } else { of };
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
-        Run::Replay(of) => flaw_and_cure(on, of, twin).await,
+        Run::Replay => flaw_and_cure(on, lesson.id, twin).await,
         Run::Exact {
             strategy,
             on: targets,

@@ -93,11 +93,11 @@ pub(in crate::http) async fn order(
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
     let playing = neighbours::playing(&running).await.or(replays.playing());
-    if let Some(replay) = playing
+    if let Some((lesson, _)) = playing
         .and_then(|lesson| replay::find(&lesson))
-        .filter(|replay| replay.breaks_something())
+        .filter(|(_, race)| race.breaks_something())
     {
-        return Err(Error::ReplayInProgress(replay.lesson));
+        return Err(Error::ReplayInProgress(lesson));
     }
     let by_ms = by_ms.map_or(200, Whole::get).unsigned_abs();
     let said = lab

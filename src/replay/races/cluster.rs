@@ -12,7 +12,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "002.cluster",
+    lessons: &["002.cluster"],
     title: Bilingual::of(
         "集群：每台有自己的用户锁",
         "A cluster: each instance has its own locks of the users",

@@ -12,7 +12,7 @@ use super::look_then_delete::{DELETES_ANOTHERS, LATE, LEAVES_ANOTHERS};
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.5",
+    lessons: &["2.5"],
     title: Bilingual::of(
         "写完以后、删锁以前，租约到期",
         "The lease ends between the write and the delete",

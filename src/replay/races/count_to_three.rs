@@ -26,7 +26,7 @@ static SCRIPT: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/count_to_three.lua")));
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.4.1",
+    lessons: &["2.4.1"],
     title: Bilingual::of(
         "各自从 0 数到 3，看到的却是 0 到 6",
         "Each counts from 0 to 3, and sees 0 to 6",

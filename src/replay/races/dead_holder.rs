@@ -10,7 +10,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.1",
+    lessons: &["2.2"],
     title: Bilingual::of(
         "持有者死了，谁也进不去",
         "The holder dies, and nobody gets in",

@@ -10,7 +10,7 @@ use crate::orders::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.10.4",
+    lessons: &["2.9.nodes", "2.10.4"],
     title: Bilingual::of("红锁的节点死了几个", "How many of Redlock's nodes are dead"),
     breaks: Bilingual::of(
         "五个死三个：凑不成多数，谁也拿不到",

@@ -15,7 +15,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "4",
+    lessons: &["4.2", "4.3.2", "003.table-lock"],
     title: Bilingual::of(
         "持有者死了，那一行还在",
         "The holder dies, and its row stays",

@@ -16,7 +16,7 @@ use crate::replay::prelude::*;
 use crate::{section::redis_polling, stock::Store};
 
 pub(super) const RACE: Race = Race {
-    lesson: "1.8",
+    lessons: &["1.8"],
     title: Bilingual::of("EXEC 返回 nil", "EXEC answers nil"),
     breaks: Bilingual::of(
         "没有 WATCH：SET 不问键变了没有",

@@ -26,7 +26,7 @@ use oversell_lock::{Lock, LockError};
 const LIBRARY: &str = "demo2Library";
 
 pub(super) const RACE: Race = Race {
-    lesson: "004.force",
+    lessons: &["004.force"],
     title: Bilingual::of("等久了就强行拿锁", "A waiter takes the lock by force"),
     breaks: Bilingual::of(
         "被强占的人还在干活",

@@ -12,7 +12,7 @@ use crate::orders::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "003.redlock.restart",
+    lessons: &["003.redlock.restart"],
     title: Bilingual::of("红锁的一个节点丢了数据重启", "A node of Redlock forgets"),
     breaks: Bilingual::of(
         "重启的节点不记得 A 的锁",

@@ -21,7 +21,7 @@ use crate::{
 const WAITERS: u16 = 50;
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.4",
+    lessons: &["3.4.2.herd"],
     title: Bilingual::of(
         "羊群效应：释放一次锁，唤醒几个",
         "The herd effect: how many does a release wake",

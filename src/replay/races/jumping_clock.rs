@@ -13,7 +13,7 @@ use super::forgetful_node::ON_THREE;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "003.redlock.clock",
+    lessons: &["003.redlock.clock"],
     title: Bilingual::of("一个节点的时钟跳了", "The clock of one node jumps"),
     breaks: Bilingual::of(
         "那个节点上 A 的锁提前到期",

@@ -21,7 +21,7 @@ const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 const GO_OUT: Act = Act::own("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.10.7",
+    lessons: &["2.10.7"],
     title: Bilingual::of("班长锁门", "The monitor locks the door"),
     breaks: Bilingual::of(
         "不等人：门锁上时，B 和 C 还在里面",

@@ -13,7 +13,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.2",
+    lessons: &["2.3", "001.expire"],
     title: Bilingual::of(
         "迟到的 DEL 删掉了别人的锁",
         "A late DEL deletes another's lock",

@@ -26,7 +26,7 @@ const LOCK: &str = "lock:redis-watchdog";
 const SHORT: [u64; 2] = [3000, 600];
 
 pub(super) const RACE: Race = Race {
-    lesson: "001.renewal",
+    lessons: &["001.renewal"],
     title: Bilingual::of(
         "迟到的续期续了别人的锁",
         "A late renewal is for another's lock",

@@ -46,7 +46,7 @@ const B_GETS_IN: &[Step] = &[
 ];
 
 pub(super) const RACE: Race = Race {
-    lesson: "002.late-unlock",
+    lessons: &["002.late-unlock"],
     title: Bilingual::of(
         "迟到的释放删掉了别人的锁",
         "A late unlock deletes another's lock",

@@ -29,7 +29,7 @@ const ASKED: i64 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) const RACE: Race = Race {
-    lesson: "003.limits",
+    lessons: &["003.limits"],
     title: Bilingual::of(
         "每台各限十个，一共放过三十个",
         "Ten in each instance are thirty in all",

@@ -12,7 +12,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.3",
+    lessons: &["2.3.gap", "002.lock.lua"],
     title: Bilingual::of(
         "租约在 GET 和 DEL 之间到期",
         "The lease ends between GET and DEL",

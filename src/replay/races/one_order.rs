@@ -13,7 +13,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "002.one-order",
+    lessons: &["002.new-mutex"],
     title: Bilingual::of("同一个人的两单同时来", "Two orders of one user at once"),
     breaks: Bilingual::of(
         "都查到没有订单：锁不是同一把",

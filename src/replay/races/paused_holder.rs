@@ -15,7 +15,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "003.pause",
+    lessons: &["003.pause"],
     title: Bilingual::of(
         "持有者停得比租约还久",
         "A holder that is paused beyond its lease",

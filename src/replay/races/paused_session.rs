@@ -14,7 +14,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "003.pause.zk",
+    lessons: &["003.pause.zk"],
     title: Bilingual::of(
         "持有者停得比会话还久",
         "A holder that is paused beyond its session",

@@ -21,7 +21,7 @@ const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
 const PERMITS: u32 = 2;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.10.6",
+    lessons: &["2.10.6"],
     title: Bilingual::of("两个名额，来了三个", "Two permits, and three that come"),
     breaks: Bilingual::of(
         "没有信号量：来多少进多少",

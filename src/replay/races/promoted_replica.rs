@@ -20,7 +20,7 @@ use crate::{
 use std::time::Duration;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.9",
+    lessons: &["2.8", "2.9", "003.master"],
     title: Bilingual::of(
         "主节点挂了，从节点还没有锁",
         "The main Redis fails before its replica has the lock",

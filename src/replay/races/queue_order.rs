@@ -12,7 +12,7 @@ use crate::replay::play::Play;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.10.2",
+    lessons: &["2.10.2"],
     title: Bilingual::of("后来的先进去", "The one that comes later gets in first"),
     breaks: Bilingual::of(
         "不公平：碰巧在释放锁后第一个来试的人进去",

@@ -37,7 +37,7 @@ const WRITE_READ: Step = say("A 在里面写；B 也来读", "A writes; B comes,
 const WRITE_WRITE: Step = say("A 在里面写；B 也来写", "A writes; B comes, and writes");
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.10.5",
+    lessons: &["2.10.5"],
     title: Bilingual::of(
         "读读、读写、写读、写写",
         "Read and read, read and write, write and read, write and write",

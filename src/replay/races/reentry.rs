@@ -20,7 +20,7 @@ use crate::{
 const HOLDS: Step = Also(|play| Box::pin(note_holds(play)));
 
 pub(super) const RACE: Race = Race {
-    lesson: "2.6",
+    lessons: &["2.6", "002.reentrant"],
     title: Bilingual::of("拿着锁的人还要这把锁", "A holder needs its lock again"),
     breaks: Bilingual::of(
         "SETNX 不认得自己的主人：自己等自己",

@@ -12,7 +12,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "1.7.2",
+    lessons: &["1.7.2"],
     title: Bilingual::of("读的时候就锁住那一行", "The read itself locks the row"),
     breaks: Bilingual::of("普通的 SELECT 不加锁", "a plain SELECT locks nothing"),
     cure: Bilingual::of(

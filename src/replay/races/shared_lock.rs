@@ -15,7 +15,7 @@ use crate::replay::play::Play;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "1.7.2.shared",
+    lessons: &["1.7.2.shared"],
     title: Bilingual::of(
         "共享锁升级：互相等待",
         "Shared locks that both want to become exclusive",

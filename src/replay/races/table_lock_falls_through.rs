@@ -11,7 +11,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "4.2.printed",
+    lessons: &["4.2.printed"],
     title: Bilingual::of("重试回来，又买一件", "The retry comes back, and buys again"),
     breaks: Bilingual::of(
         "catch 里没有 return：后面的代码没有锁又执行一遍",

@@ -13,7 +13,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "002.unlock-before-commit",
+    lessons: &["002.unlock-before-commit"],
     title: Bilingual::of("先解锁，后提交", "Unlock first, commit afterwards"),
     breaks: Bilingual::of(
         "解锁与提交之间，别人读到的还是旧的",

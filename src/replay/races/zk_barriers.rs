@@ -21,7 +21,7 @@ const ROOM: &str = "/curator/double-barrier";
 const MEMBERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.7.6",
+    lessons: &["3.7.6"],
     title: Bilingual::of("三个一起开始", "Three begin together"),
     breaks: Bilingual::of(
         "没有栅栏：先来的先做完，谁也不等谁",

@@ -22,7 +22,7 @@ const COUNT: &str = "/curator/count";
 const NAMES: &[Name] = &[Name::ZooKeeper(COUNT)];
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.7.7",
+    lessons: &["3.7.7"],
     title: Bilingual::of("两个人给共享计数器各加一", "Two add one to a shared count"),
     breaks: Bilingual::of(
         "setCount 不看别人改过没有",

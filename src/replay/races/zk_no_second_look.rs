@@ -12,7 +12,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.4.2.printed",
+    lessons: &["3.4.2.printed"],
     title: Bilingual::of(
         "排队的人走了，后面的人插了进来",
         "One leaves the queue, and the next gets in",

@@ -21,7 +21,7 @@ use std::cell::Cell;
 const USER: &str = "/distributed/zk-user";
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.5.printed",
+    lessons: &["3.5.printed"],
     title: Bilingual::of(
         "拿着用户锁，直接进了库存锁",
         "With the lock of a user, into the lock of the stock",

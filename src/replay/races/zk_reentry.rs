@@ -26,7 +26,7 @@ const NODE: &str = "/distributed/zk-ephemeral";
 const WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
-    lesson: "3.5",
+    lessons: &["3.5", "3.7.1"],
     title: Bilingual::of("同一个持有者再进一次", "Its owner comes in again"),
     breaks: Bilingual::of(
         "节点已经有了，是自己的：自己等自己",

@@ -27,7 +27,7 @@ pub(in crate::http) struct Replays {
 /// A replay.
 struct Going {
     id: Uuid,
-    race: &'static Race,
+    lesson: &'static str,
     cured: bool,
     pace: Pace,
     steps: Steps,
@@ -40,18 +40,18 @@ impl Replays {
     fn start(
         &self,
         app: &AppState,
-        race: &'static Race,
+        (lesson, race): (&'static str, &'static Race),
         cured: bool,
         pace: Pace,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
         if let Some(going) = latest.as_ref().filter(|going| going.log.end().is_none()) {
-            return Err(Error::ReplayInProgress(going.race.lesson));
+            return Err(Error::ReplayInProgress(going.lesson));
         }
         let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
         let going = Arc::new(Going {
             id: Uuid::new_v4(),
-            race,
+            lesson,
             cured,
             pace,
             steps,
@@ -83,7 +83,7 @@ impl Replays {
 
     /// The lesson of the replay that is going on.
     pub(in crate::http) fn playing(&self) -> Option<String> {
-        self.going().map(|going| going.race.lesson.to_owned())
+        self.going().map(|going| going.lesson.to_owned())
     }
 
     fn going(&self) -> Option<Arc<Going>> {

@@ -93,7 +93,7 @@ impl View {
         };
         Self {
             id: going.id.to_string(),
-            lesson: going.race.lesson,
+            lesson: going.lesson,
             cured: going.cured,
             pace: going.pace,
             instance: app.ctx.instance.clone(),
@@ -103,19 +103,17 @@ impl View {
     }
 }
 
-/// Every replay, in the course's order.
+/// Every lesson that has a replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
     responses((status = 200, description = "The replays", body = List)))]
 pub(in crate::http) async fn list(
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
 ) -> axum::Json<List> {
-    let mut races: Vec<_> = replay::races().collect();
-    races.sort_by_key(|race| {
-        course::lessons().position(|lesson| lesson.replay == Some(race.lesson))
-    });
-    let listed = races.into_iter().map(|race| Listed {
-        lesson: race.lesson,
+    let mut races: Vec<_> = replay::lessons().collect();
+    races.sort_by_key(|(shown, _)| course::lessons().position(|lesson| lesson.id == *shown));
+    let listed = races.into_iter().map(|(lesson, race)| Listed {
+        lesson,
         title: race.title,
         breaks: race.breaks,
         cure: race.cure,
@@ -149,9 +147,9 @@ pub(in crate::http) async fn start(
     Query(how): Query<How>,
 ) -> Result<Response, Error> {
     enabled(&app)?;
-    let race = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    app.instance.reaches(&race.servers(how.cured)).await?;
-    let going = replays.start(&app, race, how.cured, how.pace)?;
+    let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    app.instance.reaches(&found.1.servers(how.cured)).await?;
+    let going = replays.start(&app, found, how.cured, how.pace)?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
