@@ -14,7 +14,7 @@ CURATOR := 5.9.0
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar)
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test soak check docs bench jmeter interop install build
+.PHONY: help demo lab test soak check course docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ browser:
 
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --lib -- no_generated_page_is_stale
+
+course: install build ## every claim in full, up to 30 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
+	$(OVERSELL) course --lab --json src/course/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

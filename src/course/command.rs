@@ -40,11 +40,11 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
   oversell course --lang zh --json course.json
   oversell course --lab --twins                           whether each verdict can say no
 
-Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
+Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
 The instances keep the verdicts for their page.
 
-Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise or a twin was not refused, 2 bad usage, no lab, a missing
-server.")]
+Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim that does not rest on timing came out otherwise or a
+twin was not refused, 2 bad usage, no lab, a missing server.")]
 pub struct Args {
     /// Only these lessons, by their sections
     #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known)]
@@ -79,7 +79,7 @@ fn known(id: &str) -> Result<&'static Lesson, String> {
 ///
 /// # Errors
 ///
-/// [`Failure::Promise`] where a claim came out otherwise than expected, [`Failure::Unusable`] where no cluster answers, an
+/// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where no cluster answers, an
 /// experiment failed or a signal stopped it.
 pub async fn run(
     args: Args,
@@ -117,15 +117,16 @@ pub async fn run(
 
     println!("{}", table::of(&found.lessons, args.lang()));
     println!("{}", table::summary(&found, args.lang()));
+    let brief = without_events(&found)?;
     if let Some(path) = &args.json {
-        write_json(path, &found)?;
+        write_json(path, &brief)?;
     }
     if let Some(path) = &args.html {
         write(path, &report::html(&found)?)?;
         println!("report: {}", path.display());
     }
     if !args.twins
-        && let Err(why) = keep(&on, &found).await
+        && let Err(why) = keep(&on, &brief).await
     {
         eprintln!("oversell: the instances do not keep the verdicts: {why}");
     }
@@ -136,8 +137,8 @@ pub async fn run(
     }
 }
 
-/// Gives the verdicts to the instances, for their page; the races event by event stay in the file.
-async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
+/// All of it but the races event by event, which only the report draws.
+fn without_events(found: &Found) -> Result<Value, Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
         for play in lesson["figures"]["plays"]
@@ -149,9 +150,14 @@ async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
             play.remove("events");
         }
     }
+    Ok(found)
+}
+
+/// Gives the verdicts to the instances, for their page.
+async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
     let kept = on
         .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
-        .json(&found)
+        .json(found)
         .answer()
         .await
         .and_then(Answer::success);

@@ -1,68 +1,142 @@
 //! The pages of `docs/` that are made from data: every claim, from the lessons; every strategy and every step of the seckill,
 //! from their registries.
 
-use super::{ALL, Lesson, Verdict, table::Lang};
+use super::{ALL, Lesson, Verdict, last_run::LAST_RUN, table::Lang};
 use crate::{
     bilingual::Bilingual,
     registry::{Declared, Rank, Registered},
     seckill,
     stock::{self, Promise},
 };
-use std::{env, fmt::Write, fs};
+use std::{collections::HashSet, env, fmt::Write, fs};
 
-/// Every claim, in Chinese or in English.
+/// Every claim and what the last full run has found of it, by document and heading, in Chinese or in English; the errata by
+/// themselves.
 fn course_md(lang: Lang) -> String {
-    let mut page = lang.of(HEAD).to_owned();
-    for chapter in ALL.iter() {
-        let columns = lang.of(Bilingual::of(
-            "| 课 | 位置 | 说法 | 在这里 |",
-            "| lesson | place | claim | here |",
-        ));
+    let mut page = format!("{}\n{}\n", lang.of(HEAD), totals(lang));
+    let (errata, texts): (Vec<_>, Vec<_>) = ALL.iter().partition(|chapter| chapter.id == ERRATA);
+    let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
+    for (document, title) in DOCUMENTS {
         // Writing to a String cannot fail.
+        writeln!(page, "\n## [{document}]{title}").ok();
+        let its: Vec<_> = texts
+            .iter()
+            .filter(|lesson| lesson.place.starts_with(document))
+            .collect();
+        let mut headings: Vec<_> = its.iter().map(|lesson| places(lesson).0).collect();
+        let mut before = HashSet::new();
+        headings.retain(|heading| before.insert(*heading));
+        for heading in headings {
+            let title = heading.trim_start_matches(document);
+            writeln!(page, "\n###{title}\n\n{}", lang.of(COLUMNS)).ok();
+            for lesson in its.iter().filter(|lesson| places(lesson).0 == heading) {
+                page += &row_of(lesson, places(lesson).1, lang);
+            }
+        }
+    }
+    for chapter in errata {
         writeln!(
             page,
-            "\n## {}\n\n{columns}\n|---|---|---|---|",
-            lang.of(chapter.title)
+            "\n## {}\n\n{}",
+            lang.of(chapter.title),
+            lang.of(COLUMNS)
         )
         .ok();
         for lesson in &chapter.lessons {
-            let (id, place) = (lesson.id, lesson.place);
-            let claim = lang.of(lesson.claim).replace('|', "\\|");
-            writeln!(
-                page,
-                "| {id} | {place} | {claim} | {} |",
-                comes_to(lesson, lang)
-            )
-            .ok();
+            page += &row_of(lesson, Some(lesson.place), lang);
         }
     }
     page
 }
 
-const HEAD: Bilingual = Bilingual::of("# 每一条说法，在这里的结论
+const ERRATA: &str = "errata";
+
+/// The documents and their titles; the third has none.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("000", " 分布式锁"),
+    ("001", " 分布式锁"),
+    ("002", " Redis分布式锁"),
+    ("003", ""),
+    ("004", " 基于Redis实现分布式锁"),
+];
+
+const HEAD: Bilingual = Bilingual::of("# 每一条说法，和在这里看到的
 
 [English](course.md)
 
-由 `make docs` 从 `src/course/lessons/` 生成。`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。
-", "# Every claim, and what it comes to here
+由 `make docs` 从 `src/course/lessons/` 和上一次完整运行的结果 `src/course/last_run.json`（`make course`）生成，按文档和标题排列，标题一字不改。
+`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。
+", "# Every claim, and what was seen of it here
 
 [中文](course.zh-CN.md)
 
-Made by `make docs` from `src/course/lessons/`. `oversell course` tries each claim. Where a verdict rests on timing, two runs may differ.
+Made by `make docs` from `src/course/lessons/` and from what the last full run has found, `src/course/last_run.json` (`make
+course`), by document and heading, word for word. `oversell course` tries each claim. Where a verdict rests on timing, two runs
+may differ.
 ");
 
-fn comes_to(lesson: &Lesson, lang: Lang) -> String {
-    if lesson.why_not().is_some() {
-        return lang.of(Bilingual::of("未验证", "not run")).to_owned();
+const COLUMNS: Bilingual = Bilingual::of(
+    "| 课 | 说法 | 看到 | 结论 |\n|---|---|---|---|",
+    "| lesson | claim | seen | verdict |\n|---|---|---|---|",
+);
+
+/// The heading under which a lesson stands, and the others.
+fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
+    match lesson.place.split_once("; ") {
+        Some((first, others)) => (first, Some(others)),
+        None => (lesson.place, None),
     }
-    let words = lang.of(lesson.expected.words());
-    let words = if lesson.expected == Verdict::Reproduced {
-        words.to_owned()
-    } else {
-        format!("**{words}**")
+}
+
+/// A lesson, where else it stands, and what was found of it.
+fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
+    let (seen, verdict) = found(lesson, lang);
+    let and = and.map(|place| format!(" ({place})")).unwrap_or_default();
+    let [claim, seen] = [lang.of(lesson.claim), seen].map(|text| text.replace('|', "\\|"));
+    format!("| {}{and} | {claim} | {seen} | {verdict} |\n", lesson.id)
+}
+
+/// What was seen, and the verdict.
+fn found(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
+    let Some(found) = LAST_RUN.of(lesson.id) else {
+        let none = Bilingual::of("还没有运行过", "not run yet");
+        return ("", lang.of(none).to_owned());
+    };
+    let words = lang.of(found.verdict.words());
+    let words = match found.verdict {
+        Verdict::Reproduced => words.to_owned(),
+        _ => format!("**{words}**"),
     };
     let timing = lang.of(Bilingual::of("（结果取决于计时）", ", by timing"));
-    if lesson.timing { words + timing } else { words }
+    let verdict = if lesson.timing { words + timing } else { words };
+    (lang.words(&found.seen), verdict)
+}
+
+/// How many claims the last full run found to come out how.
+fn totals(lang: Lang) -> String {
+    let all = &LAST_RUN.lessons;
+    let of = |verdict| {
+        let so = all.iter().filter(|found| found.verdict == verdict);
+        format!("{} {}", so.count(), lang.of(Verdict::words(verdict)))
+    };
+    let each = [
+        Verdict::Reproduced,
+        Verdict::NotReproduced,
+        Verdict::Noise,
+        Verdict::Unavailable,
+    ];
+    let claims = lang.of(Bilingual::of("条说法：", " claims: "));
+    format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
+}
+
+/// A README, with how the last full run came out.
+fn readme(lang: Lang, file: &str, begins: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines().map(|line| match line.starts_with(begins) {
+        true => format!("{begins}{} |\n", totals(lang)),
+        false => format!("{line}\n"),
+    });
+    lines.collect()
 }
 
 /// Every strategy and every step of the seckill, in Chinese or in English.
@@ -140,8 +214,25 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 );
 
 /// Each page: its path, and its text.
-fn pages() -> [(&'static str, String); 4] {
+fn pages() -> [(&'static str, String); 6] {
+    let [en, zh] = ["README.md", "README.zh-CN.md"];
     [
+        (
+            en,
+            readme(
+                Lang::En,
+                en,
+                "| [course](docs/course.md) | every claim, and what the last full run has seen of it: ",
+            ),
+        ),
+        (
+            zh,
+            readme(
+                Lang::Zh,
+                zh,
+                "| [course](docs/course.zh-CN.md) | 每一条说法，和上一次完整运行看到的：",
+            ),
+        ),
         ("docs/course.md", course_md(Lang::En)),
         ("docs/course.zh-CN.md", course_md(Lang::Zh)),
         ("docs/strategies.md", strategies_md(Lang::En)),

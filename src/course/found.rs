@@ -1,6 +1,6 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
-use super::{Lesson, NoVerdict, Seen, Verdict, Words};
+use super::{Lesson, NoVerdict, Seen, Verdict, Words, last_run};
 use crate::bilingual::Bilingual;
 use crate::{
     failure::{Failure, unusable},
@@ -30,8 +30,6 @@ pub(super) struct Tried {
     pub(super) chapter: &'static str,
     pub(super) place: &'static str,
     pub(super) claim: Bilingual,
-    /// What it comes to here otherwise.
-    pub(super) expected: Verdict,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
     /// What was tried in its place: then verdict, words and figures are the twin's.
@@ -71,7 +69,6 @@ impl Tried {
             chapter,
             place: lesson.place,
             claim: lesson.claim,
-            expected: lesson.expected,
             timing: lesson.timing,
             twin: twin.map(|what| TriedTwin { what, verdict }),
             seen,
@@ -84,12 +81,13 @@ impl Tried {
         self.seen.verdict
     }
 
-    /// Whether a claim that does not rest on timing came out otherwise than it does here, or a twin was not refused.
+    /// Whether a claim that does not rest on timing came out otherwise than in the last full run, or a twin was not refused.
     pub(super) fn is_otherwise(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
         }
-        !self.timing && self.verdict() != Verdict::Unavailable && self.verdict() != self.expected
+        let before = last_run::verdict(self.id);
+        !self.timing && self.verdict() != Verdict::Unavailable && self.verdict() != before
     }
 }
 
@@ -105,7 +103,7 @@ impl Found {
 
     /// # Errors
     ///
-    /// [`Failure::Promise`] where a claim came out otherwise than it does here, [`Failure::Unusable`] where one could not be
+    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where one could not be
     /// tried.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
@@ -119,7 +117,7 @@ impl Found {
         let failed: Vec<_> = failed.collect();
         match (otherwise.is_empty(), failed.is_empty()) {
             (false, _) => Err(Failure::Promise(format!(
-                "otherwise than expected: {}",
+                "otherwise than in the last full run: {}",
                 otherwise.join("; ")
             ))),
             (true, false) => Err(unusable!("could not be tried: {}", failed.join("; "))),

@@ -24,10 +24,22 @@ pub struct Verdicts {
     /// Where and how it was run.
     #[garde(skip)]
     #[schema(value_type = Object)]
-    conditions: Map<String, Value>,
+    pub(super) conditions: Map<String, Value>,
     /// A verdict for each lesson that was run.
     #[garde(length(min = 1, max = 1000), dive)]
-    lessons: Vec<LessonSeen>,
+    pub(super) lessons: Vec<LessonSeen>,
+}
+
+impl Verdicts {
+    /// From the file that `oversell course --json` writes.
+    pub(super) fn read(file: &str) -> Self {
+        serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
+    }
+
+    /// What a lesson came to.
+    pub(super) fn of(&self, id: &str) -> Option<&LessonSeen> {
+        self.lessons.iter().find(|found| found.id == id)
+    }
 }
 
 /// What a lesson came to, as `oversell course --json` writes it.
@@ -36,11 +48,11 @@ pub struct LessonSeen {
     /// One of `GET /course`.
     #[garde(custom(a_lesson))]
     #[schema(example = "2.3")]
-    id: String,
+    pub(super) id: String,
     #[garde(skip)]
-    verdict: Verdict,
+    pub(super) verdict: Verdict,
     #[garde(dive)]
-    seen: Words,
+    pub(super) seen: Words,
     /// The figures and whatever else the command writes.
     #[garde(skip)]
     #[serde(flatten)]

@@ -121,9 +121,6 @@ pub struct Lesson {
     /// Whether the quick form of `oversell course` has it.
     #[serde(default)]
     pub quick: bool,
-    /// What it comes to here. Where it is not reproduced, the experiment's words say why.
-    #[serde(default)]
-    pub expected: Verdict,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]

@@ -15,6 +15,7 @@ mod docs;
 mod experiments;
 mod found;
 pub mod kept;
+mod last_run;
 mod lesson;
 pub mod places;
 mod product;

@@ -15,7 +15,10 @@ const CLAIM: Bilingual = Bilingual::of("文中说", "claim");
 const SEEN: Bilingual = Bilingual::of("看到", "seen");
 const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
 const TIMING: Bilingual = Bilingual::of("（看时间）", " (timing)");
-const OTHERWISE: Bilingual = Bilingual::of("，与预期不同", ", not as expected");
+const OTHERWISE: Bilingual = Bilingual::of(
+    "，与上次完整运行不同",
+    ", otherwise than in the last full run",
+);
 
 /// A language of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

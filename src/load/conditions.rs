@@ -22,7 +22,7 @@ const SYNCS: usize = 101;
 /// Where and how figures were measured.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Conditions {
-    /// The command line.
+    /// The command line, wherever the program is.
     pub(crate) command: String,
     /// The version of this program.
     pub(crate) version: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Conditions {
     pub(crate) cores: usize,
     /// The processor's name.
     pub(crate) cpu: String,
-    /// The kernel's version.
+    /// The kernel's version, without what its builder calls it.
     pub(crate) kernel: String,
     /// Of the lab's data; empty where the cluster is elsewhere.
     pub(crate) file_system: String,
@@ -46,15 +46,16 @@ impl Conditions {
     /// Reads them; `lab` is the lab that is measured, where it is one.
     pub(crate) async fn of(lab: Option<&Addresses>) -> Self {
         let machine = Self {
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: ["oversell".to_owned()]
+                .into_iter()
+                .chain(std::env::args().skip(1))
+                .collect::<Vec<_>>()
+                .join(" "),
             version: env!("CARGO_PKG_VERSION"),
             commit: env!("OVERSELL_COMMIT"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
-                .unwrap_or_default()
-                .trim()
-                .into(),
+            kernel: kernel(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()),
             ..Self::default()
         };
         let Some(lab) = lab else { return machine };
@@ -97,6 +98,12 @@ fn cpu(info: &str) -> String {
         || std::env::consts::ARCH.into(),
         |(_, name)| name.trim().into(),
     )
+}
+
+/// `6.1.0` of `6.1.0-18-amd64`.
+fn kernel(release: &str) -> String {
+    let version = release.trim().split('-').next();
+    version.unwrap_or_default().to_owned()
 }
 
 /// The type of the file system that a folder is on, in `/proc/self/mountinfo`: that of the longest mount point.

@@ -125,7 +125,7 @@ fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
         assert!(page.contains(drawn), "{drawn}");
     }
     assert!(
-        page.contains("与预期不同"),
+        page.contains("与上次完整运行不同"),
         "what came out otherwise says so"
     );
     assert!(
