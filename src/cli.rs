@@ -2,7 +2,10 @@
 
 use crate::{
     addresses::Addresses,
-    course,
+    course::{
+        Lesson,
+        command::{self, Course},
+    },
     failure::{Failure, unusable},
     http, lab, load,
     shutdown::Shutdown,
@@ -39,7 +42,7 @@ enum Command {
     /// Has users order a voucher by each step of [002], and says which oversold, or let one user order twice.
     Seckill(WithLab<load::seckill::Args>),
     /// Tries every claim of the course, and says which came out so.
-    Course(WithLab<course::command::Args>),
+    Course(WithLab<command::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
 }
@@ -113,13 +116,15 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             })
             .await
         }
-        Command::Course(WithLab { lab, args }) => match lab {
-            true => {
-                let run = |at, stop| course::command::run(args, Some(at), stop);
-                lab::command::during_with_faults(stop, run).await
-            }
-            false => course::command::run(args, None, stop).await,
-        },
+        Command::Course(WithLab { lab, args }) => {
+            let mut run = Course::new(args);
+            let done = match lab {
+                true => tried_on_labs(&mut run, stop).await,
+                false => run.on(None, |_| true, stop).await,
+            };
+            // What was found before it was stopped is printed all the same.
+            done.and(run.end())
+        }
         Command::Bench(WithLab { lab, args }) => {
             with_lab(lab, STARTS, stop, |at, took, stop| {
                 load::bench::run(args, at, took, stop)
@@ -127,6 +132,23 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             .await
         }
     }
+}
+
+/// Tries the course on a lab that takes orders; then what compares rates on one in which nothing stands between instances and
+/// servers.
+async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
+    let others = |lesson: &Lesson| !lesson.compares_rates();
+    if run.asks_for(others) {
+        lab::command::during_with_faults(stop.clone(), |at, stop| run.on(Some(at), others, stop))
+            .await?;
+    }
+    if run.asks_for(Lesson::compares_rates) {
+        lab::command::during(stop.clone(), 0, |at, _| {
+            run.on(Some(at), Lesson::compares_rates, stop)
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 fn fail(failure: &Failure) -> ExitCode {

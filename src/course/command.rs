@@ -75,64 +75,106 @@ fn known(id: &str) -> Result<&'static Lesson, String> {
     })
 }
 
-/// Runs the command, against the lab at `at` or the one that the arguments name.
-///
-/// # Errors
-///
-/// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where no cluster answers, an
-/// experiment failed or a signal stopped it.
-pub async fn run(
+/// A run of the command: what was found so far.
+#[derive(Debug)]
+pub struct Course {
     args: Args,
-    at: Option<Addresses>,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
-    let cluster = args.place.find(at)?;
-    let conditions = Conditions::of(cluster.lab.as_ref()).await;
-    let on = Cluster::new(cluster, args.quick, stop.clone())?;
-    check(on.one(), Registry::Strategies, &[]).await?;
-    println!("{conditions}");
-    let all = (ALL.iter()).flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
-    let chosen: Vec<_> = all.filter(|(_, lesson)| args.takes(lesson)).collect();
+    found: Option<Found>,
+}
 
-    let bar = bar(chosen
-        .iter()
-        .filter(|(_, lesson)| lesson.why_not().is_none())
-        .count());
-    let mut found = Found {
-        conditions,
-        lessons: Vec::new(),
-    };
-    for (chapter, lesson) in chosen {
-        bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-        let tried = tried(&on, chapter, lesson, args.twins).await;
+impl Course {
+    /// One that has tried nothing.
+    #[must_use]
+    pub const fn new(args: Args) -> Self {
+        Self { args, found: None }
+    }
+
+    /// Tries those lessons that are asked for and of which `is_its` is so, against the lab at `at` or the cluster that the arguments
+    /// name.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
+    pub async fn on(
+        &mut self,
+        at: Option<Addresses>,
+        is_its: fn(&Lesson) -> bool,
+        stop: CancellationToken,
+    ) -> Result<(), Failure> {
+        let args = &self.args;
+        let cluster = args.place.find(at)?;
+        let conditions = Conditions::of(cluster.lab.as_ref()).await;
+        let on = Cluster::new(cluster, args.quick, stop.clone())?;
+        check(on.one(), Registry::Strategies, &[]).await?;
+        if self.found.is_none() {
+            println!("{conditions}");
+        }
+        let mut tried_now = Vec::new();
+        let chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
+        let bar = bar(chosen
+            .iter()
+            .filter(|(_, lesson)| lesson.why_not().is_none())
+            .count());
+        for (chapter, lesson) in chosen {
+            bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
+            let tried = tried(&on, chapter, lesson, args.twins).await;
+            if stop.is_cancelled() {
+                break;
+            }
+            tried_now.push(tried);
+            if lesson.why_not().is_none() {
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        let found = Found {
+            conditions,
+            lessons: tried_now,
+        };
+        if !args.twins
+            && let Err(why) = keep(&on, &without_events(&found)?).await
+        {
+            eprintln!("oversell: the instances do not keep the verdicts: {why}");
+        }
+        match &mut self.found {
+            Some(before) => before.lessons.extend(found.lessons),
+            before => *before = Some(found),
+        }
         if stop.is_cancelled() {
-            break;
+            return Err(stopped());
         }
-        found.lessons.push(tried);
-        if lesson.why_not().is_none() {
-            bar.inc(1);
-        }
+        Ok(())
     }
-    bar.finish_and_clear();
 
-    println!("{}", table::of(&found.lessons, args.lang()));
-    println!("{}", table::summary(&found, args.lang()));
-    let brief = without_events(&found)?;
-    if let Some(path) = &args.json {
-        write_json(path, &brief)?;
+    /// Whether a lesson of which this is so is asked for.
+    #[must_use]
+    pub fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
+        self.args.chosen().any(|(_, lesson)| is_its(lesson))
     }
-    if let Some(path) = &args.html {
-        write(path, &report::html(&found)?)?;
-        println!("report: {}", path.display());
-    }
-    if !args.twins
-        && let Err(why) = keep(&on, &brief).await
-    {
-        eprintln!("oversell: the instances do not keep the verdicts: {why}");
-    }
-    if stop.is_cancelled() {
-        Err(stopped())
-    } else {
+
+    /// Prints and writes what was found.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
+    /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
+    pub fn end(self) -> Result<(), Failure> {
+        let Self { args, found } = self;
+        let Some(mut found) = found else {
+            return Ok(());
+        };
+        found
+            .lessons
+            .sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
+        println!("{}", table::of(&found.lessons, args.lang()));
+        println!("{}", table::summary(&found, args.lang()));
+        if let Some(path) = &args.json {
+            write_json(path, &without_events(&found)?)?;
+        }
+        if let Some(path) = &args.html {
+            write(path, &report::html(&found)?)?;
+            println!("report: {}", path.display());
+        }
         found.verdict()
     }
 }
@@ -181,6 +223,14 @@ async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: b
 }
 
 impl Args {
+    /// The lessons that are asked for, in the documents' order.
+    fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
+        let all = ALL
+            .iter()
+            .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+        all.filter(|(_, lesson)| self.takes(lesson))
+    }
+
     fn takes(&self, lesson: &Lesson) -> bool {
         match (&self.lessons[..], self.quick) {
             // What is not tried has no twin.

@@ -143,9 +143,22 @@ impl Lesson {
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
     }
+
+    /// Whether rates are compared.
+    #[must_use]
+    pub fn compares_rates(&self) -> bool {
+        match &self.run {
+            Run::All(runs) => runs.iter().any(Run::compares_rates),
+            run => run.compares_rates(),
+        }
+    }
 }
 
 impl Run {
+    const fn compares_rates(&self) -> bool {
+        matches!(self, Self::Compared { .. } | Self::RetriesGrow(_))
+    }
+
     const fn why_not(&self) -> Option<Bilingual> {
         match self {
             Self::NotRun(why) => Some(*why),
