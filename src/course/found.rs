@@ -32,6 +32,9 @@ pub(super) struct Tried {
     pub(super) claim: Bilingual,
     /// What it comes to here otherwise.
     pub(super) expected: Verdict,
+    /// Whether it is a claim about another's library that was tried on ours only.
+    #[serde(skip)]
+    pub(super) on_ours_only: bool,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
     /// What was tried in its place: then verdict, words and figures are the twin's.
@@ -62,9 +65,14 @@ impl Tried {
                 NoVerdict::Unavailable(words) => words,
                 NoVerdict::Failed(why) => Words::same(why.to_string()),
             };
-            Seen::of(Verdict::Unavailable, words)
+            let on = Vec::new();
+            Seen {
+                on,
+                ..Seen::of(Verdict::Unavailable, words)
+            }
         });
         let verdict = seen.verdict;
+        let on_ours_only = lesson.theirs.is_some() && seen.on.len() < 2;
         let twin = lesson.twin_words().filter(|_| twin);
         Self {
             id: lesson.id,
@@ -72,6 +80,7 @@ impl Tried {
             place: lesson.place,
             claim: lesson.claim,
             expected: lesson.expected,
+            on_ours_only,
             timing: lesson.timing,
             twin: twin.map(|what| TriedTwin { what, verdict }),
             seen,
@@ -89,7 +98,9 @@ impl Tried {
         if self.twin.is_some() {
             return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
         }
-        !self.timing && self.verdict() != Verdict::Unavailable && self.verdict() != self.expected
+        // Of a claim about a library only the library says how it comes out.
+        let is_known = !self.timing && !self.on_ours_only;
+        is_known && self.verdict() != Verdict::Unavailable && self.verdict() != self.expected
     }
 }
 

@@ -37,6 +37,11 @@ pub struct LessonSeen {
     #[garde(custom(a_lesson))]
     #[schema(example = "2.3")]
     id: String,
+    /// What it was tried on: our service is `oversell`.
+    #[garde(length(max = 10), inner(length(max = 40)))]
+    #[serde(default)]
+    #[schema(example = json!(["oversell", "redisson-3.11.2"]))]
+    on: Vec<String>,
     #[garde(skip)]
     verdict: Verdict,
     #[garde(dive)]

@@ -3,6 +3,7 @@ package oversell;
 import java.io.IOException;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
 /**
@@ -19,7 +20,8 @@ public final class Peer {
 
     static RedissonClient client(String address) {
         Config config = new Config();
-        config.setThreads(4).setNettyThreads(4);
+        // Locks have codecs of their own; the default of 3.11.2 does not start on a Java as new as 17.
+        config.setCodec(StringCodec.INSTANCE).setThreads(4).setNettyThreads(4);
         config.useSingleServer()
                 .setAddress(address)
                 .setConnectionMinimumIdleSize(2)

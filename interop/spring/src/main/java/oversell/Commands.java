@@ -20,6 +20,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * same KEY N                     how many objects a factory gives for N calls with this key: {@link Factory}
  * bytes KEY N                    what a call of the factory allocates, in bytes; {@code new-bytes} without the factory
  * keys N                         how many objects a factory has after N keys and a garbage collection
+ * weak-keys N                    the same where it keeps them by weak references
  * fill                           keys of a kilobyte each, until there is no memory left
  * </pre>
  */
@@ -55,6 +56,8 @@ final class Commands implements Lines.Commands {
                 return Factory.bytes(words[1], Integer.parseInt(words[2]), Factory.SyncLock::new);
             case "keys":
                 return Factory.keys(Integer.parseInt(words[1]));
+            case "weak-keys":
+                return Factory.weakKeys(Integer.parseInt(words[1]));
             case "fill":
                 return Factory.fill();
             default:

@@ -2,6 +2,7 @@ package oversell;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -12,7 +13,7 @@ import java.util.function.Function;
 /** The factory of lock objects, as the course has it: one object for each key, kept in a map. */
 final class Factory {
     private static final int KILOBYTE = 1024;
-    /** Where the JIT puts it, the JVM could leave the object out. */
+    /** So that the JIT does not leave the object out. */
     private static volatile SyncLock last;
 
     private final Map<String, SyncLock> map = new ConcurrentHashMap<>();
@@ -62,6 +63,16 @@ final class Factory {
         }
         System.gc();
         return factory.map.size();
+    }
+
+    /** Kept by weak references, as the course proposes. */
+    static long weakKeys(int number) {
+        Map<String, WeakReference<SyncLock>> map = new ConcurrentHashMap<>();
+        for (int i = 0; i < number; i++) {
+            map.computeIfAbsent("demo4#" + i, key -> new WeakReference<>(new SyncLock(key)));
+        }
+        System.gc();
+        return map.values().stream().filter(kept -> kept.get() != null).count();
     }
 
     static int fill() {
