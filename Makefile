@@ -8,10 +8,12 @@ LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 # What npm writes last.
 NODE_MODULES := node_modules/.package-lock.json
-# The versions that lock/tests/interop names.
-REDISSON := 3.13.6 4.7.0
-CURATOR := 5.9.0
-PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar)
+# The versions that lock/tests/interop and src/course/script.rs name; the first are the course's own.
+REDISSON := 3.11.2 3.13.6 4.7.0
+CURATOR := 4.3.0 5.9.0
+SPRING := 7.0.10
+PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar) \
+         $(SPRING:%=interop/spring/target/%/peer.jar)
 KAZOO := interop/kazoo/venv/installed
 
 .PHONY: help demo lab test soak check course docs bench jmeter interop install build
@@ -94,7 +96,7 @@ interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python wit
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))
 
 # Downloads what they need once; after that neither Maven nor pip asks for anything.
-JAVA = interop/$(1)/pom.xml $(wildcard interop/$(1)/src/main/java/oversell/*.java)
+JAVA = interop/$(1)/pom.xml $(wildcard interop/$(1)/src/main/java/oversell/*.java interop/java/oversell/*.java)
 
 interop/redisson/target/%/peer.jar: $(call JAVA,redisson)
 	@scripts/install interop
@@ -103,6 +105,10 @@ interop/redisson/target/%/peer.jar: $(call JAVA,redisson)
 interop/curator/target/%/peer.jar: $(call JAVA,curator)
 	@scripts/install interop
 	mvn -f interop/curator -q package -Dcurator=$*
+
+interop/spring/target/%/peer.jar: $(call JAVA,spring)
+	@scripts/install interop
+	mvn -f interop/spring -q package -Dspring=$*
 
 $(KAZOO): interop/kazoo/requirements.txt
 	@scripts/install interop

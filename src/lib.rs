@@ -67,6 +67,7 @@ pub mod four_letters;
 pub mod http_client;
 pub mod migrations;
 pub mod orders;
+pub mod peer;
 pub mod redis_at;
 pub mod registry;
 pub mod server;

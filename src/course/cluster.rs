@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places};
+use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::Stand};
 use crate::{
     addresses::Addresses,
     failure::{Failure, unusable},
@@ -43,6 +43,8 @@ pub struct Cluster {
     token: Option<SecretString>,
     /// Whether the quick form is run: with fewer rounds and requests.
     pub quick: bool,
+    /// The Java processes that can be started beside it.
+    pub(super) stand: Stand,
     /// Cancelled where the command is told to stop.
     pub stop: CancellationToken,
     /// The faults of a lab that takes orders.
@@ -84,6 +86,7 @@ impl Cluster {
             lab: found.lab,
             token: token(),
             quick,
+            stand: Stand::default(),
             stop,
             faults,
         })

@@ -4,6 +4,7 @@ use super::{
     ALL, Chapter, Cluster, Lesson, NoVerdict, experiments, find,
     found::{Found, Tried},
     lessons, report,
+    stand::Stand,
     table::{self, Lang},
 };
 use crate::{
@@ -104,16 +105,27 @@ impl Course {
         let args = &self.args;
         let cluster = args.place.find(at)?;
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
-        let on = Cluster::new(cluster, args.quick, stop.clone())?;
+        let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
         check(on.one(), Registry::Strategies, &[]).await?;
         if self.found.is_none() {
             println!("{conditions}");
         }
         let mut tried_now = Vec::new();
-        let chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
+        let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
+        if !args.quick {
+            on.stand = Stand::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
+        }
+        if args.twins {
+            let (can, cannot): (Vec<_>, _) =
+                (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
+            for (_, lesson) in cannot {
+                println!("{}: no twin without a JDK and Maven", lesson.id);
+            }
+            chosen = can;
+        }
         let bar = bar(chosen
             .iter()
-            .filter(|(_, lesson)| lesson.why_not().is_none())
+            .filter(|(_, lesson)| lesson.is_tried())
             .count());
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
@@ -122,7 +134,7 @@ impl Course {
                 break;
             }
             tried_now.push(tried);
-            if lesson.why_not().is_none() {
+            if lesson.is_tried() {
                 bar.inc(1);
             }
         }
@@ -234,7 +246,7 @@ impl Args {
     fn takes(&self, lesson: &Lesson) -> bool {
         match (&self.lessons[..], self.quick) {
             // What is not tried has no twin.
-            _ if self.twins && lesson.why_not().is_some() => false,
+            _ if self.twins && !lesson.is_tried() => false,
             ([], quick) => !quick || lesson.quick,
             (named, _) => named.iter().any(|named| named.id == lesson.id),
         }

@@ -60,7 +60,11 @@ impl Tried {
                 NoVerdict::Unavailable(words) => words,
                 NoVerdict::Failed(why) => Words::same(why.to_string()),
             };
-            Seen::of(Verdict::Unavailable, words)
+            let on = Vec::new();
+            Seen {
+                on,
+                ..Seen::of(Verdict::Unavailable, words)
+            }
         });
         let verdict = seen.verdict;
         let twin = lesson.twin_words().filter(|_| twin);
@@ -86,8 +90,10 @@ impl Tried {
         if self.twin.is_some() {
             return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
         }
-        let before = last_run::verdict(self.id);
-        !self.timing && self.verdict() != Verdict::Unavailable && self.verdict() != before
+        let before = last_run::verdict(self.id, &self.seen.on);
+        !self.timing
+            && self.verdict() != Verdict::Unavailable
+            && before.is_some_and(|before| before != self.verdict())
     }
 }
 

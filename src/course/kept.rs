@@ -49,6 +49,11 @@ pub struct LessonSeen {
     #[garde(custom(a_lesson))]
     #[schema(example = "2.3")]
     pub(super) id: String,
+    /// What it was tried on: our service is `oversell`.
+    #[garde(length(max = 10), inner(length(max = 40)))]
+    #[serde(default)]
+    #[schema(example = json!(["oversell", "redisson-3.11.2"]))]
+    pub(super) on: Vec<String>,
     #[garde(skip)]
     pub(super) verdict: Verdict,
     #[garde(dive)]

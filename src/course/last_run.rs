@@ -10,11 +10,13 @@ use std::sync::LazyLock;
 pub(super) static LAST_RUN: LazyLock<Verdicts> =
     LazyLock::new(|| Verdicts::read(include_str!("last_run.json")));
 
-/// What a lesson came to in it; where it could not try that, what a claim should come to.
-pub(super) fn verdict(id: &str) -> Verdict {
-    match LAST_RUN.of(id).map(|found| found.verdict) {
-        None | Some(Verdict::Unavailable) => Verdict::Reproduced,
-        Some(found) => found,
+/// What a lesson should come to, tried on these: what the last full run has seen on the same, and where it has seen nothing,
+/// that the claim holds. `None` where it was tried on others.
+pub(super) fn verdict(id: &str, on: &[String]) -> Option<Verdict> {
+    match LAST_RUN.of(id) {
+        None => Some(Verdict::Reproduced),
+        Some(found) if found.verdict == Verdict::Unavailable => Some(Verdict::Reproduced),
+        Some(found) => (found.on == on).then_some(found.verdict),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! A lesson's experiment is one of the kinds of [`Run`]; what fits none of them is a function of `experiments/`.
 
+use super::Script;
 use crate::{
     bilingual::{Bilingual, leak},
     load::{ONE, THREE},
@@ -131,6 +132,9 @@ pub struct Lesson {
     /// What a student types, in this order.
     #[serde(default)]
     pub by_hand: Vec<Line>,
+    /// How it is tried on the library that the text speaks of.
+    #[serde(default, skip_serializing)]
+    pub theirs: Option<Script>,
 }
 
 fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
@@ -138,7 +142,7 @@ fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Lesson {
-    /// Why it is not run, where it is not.
+    /// Why it is not run on our service, where it is not.
     #[must_use]
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
@@ -151,6 +155,12 @@ impl Lesson {
             Run::All(runs) => runs.iter().any(Run::compares_rates),
             run => run.compares_rates(),
         }
+    }
+
+    /// Whether it is tried at all, on ours or on theirs.
+    #[must_use]
+    pub const fn is_tried(&self) -> bool {
+        self.why_not().is_none() || self.theirs.is_some()
     }
 }
 

@@ -21,7 +21,9 @@ pub mod places;
 mod product;
 mod replay;
 mod report;
+mod script;
 mod seen;
+mod stand;
 mod table;
 mod twin;
 mod voucher;
@@ -29,6 +31,7 @@ mod voucher;
 pub use cluster::Cluster;
 pub use lesson::{ALL, Burst, Chapter, Lesson, Line, Run, Says, Side, Target, Twin, Verdict};
 pub use product::{Left, Product};
+pub use script::{Instead, Library, Script, Told};
 pub(crate) use seen::words;
 pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen, Words};
 

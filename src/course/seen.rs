@@ -69,6 +69,8 @@ pub struct Seen {
     pub words: Words,
     /// All figures.
     pub figures: Figures,
+    /// What it was tried on: `oversell`, `redisson-3.11.2` …
+    pub on: Vec<String>,
 }
 
 /// The figures of an experiment, in forms that the report draws.
@@ -220,14 +222,17 @@ impl Ratio {
     }
 }
 
+/// What stands in a verdict's `on` for our own service.
+pub(super) const OURS: &str = "oversell";
+
 impl Seen {
-    /// This, without figures.
+    /// This, tried on our service, without figures.
     pub(super) fn of(verdict: Verdict, words: Words) -> Self {
-        let figures = Figures::default();
         Self {
             verdict,
             words,
-            figures,
+            figures: Figures::default(),
+            on: vec![OURS.to_owned()],
         }
     }
 
@@ -257,6 +262,7 @@ impl Seen {
             verdict,
             words,
             figures,
+            ..self
         }
     }
 

@@ -12,6 +12,7 @@ mod redis_objects;
 mod redisson;
 mod scripts;
 mod table_lock;
+mod theirs;
 mod throughput;
 mod tools;
 mod typed;
@@ -78,12 +79,21 @@ custom! {
     "004.unfair" => demos::unfair,
 }
 
-/// Tries a lesson, or its twin: of a list the first part that is reproduced with its twin, else the last.
+/// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.
 pub(super) async fn run(
     on: &Cluster,
     lesson: &'static Lesson,
     twin: bool,
 ) -> Result<Seen, NoVerdict> {
+    let ours = ours(on, lesson, twin).await;
+    match &lesson.theirs {
+        Some(script) => theirs::beside(on, script, twin, ours).await,
+        None => ours,
+    }
+}
+
+/// On ours; the twin of a list is the first part that is reproduced with its twin, else the last.
+async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Seen, NoVerdict> {
     if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
         return one(on, lesson, run, false).await;
     }

@@ -57,6 +57,12 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
     Ok(seen(&lines, &printed?))
 }
 
+/// What this line prints, of `redis-cli`, `curl` or `oversell lab fault`.
+pub(super) async fn carry_out(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
+    let unfit = || NoVerdict::failed(format!("nothing carries out {line}"));
+    Typed::of(line).ok_or_else(unfit)?.carry_out(on).await
+}
+
 /// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
 /// its terminal waits for it, or to the end.
 async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> {

@@ -2,18 +2,23 @@ package oversell;
 
 import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 
 /**
- * What a thread of the peer can be told, on the recipes of one Curator client. KIND is {@code lock}, {@code read},
- * {@code write}, {@code permits/ALL/N} (N leases of a semaphore's), {@code barrier} or {@code double/MEMBERS}; times are
- * milliseconds.
+ * What a thread of the peer can be told, on the recipes of one Curator client. KIND is {@code lock} (one InterProcessMutex
+ * for each path), {@code another} (one for each line), {@code semaphore-mutex}, {@code multi} (of PATH/1 and PATH/2),
+ * {@code read}, {@code write}, {@code permits/ALL/N} (N leases of a semaphore's), {@code barrier} or
+ * {@code double/MEMBERS}; times are milliseconds.
  *
  * <pre>
  * ping                           a round trip: what the server has said before, the client has heard
@@ -27,12 +32,12 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
  *
  * and those of {@link Numbers} and {@link Sections}.
  */
-final class Commands {
+final class Commands implements Lines.Commands {
     private final CuratorFramework curator;
     private final Leases leases;
     private final Numbers numbers;
     private final Sections sections;
-    private final Map<String, InterProcessMutex> mutexes = new ConcurrentHashMap<>();
+    private final Map<String, InterProcessLock> locks = new ConcurrentHashMap<>();
     private final Map<String, InterProcessReadWriteLock> readWriteLocks = new ConcurrentHashMap<>();
     /** By thread: a member leaves by the object by which it entered. */
     private final Map<String, DistributedDoubleBarrier> members = new ConcurrentHashMap<>();
@@ -44,7 +49,8 @@ final class Commands {
         sections = new Sections(curator);
     }
 
-    Object run(String[] words) throws Exception {
+    @Override
+    public Object run(String[] words) throws Exception {
         switch (words[0]) {
             case "ping":
                 return curator.checkExists().forPath("/") != null;
@@ -68,7 +74,7 @@ final class Commands {
         }
     }
 
-    private Object onLock(String[] words, InterProcessMutex lock) throws Exception {
+    private Object onLock(String[] words, InterProcessLock lock) throws Exception {
         switch (words[0]) {
             case "acquire":
                 lock.acquire();
@@ -79,9 +85,9 @@ final class Commands {
                 lock.release();
                 return "released";
             case "number":
-                return lock.isOwnedByCurrentThread() ? 1 : 0;
+                return ((InterProcessMutex) lock).isOwnedByCurrentThread() ? 1 : 0;
             case "participants":
-                return Leases.names(lock.getParticipantNodes());
+                return Leases.names(((InterProcessMutex) lock).getParticipantNodes());
             case "sections":
                 return sections.run(words[2], Integer.parseInt(words[3]), () -> {
                     lock.acquire();
@@ -92,10 +98,17 @@ final class Commands {
         }
     }
 
-    private InterProcessMutex lock(String kind, String path) {
+    private InterProcessLock lock(String kind, String path) {
         switch (kind) {
             case "lock":
-                return mutexes.computeIfAbsent(path, at -> new InterProcessMutex(curator, at));
+                return locks.computeIfAbsent(path, at -> new InterProcessMutex(curator, at));
+            case "another":
+                return new InterProcessMutex(curator, path);
+            case "semaphore-mutex":
+                return locks.computeIfAbsent(path, at -> new InterProcessSemaphoreMutex(curator, at));
+            case "multi":
+                return locks.computeIfAbsent(
+                        path, at -> new InterProcessMultiLock(curator, List.of(at + "/1", at + "/2")));
             case "read":
                 return readWriteLock(path).readLock();
             case "write":

@@ -29,8 +29,8 @@ import org.apache.curator.retry.RetryNTimes;
  * count see PATH                 the number; this version is what tryset asks for
  * count tryset PATH N            true, false
  * atomic get PATH                SUCCEEDED BEFORE AFTER, here and below
- * atomic increment PATH
- * atomic add PATH N
+ * atomic increment|decrement PATH
+ * atomic add|subtract|try-set|force-set PATH N
  * atomic cas PATH EXPECTED NEW
  * atomic adds PATH TIMES         increments until so many were made; the answer is how many were not
  * </pre>
@@ -105,8 +105,17 @@ final class Numbers {
                 return outcome(atomic.get());
             case "increment":
                 return outcome(atomic.increment());
+            case "decrement":
+                return outcome(atomic.decrement());
             case "add":
                 return outcome(atomic.add(Long.parseLong(words[3])));
+            case "subtract":
+                return outcome(atomic.subtract(Long.parseLong(words[3])));
+            case "try-set":
+                return outcome(atomic.trySet(Long.parseLong(words[3])));
+            case "force-set":
+                atomic.forceSet(Long.parseLong(words[3]));
+                return outcome(atomic.get());
             case "cas":
                 return outcome(atomic.compareAndSet(Long.parseLong(words[3]), Long.parseLong(words[4])));
             case "adds":

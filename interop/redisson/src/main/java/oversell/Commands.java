@@ -2,6 +2,10 @@ package oversell;
 
 import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
 import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
 import org.redisson.api.RCountDownLatch;
@@ -12,13 +16,13 @@ import org.redisson.client.codec.StringCodec;
 
 /**
  * What a thread of the peer can be told, on the objects of one Redisson client. KIND is {@code lock}, {@code fair},
- * {@code read}, {@code write}, {@code permits/ALL/N} (N of a semaphore's) or {@code latch/N}; times are milliseconds.
+ * XX
  *
  * <pre>
  * owner                        as Redisson writes it: client uuid, colon, thread id
  * ping                         a round trip to the server
  * acquire KIND NAME [LEASE]    waits; without a lease the watchdog renews it
- * try KIND NAME WAIT           true, false
+ * try KIND NAME [WAIT [LEASE]] true, false; without a wait at once
  * release KIND NAME            of a latch: countDown
  * set KIND NAME                trySetPermits(ALL), trySetCount(N): true, false
  * number KIND NAME             availablePermits, getCount, or of a lock getHoldCount
@@ -29,16 +33,21 @@ import org.redisson.client.codec.StringCodec;
  *                              The answer is how many of them were its own
  * </pre>
  */
-final class Commands {
+final class Commands implements Lines.Commands {
+    private final String[] nodes;
     private final RedissonClient redisson;
+    /** Of the other nodes, made when they are first needed. */
+    private final Map<String, RedissonClient> others = new HashMap<>();
 
-    Commands(RedissonClient redisson) {
-        this.redisson = redisson;
+    Commands(String[] nodes) {
+        this.nodes = nodes;
+        redisson = Peer.client(nodes[0]);
     }
 
-    Object run(String[] words) throws InterruptedException {
+    @Override
+    public Object run(String[] words) throws InterruptedException {
         if (words[0].equals("owner")) {
-            return redisson.getId() + ":" + Thread.currentThread().getId();
+            return owner();
         }
         if (words[0].equals("ping")) {
             return redisson.getBucket("ping").isExists();
@@ -102,7 +111,8 @@ final class Commands {
                 lock.lock(words.length > 3 ? Long.parseLong(words[3]) : -1, MILLISECONDS);
                 return "acquired";
             case "try":
-                return lock.tryLock(Long.parseLong(words[3]), -1, MILLISECONDS);
+                return words.length == 3 ? lock.tryLock() : lock.tryLock(
+                        Long.parseLong(words[3]), words.length > 4 ? Long.parseLong(words[4]) : -1, MILLISECONDS);
             case "release":
                 lock.unlock();
                 return "released";
@@ -123,8 +133,31 @@ final class Commands {
         }
     }
 
+    /** Not every version says its client's id: here it stands in a lock. */
+    private String owner() {
+        String probe = UUID.randomUUID().toString();
+        RLock lock = redisson.getLock(probe);
+        lock.lock();
+        Map<String, String> held = redisson.<String, String>getMap(probe, StringCodec.INSTANCE).readAllMap();
+        lock.unlock();
+        return held.keySet().iterator().next();
+    }
+
+    private RLock[] onNodes(String name, int number) {
+        return Arrays.stream(nodes).limit(number).map(node -> on(node).getLock(name)).toArray(RLock[]::new);
+    }
+
+    private synchronized RedissonClient on(String node) {
+        return node.equals(nodes[0]) ? redisson : others.computeIfAbsent(node, Peer::client);
+    }
+
     private RLock lock(String kind, String name) {
-        switch (kind) {
+        String[] of = kind.split("/");
+        switch (of[0]) {
+            case "multi":
+                return redisson.getMultiLock(onNodes(name, Integer.parseInt(of[1])));
+            case "red":
+                return redisson.getRedLock(onNodes(name, Integer.parseInt(of[1])));
             case "lock":
                 return redisson.getLock(name);
             case "fair":

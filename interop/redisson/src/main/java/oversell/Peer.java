@@ -1,72 +1,31 @@
 package oversell;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
 /**
- * A Java process that is told by lines what to do, so that a test in another language can watch Redisson.
- *
- * <p>1. A line on stdin is {@code ID WHO COMMAND ARGUMENT…}. WHO is a thread of that name, made when it is first named:
- * Redisson's owner is a thread.
- *
- * <p>2. The thread runs the command ({@link Commands}); the threads do not wait for each other.
- *
- * <p>3. Each line on stdout is {@code ID ok ANSWER} or {@code ID failed EXCEPTION}, in the order in which they end.
- *
- * <p>The end of stdin ends the process, whoever still waits for a lock. Its one argument is the address,
- * {@code redis://host:port}.
+ * A Java process that is told by {@link Lines} what to do with Redisson. Its arguments are addresses,
+ * {@code redis://host:port}: the first is the Redis of all commands, the others those of locks on several nodes.
  */
 public final class Peer {
-    private final Commands commands;
-    private final Map<String, ExecutorService> threads = new HashMap<>();
-
-    private Peer(Commands commands) {
-        this.commands = commands;
+    private Peer() {
     }
 
     public static void main(String[] args) throws IOException {
+        Lines.follow(new Commands(args));
+    }
+
+    static RedissonClient client(String address) {
         Config config = new Config();
-        config.setThreads(4).setNettyThreads(4);
+        // Locks have codecs of their own; the default of 3.11.2 does not start on a Java as new as 17.
+        config.setCodec(StringCodec.INSTANCE).setThreads(4).setNettyThreads(4);
         config.useSingleServer()
-                .setAddress(args[0])
+                .setAddress(address)
                 .setConnectionMinimumIdleSize(2)
                 .setSubscriptionConnectionMinimumIdleSize(1);
-        RedissonClient redisson = Redisson.create(config);
-        Peer peer = new Peer(new Commands(redisson));
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            peer.take(line.split(" "));
-        }
-        // Not shutdown(): it would wait for those who wait.
-        Runtime.getRuntime().halt(0);
-    }
-
-    private void take(String[] words) {
-        String[] command = Arrays.copyOfRange(words, 2, words.length);
-        threads.computeIfAbsent(words[1], who -> Executors.newSingleThreadExecutor(task -> new Thread(task, who)))
-                .execute(() -> answer(words[0], command));
-    }
-
-    private void answer(String id, String[] command) {
-        String outcome;
-        try {
-            outcome = "ok " + commands.run(command);
-        } catch (Exception failure) {
-            outcome = "failed " + failure.toString().replace('\n', ' ');
-        }
-        synchronized (this) {
-            System.out.println(id + " " + outcome);
-            System.out.flush();
-        }
+        return Redisson.create(config);
     }
 }

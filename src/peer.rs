@@ -1,0 +1,266 @@
+//! A process that takes its locks with somebody else's library (`interop/`), and the lines that tell it what to do.
+//!
+//! A line is `ID WHO COMMAND…`; WHO is a thread of that process, and so an owner of its own. The answer is `ID ok …`
+//! or `ID failed …`, whenever the thread has come so far: a thread that waits for a lock does not hold up the others.
+
+use crate::failure::{Failure, unusable};
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    fmt::{self, Display},
+    fs::File,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{
+        Mutex as AsyncMutex, mpsc,
+        oneshot::{self, error::TryRecvError},
+    },
+    time::timeout,
+};
+
+/// The longest that a process takes to connect.
+const CONNECTS: Duration = Duration::from_secs(60);
+
+/// A Java process of `interop/`, with its library in one version. Its name is `redisson-3.13.6`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Java {
+    /// The project, which is the library's name.
+    pub library: &'static str,
+    /// The library's version.
+    pub version: &'static str,
+}
+
+impl Display for Java {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.library, self.version)
+    }
+}
+
+impl Java {
+    /// Where `make interop` leaves it, in the folder `interop` of the tree.
+    #[must_use]
+    pub fn folder(self, interop: &Path) -> PathBuf {
+        interop.join(self.library).join("target").join(self.version)
+    }
+
+    /// Whether it is built.
+    #[must_use]
+    pub fn is_built(self, interop: &Path) -> bool {
+        self.folder(interop).join("peer.jar").is_file()
+    }
+
+    /// Builds it, as the Makefile does.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here, or Maven fails.
+    pub async fn build(self, interop: &Path) -> Result<(), Failure> {
+        let project = interop.join(self.library);
+        if !project.join("pom.xml").is_file() {
+            return Err(unusable!("there is no {}", project.display()));
+        }
+        for program in ["javac", "mvn"] {
+            let runs = Command::new(program).arg("-version").output().await;
+            runs.map_err(|_| unusable!("{program} is not installed"))?;
+        }
+        let mut maven = Command::new("mvn");
+        maven.args(["-q", "-B", "package", "-f"]).arg(project);
+        maven.arg(format!("-D{}={}", self.library, self.version));
+        maven.stdin(Stdio::null()).kill_on_drop(true);
+        let built = maven.output().await.map_err(|why| unusable!("{why}"))?;
+        let said = String::from_utf8_lossy(&built.stdout);
+        match built.status.success() {
+            true => Ok(()),
+            false => Err(unusable!(
+                "Maven: {}",
+                said.lines().next().unwrap_or_default()
+            )),
+        }
+    }
+
+    /// The program; its arguments are the servers' addresses.
+    #[must_use]
+    pub fn program(self, interop: &Path) -> Command {
+        let folder = self.folder(interop);
+        let folder = folder.display();
+        let mut java = Command::new("java");
+        // It lives for seconds: quick to start, and quiet beside others.
+        java.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+        java.arg("-cp")
+            .arg(format!("{folder}/peer.jar:{folder}/lib/*"));
+        java.arg("oversell.Peer");
+        java
+    }
+}
+
+type Asked = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
+
+/// The process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Peer {
+    name: String,
+    child: AsyncMutex<Child>,
+    id: Option<u32>,
+    lines: mpsc::UnboundedSender<String>,
+    asked: Asked,
+    next: AtomicU64,
+}
+
+/// An answer that has not come yet.
+#[derive(Debug)]
+pub struct Pending {
+    what: String,
+    answer: oneshot::Receiver<Result<String, String>>,
+}
+
+/// Why a line came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The command failed, with this exception.
+    #[error("{what}: {why}")]
+    Failed {
+        /// The line.
+        what: String,
+        /// The exception.
+        why: String,
+    },
+    /// The process has ended.
+    #[error("{0}: the process has ended (see its log)")]
+    Ended(String),
+    /// No answer within the time.
+    #[error("{0} was not answered")]
+    Unanswered(String),
+}
+
+impl Peer {
+    /// Starts this program, which writes what else it says into `log`; it answers once it has connected.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where it does not start, or does not answer within a minute.
+    pub async fn start(
+        name: impl Display,
+        mut program: Command,
+        log: &Path,
+    ) -> Result<Self, Failure> {
+        let log = File::create(log).map_err(|why| unusable!("{}: {why}", log.display()))?;
+        let mut child = program
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|why| unusable!("{name} does not start: {why}"))?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (stdin, stdout) = pipes.ok_or_else(|| unusable!("{name} has no pipes"))?;
+        let (lines, to_write) = mpsc::unbounded_channel();
+        let asked = Asked::default();
+        tokio::spawn(write(stdin, to_write));
+        tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&asked)));
+        let peer = Self {
+            name: name.to_string(),
+            id: child.id(),
+            child: AsyncMutex::new(child),
+            lines,
+            asked,
+            next: AtomicU64::default(),
+        };
+        let connected = peer.tell("bystander", "ping").within(CONNECTS).await;
+        connected.map_err(|why| unusable!("{why}"))?;
+        Ok(peer)
+    }
+
+    /// The name of a thread that nobody has named before.
+    pub fn thread(&self) -> String {
+        format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The id of the process.
+    #[must_use]
+    pub const fn id(&self) -> Option<u32> {
+        self.id
+    }
+
+    /// Tells the thread `who` what to do, and does not wait for it.
+    pub fn tell(&self, who: &str, command: impl Display) -> Pending {
+        let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let line = format!("{id} {who} {command}\n");
+        let (reply, answer) = oneshot::channel();
+        self.asked.lock().insert(id, reply);
+        // Where the process has ended, nobody answers, and that is what is then said.
+        self.lines.send(line).ok();
+        let what = format!("{}'s `{command}`", self.name);
+        Pending { what, answer }
+    }
+
+    /// Ends the process by `kill -9`, whoever still waits in it.
+    pub async fn stop(&self) {
+        self.child.lock().await.kill().await.ok();
+    }
+}
+
+impl Pending {
+    /// What has come by now; `None` where nothing has.
+    pub fn now(&mut self) -> Option<Result<String, Refused>> {
+        match self.answer.try_recv() {
+            Err(TryRecvError::Empty) => None,
+            Ok(answer) => Some(Self::came(&self.what, Some(answer))),
+            Err(TryRecvError::Closed) => Some(Self::came(&self.what, None)),
+        }
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: the command failed, the process has ended, or nothing came within `limit`.
+    pub async fn within(self, limit: Duration) -> Result<String, Refused> {
+        match timeout(limit, self.answer).await {
+            Ok(answer) => Self::came(&self.what, answer.ok()),
+            Err(_) => Err(Refused::Unanswered(self.what)),
+        }
+    }
+
+    fn came(what: &str, answer: Option<Result<String, String>>) -> Result<String, Refused> {
+        let what = what.to_owned();
+        match answer {
+            Some(answer) => answer.map_err(|why| Refused::Failed { what, why }),
+            None => Err(Refused::Ended(what)),
+        }
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(mut lines: Lines<BufReader<ChildStdout>>, asked: Asked) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        let mut words = line.splitn(3, ' ');
+        let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());
+        if let Some(reply) = id.and_then(|id| asked.lock().remove(id)) {
+            let rest = rest.to_owned();
+            let answer = if outcome == Some("ok") {
+                Ok(rest)
+            } else {
+                Err(rest)
+            };
+            reply.send(answer).ok();
+        }
+    }
+    // Whoever still waits hears that nobody will answer.
+    asked.lock().clear();
+}
