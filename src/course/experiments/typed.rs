@@ -245,7 +245,10 @@ async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdi
             Err(sqlx::Error::Database(error)) => {
                 let error = error.downcast::<MySqlDatabaseError>();
                 let (number, state) = (error.number(), error.code().unwrap_or_default());
-                lines.push(format!("ERROR {number} ({state}) at line 1: {}", error.message()));
+                lines.push(format!(
+                    "ERROR {number} ({state}) at line 1: {}",
+                    error.message()
+                ));
                 break;
             }
             Err(error) => return Err(error.into()),
