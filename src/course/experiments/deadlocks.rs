@@ -162,6 +162,62 @@ pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
 }
 
+/// Two lock two tables in opposite order, or in the twin a row in each.
+pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
+    let [a, b] = ["a", "b"].map(|of| format!("course_{:08x}_{of}", fastrand::u32(..)));
+    for table in [&a, &b] {
+        one.execute(format!("CREATE TABLE {table} (id INT PRIMARY KEY) ENGINE = InnoDB").as_str())
+            .await?;
+        one.execute(format!("INSERT INTO {table} VALUES (1)").as_str())
+            .await?;
+    }
+    let lock = |table: &str| match twin {
+        true => format!("SELECT id FROM {table} FOR UPDATE"),
+        false => format!("LOCK TABLES {table} WRITE"),
+    };
+    let begin = if twin {
+        "START TRANSACTION"
+    } else {
+        "SET autocommit = 1"
+    };
+    let played = async {
+        for (conn, first) in [(&mut one, &a), (&mut other, &b)] {
+            conn.execute(begin).await?;
+            conn.execute(lock(first).as_str()).await?;
+        }
+        let (one_more, other_more) = (lock(&b), lock(&a));
+        let both = tokio::join!(
+            one.execute(one_more.as_str()),
+            other.execute(other_more.as_str())
+        );
+        Ok::<_, sqlx::Error>([both.0, both.1].map(|done| done.err()))
+    };
+    let errors = played.await?;
+    let unlocked = if twin { "ROLLBACK" } else { "UNLOCK TABLES" };
+    for conn in [&mut one, &mut other] {
+        conn.execute(unlocked).await?;
+    }
+    one.execute(format!("DROP TABLE {a}, {b}").as_str()).await?;
+    for conn in [one, other] {
+        conn.close().await?;
+    }
+    let error = errors
+        .iter()
+        .flatten()
+        .find_map(sqlx::Error::as_database_error);
+    let error = error.map_or_else(|| "-".to_owned(), |error| error.message().to_owned());
+    let words = Words::new(
+        format!(
+            "相反的顺序各锁两个，错误：{error}。LOCK TABLES 先放掉手里的再去锁下一张：没有人拿着一张等另一张。"
+        ),
+        format!(
+            "Two each, in opposite order, error: {error}. LOCK TABLES gives back what it has before it takes the next: nobody has one table and waits for another."
+        ),
+    );
+    Ok(Seen::holds(errors.iter().all(Option::is_none), words).value("error", error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! How a lesson is tried: the kinds of [`Run`], and the experiments that fit none of them, in the files beside this one.
 
+mod aggregate;
 mod deadlocks;
 mod demos;
 mod ids;
@@ -7,10 +8,14 @@ mod limits;
 mod mysql;
 mod order_locks;
 mod orders;
+mod own_lab;
+mod own_redis;
 mod redis_commands;
 mod redis_objects;
 mod redisson;
+mod reliability;
 mod scripts;
+mod several_nodes;
 mod table_lock;
 mod theirs;
 mod throughput;
@@ -51,7 +56,10 @@ custom! {
     "1.7.1.last" => mysql::last_piece,
     "2.4.1" => scripts::count_to_three,
     "2.4.1.multi" => scripts::no_rollback,
+    "2.4.4.cluster" => own_redis::undeclared,
     "2.7.third" => redisson::every_third,
+    "2.9.release" => several_nodes::released_everywhere,
+    "2.9.random" => several_nodes::random_delay,
     "2.10.1.watchdog" => redisson::thirty_seconds,
     "2.10.1.lease" => redisson::lease_time,
     "2.10.1.try" => redisson::try_lock,
@@ -59,13 +67,20 @@ custom! {
     "2.10.6" => redis_objects::semaphore,
     "001.set-nx" => redis_commands::set_nx,
     "001.rw" => redis_commands::read_write,
+    "001.two-masters" => several_nodes::two_masters,
     "3.1.2" => zk_nodes::types,
     "3.1.2.watch" => zk_nodes::watches,
+    "3.2.majority" => reliability::majority,
     "3.4.2.herd" => zk_locks::herd,
     "3.7.5" => zk_recipes::leases,
+    "3.7.5.numbers" => zk_recipes::unequal_leases,
+    "3.7.5.unclosed" => zk_recipes::unclosed_lease,
     "3.7.5.crash" => zk_recipes::leases_of_the_dead,
     "3.7.7.1" => zk_counts::shared_count,
+    "3.7.7.2.promoted" => zk_recipes::promoted,
     "4.3.3" => table_lock::not_reentrant,
+    "5.reliability" => reliability::ranked,
+    "5.kinds.table" => deadlocks::tables,
     "002.ids" => ids::unique,
     "002.on-sale" => orders::on_sale,
     "002.global-mutex" => orders::global_mutex,
@@ -73,10 +88,13 @@ custom! {
     "003.static" => throughput::statics,
     "003.cache" => throughput::cache,
     "003.balance" => throughput::balance,
+    "003.aof" => own_redis::flushed,
+    "003.correctness" => reliability::correct,
     "003.for-update.no-index" => deadlocks::no_index,
     "004.thread-id" => demos::thread_id,
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
+    "1.4.printed" => aggregate::lines,
 }
 
 /// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.

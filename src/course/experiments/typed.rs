@@ -1,6 +1,6 @@
 //! A claim about the lines that a student types: they are carried out as they stand, and each must print what it says.
 //!
-//! 1. The lines are those of `redis-cli`, `curl` and `oversell lab fault`, with the places of the lab that runs.
+//! 1. The lines are those of `redis-cli`, `mysql`, `curl` and `oversell lab fault`, with the places of the lab that runs.
 //! 2. The product and the keys are the experiment's own: the places of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
 //!    empty for a student, who has product 1.
 //! 3. What comes back is worded as the program prints it.
@@ -13,8 +13,10 @@ use crate::{
     redis_at::redis_at,
 };
 use clap::ValueEnum;
+use futures::StreamExt;
 use http::Method;
 use redis::{Cmd, RedisError, Value};
+use sqlx::{Connection, Either, MySqlConnection, Row, mysql::MySqlDatabaseError};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
@@ -84,6 +86,10 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
             (Typed::Curl(curl), true) => {
                 beside.push((n, AbortOnDropHandle::new(tokio::spawn(curl.send()))));
             }
+            (Typed::MySql(sql), true) => {
+                let going = tokio::spawn(query(on.mysql().await?, sql));
+                beside.push((n, AbortOnDropHandle::new(going)));
+            }
             (_, true) => return Err(unfit()),
             (typed, false) => {
                 let begun = Instant::now();
@@ -110,6 +116,8 @@ async fn ended(going: AbortOnDropHandle<Result<String, NoVerdict>>) -> Result<St
 enum Typed {
     /// A command for the Redis at this address.
     Redis(String, Cmd),
+    /// Statements for the database, on a connection of their own.
+    MySql(String),
     /// A request.
     Curl(Curl),
     /// An order to the lab.
@@ -139,6 +147,9 @@ impl Typed {
                 sent.arg(command);
                 is_command.then(|| Self::Redis(format!("redis://{host}:{port}"), sent))
             }
+            ["mysql", .., "-Ne", sql] | ["mysql", .., "-Ne", sql, "2>&1"] => {
+                Some(Self::MySql((*sql).to_owned()))
+            }
             ["oversell", "lab", "fault", action, member] => {
                 let action = Action::from_str(action, false).ok()?;
                 Some(Self::Fault(action, (*member).to_owned()))
@@ -155,6 +166,7 @@ impl Typed {
                 let mut redis = redis_at(&url).await?;
                 worded(command.query_async(&mut redis).await)
             }
+            Self::MySql(sql) => query(on.mysql().await?, sql).await,
             Self::Curl(curl) => curl.send().await,
             Self::Fault(action, member) => on.fault(action, &member).await.map(|()| String::new()),
         }
@@ -220,9 +232,43 @@ fn worded(answer: Result<Value, RedisError>) -> Result<String, NoVerdict> {
     })
 }
 
+/// The rows and the error that `mysql` prints for these statements.
+async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdict> {
+    let mut lines = Vec::new();
+    let mut answers = sqlx::raw_sql(&sql).fetch_many(&mut conn);
+    while let Some(answer) = answers.next().await {
+        match answer {
+            Ok(Either::Left(_)) => {}
+            Ok(Either::Right(row)) => {
+                let column = |n| row.try_get_unchecked::<Option<String>, _>(n);
+                let columns: Result<Vec<_>, _> = (0..row.len()).map(column).collect();
+                let columns = columns?.into_iter();
+                let columns: Vec<_> = columns
+                    .map(|text| text.unwrap_or_else(|| "NULL".to_owned()))
+                    .collect();
+                lines.push(columns.join("\t"));
+            }
+            Err(sqlx::Error::Database(error)) => {
+                let error = error.downcast::<MySqlDatabaseError>();
+                let (number, state) = (error.number(), error.code().unwrap_or_default());
+                lines.push(format!(
+                    "ERROR {number} ({state}) at line 1: {}",
+                    error.message()
+                ));
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    drop(answers);
+    conn.close().await?;
+    Ok(lines.join("\n"))
+}
+
 /// What stands in a line for its student only, and says nothing to a reader.
-const UNSAID: [&str; 8] = [
+const UNSAID: [&str; 9] = [
     "redis-cli {redis} ",
+    "mysql {mysql} ",
     "curl -s ",
     "-o /dev/null -w '%{http_code}' ",
     "-H 'accept: application/json' ",

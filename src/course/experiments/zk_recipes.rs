@@ -1,11 +1,15 @@
-//! §3.7.5: the leases of Curator.
+//! §3.7.5 and §3.7.7.2: the leases of a semaphore, and a counter that is promoted to a lock.
 
 use super::tools::{below, until_below};
 use crate::{
-    course::{Cluster, NoVerdict, Product, Seen, words},
+    course::{Cluster, NoVerdict, Product, Seen, Words, words},
     orders::Action,
 };
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
+use oversell_lock::{
+    LockError,
+    zk::{ZkClient, ZkOptions},
+};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -98,4 +102,126 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
         dies.name
     );
     Ok(Seen::holds((before, after) == (503, 200), words))
+}
+
+/// A client of its own, with a session of its own.
+fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
+    ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
+}
+
+const PATIENT: Duration = Duration::from_secs(5);
+const IMPATIENT: Duration = Duration::from_secs(1);
+
+/// One says that there are two leases, the other five.
+pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (zookeeper, other) = (client(on)?, client(on)?);
+    let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
+    let two = zookeeper.semaphore(&path, 2).acquire(2, PATIENT).await;
+    let two = two.map_err(NoVerdict::failed)?;
+    let says = if twin { 2 } else { 5 };
+    let third = match other.semaphore(&path, says).acquire(1, IMPATIENT).await {
+        Ok(third) => third,
+        Err(LockError::Taken { .. }) => Vec::new(),
+        Err(error) => return Err(NoVerdict::failed(error)),
+    };
+    let inside = two.len() + third.len();
+    for lease in two.into_iter().chain(third) {
+        lease.release().await.map_err(NoVerdict::failed)?;
+    }
+    zookeeper.close().await;
+    other.close().await;
+    let words = words!(
+        "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时在里面的 {inside} 个。",
+        "One says that there are 2 leases and has them; another says {says} and comes for one: {inside} are inside at once."
+    );
+    Ok(Seen::holds(inside > 2, words).value("inside", inside))
+}
+
+/// A lease that nobody gives back, while its client lives and after.
+pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (forgetful, other) = (client(on)?, client(on)?);
+    let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
+    let lease = forgetful.semaphore(&path, 1).acquire(1, PATIENT).await;
+    for lease in lease.map_err(NoVerdict::failed)? {
+        if twin {
+            lease.release().await.map_err(NoVerdict::failed)?;
+        } else {
+            std::mem::forget(lease);
+        }
+    }
+    let mut had = Vec::new();
+    for ends in [false, true] {
+        if ends {
+            forgetful.close().await;
+        }
+        match other.semaphore(&path, 1).acquire(1, PATIENT).await {
+            Ok(leases) => {
+                had.push(true);
+                for lease in leases {
+                    lease.release().await.map_err(NoVerdict::failed)?;
+                }
+            }
+            Err(LockError::Taken { .. }) => had.push(false),
+            Err(error) => return Err(NoVerdict::failed(error)),
+        }
+    }
+    other.close().await;
+    let said = |had: &bool| {
+        if *had {
+            ("拿到", "had")
+        } else {
+            ("等了 5 s，没有", "not had in 5 s")
+        }
+    };
+    let (lives, ended) = (said(&had[0]), said(&had[1]));
+    let words = Words::new(
+        format!(
+            "唯一的租约没有归还：它的客户端还在时，别人{}；会话结束以后，别人{}。",
+            lives.0, ended.0
+        ),
+        format!(
+            "The only lease is not given back: another's is {} while its client lives, and {} once the session has ended.",
+            lives.1, ended.1
+        ),
+    );
+    Ok(Seen::holds(had == [false, true], words))
+}
+
+/// Additions one after the other, and many at once.
+pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const CLIENTS: usize = 8;
+    let clients = (0..CLIENTS)
+        .map(|_| client(on))
+        .collect::<Result<Vec<_>, _>>()?;
+    let path = format!("/course/counter-{:08x}", fastrand::u32(..));
+    let mut promoted = [0; 2];
+    let counters: Vec<_> = clients
+        .iter()
+        .map(|client| client.atomic_long(&path))
+        .collect();
+    for counter in &counters {
+        let outcome = counter.add(1).await.map_err(NoVerdict::failed)?;
+        promoted[0] += usize::from(outcome.promoted);
+    }
+    for _ in 0..10 {
+        let outcomes = if twin {
+            vec![counters[0].add(1).await]
+        } else {
+            join_all(counters.iter().map(|counter| counter.add(1))).await
+        };
+        for outcome in outcomes {
+            promoted[1] += usize::from(outcome.map_err(NoVerdict::failed)?.promoted);
+        }
+    }
+    let sum = counters[0].get().await.map_err(NoVerdict::failed)?;
+    for client in clients {
+        client.close().await;
+    }
+    let [alone, at_once] = promoted;
+    let words = words!(
+        "一个一个地加：{alone} 次用了锁；一起加：{at_once} 次用了锁；总和 {sum}。",
+        "One after the other: {alone} took the mutex; at once: {at_once} did; the sum is {sum}."
+    );
+    let all = CLIENTS as i64 * 11;
+    Ok(Seen::holds(alone == 0 && at_once > 0 && sum == all, words))
 }
