@@ -13,7 +13,7 @@ use crate::{
         run::{Snapshot, run as load},
         spread::Spread,
         target::{self, token},
-        terminal::Bar,
+        terminal::{Bar, stopped},
     },
     orders::Action,
     redis_at::redis_at,
@@ -171,6 +171,22 @@ impl Cluster {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
+    /// Sends a load of so many requests a second for two seconds, whatever the connections could do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub(super) async fn at_rate(&self, plan: Plan, per_second: f64) -> Result<Row, Failure> {
+        let timed = Timed {
+            rate: Some(per_second),
+            ..Timed::closed(WARM_UP, Duration::from_secs(2))
+        };
+        let mut rows = interleaved(&[plan], timed, 1, &Bar::hidden(), &self.stop).await?;
+        rows.pop()
+            .and_then(|mut rounds| rounds.pop())
+            .ok_or_else(stopped)
+    }
+
     /// How much more the first sells in a second than the second: in each round both are measured, one right after the
     /// other, and the next round begins with the other one. So what slows the machine down slows both.
     ///
@@ -186,14 +202,8 @@ impl Cluster {
         });
         let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
         let rows = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await?;
-        // A round with errors is no round: who fails fast is not fast.
-        let is_a_round = |row: &Row| row.counts.failed() == 0 && row.sold_per_sec > 0.0;
-        let (ones, others): (Vec<_>, Vec<_>) = rows[0]
-            .iter()
-            .zip(&rows[1])
-            .filter(|(one, other)| is_a_round(one) && is_a_round(other))
-            .map(|(one, other)| (one.sold_per_sec, other.sold_per_sec))
-            .unzip();
+        let of = |row: &Row| (row.counts.failed(), row.sold_per_sec);
+        let (ones, others) = without_errors(rows[0].iter().map(of).zip(rows[1].iter().map(of)));
         let failed = rounds - ones.len();
         if failed * 2 > rounds {
             return Err(unusable!(
@@ -295,5 +305,32 @@ impl Cluster {
         zookeeper_client::Client::connect(&self.servers()?.zookeeper.connect)
             .await
             .map_err(NoVerdict::failed)
+    }
+}
+
+/// The rates of the rounds: of each side requests that failed, and pieces sold per second. A round with errors is no round: who
+/// fails fast is not fast.
+fn without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Vec<f64>, Vec<f64>) {
+    let is_one = |(failed, rate): (u64, f64)| failed == 0 && rate > 0.0;
+    rounds
+        .filter(|(one, other)| is_one(*one) && is_one(*other))
+        .map(|(one, other)| (one.1, other.1))
+        .unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_in_which_either_side_failed_or_sold_nothing_does_not_count() {
+        let rounds = [
+            ((0, 30.0), (0, 20.0)),
+            ((1, 900.0), (0, 20.0)),
+            ((0, 30.0), (7, 0.1)),
+            ((0, 30.0), (0, 0.0)),
+        ];
+        let rates = without_errors(rounds.into_iter());
+        assert_eq!(rates, (vec![30.0], vec![20.0]));
     }
 }

@@ -286,9 +286,23 @@ pub struct Burst {
     pub more_per_second: f64,
     /// The least and the most that the slowest of these takes, in seconds; any time where it is not said.
     pub slowest_s: Option<[f64; 2]>,
+    /// The most that the slowest of those takes that are refused, in seconds; any time where it is not said.
+    pub refused_s: Option<f64>,
+    /// As many again, later; not sent where it is not said.
+    pub again: Option<Again>,
     /// So long before there is no request, in seconds: until buckets and windows are as at first.
     #[serde(default)]
     pub quiet_s: f64,
+}
+
+/// A burst after a burst: how much of the limit is free again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Again {
+    /// So long after the first was answered, in seconds.
+    pub after_s: f64,
+    /// The fewest and the most that come through.
+    pub through: [usize; 2],
 }
 
 /// Where a load goes.

@@ -79,7 +79,7 @@ fn of(run: &Run, instead: bool) -> Option<Words> {
         Run::Crowd { comes_to, .. } => place(other_step(*comes_to)),
         Run::RefusedBeside(_) => place(other_step(Orders::Exact)),
         Run::Deadlock(_) => words!("只有解法", "its cure alone"),
-        Run::Burst(_) => words!("没有限流的路由", "a route without a limit"),
+        Run::Burst(burst) => place(if instead { burst.route } else { UNLIMITED }),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
         Run::Typed => words!("不输入第 1 行", "the first line is not typed"),
         Run::All(_) | Run::Custom | Run::NotRun(_) => return None,

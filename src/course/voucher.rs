@@ -89,13 +89,18 @@ impl Voucher<'_> {
             "{at}/voucher-order/seckill/{}?strategy={step}{more}",
             self.id
         );
-        let user = (self.id * 1_000_000 + user).to_string();
+        let user = self.user(user).to_string();
         let request = self
             .on
             .request(Method::POST, &url)
             .header("x-user-id", user);
         let answer = request.header(ACCEPT, "application/json").answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
+    }
+
+    /// The number of a user that only this voucher has.
+    pub(super) const fn user(&self, user: i64) -> i64 {
+        self.id * 1_000_000 + user
     }
 
     /// Removes it, with its orders.

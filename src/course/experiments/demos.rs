@@ -1,5 +1,6 @@
 //! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
+use super::tools::{ask, own};
 use crate::course::{Cluster, NoVerdict, Seen, words};
 use futures::future::{join, join_all, try_join};
 use http::Method;
@@ -9,6 +10,9 @@ use tokio::time::sleep;
 
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
+/// §2.6.1: 1 where nobody has the lock, or its owner takes it again.
+const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
 /// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
 
@@ -79,7 +83,8 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     value
 }
 
-/// Two calls of one client, one after the other: what each writes into the key.
+/// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
+/// has written: the first, and while it has it, the second.
 pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
@@ -91,12 +96,22 @@ pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         );
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
+    let (mut redis, lock) = (on.redis().await?, own("lock"));
+    let mut entered = Vec::new();
+    for value in &values {
+        let take = ["EVAL", COUNTS_ITS_OWNER, "1", &lock, value];
+        entered.push(ask::<i64>(&mut redis, &take).await?);
+    }
+    ask::<()>(&mut redis, &["DEL", &lock]).await?;
     let words = words!(
-        "同一个客户端两次写进键里的：{}。",
-        "What one client wrote into the key, twice: {}.",
-        values.join(", ")
+        "同一个客户端两次写进键里的：{}；用它们当持有者去拿可重入的锁，第一次 {}，再拿 {}。",
+        "What one client wrote into the key, twice: {}; as owners of a re-entrant lock the first gets {}, and the second {}.",
+        values.join(", "),
+        entered[0],
+        entered[1]
     );
-    Ok(Seen::holds(values[0] != values[1] && !values[0].is_empty(), words).value("values", values))
+    let holds = entered == [1, 0] && values.iter().all(|value| !value.is_empty());
+    Ok(Seen::holds(holds, words).value("values", values))
 }
 
 /// Ten who come one after the other while the lock is held, and the order in which they get in.

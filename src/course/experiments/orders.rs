@@ -45,14 +45,9 @@ pub(super) async fn crowd(
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
-    let holds = match verdict {
-        // Nothing is wrong with orders that are not there: all that can be had are placed, and written.
-        Checked::Exact => {
-            let all = pieces.min(users.cast_signed());
-            ordered.faults.is_empty() && [written, row.counts.sold.cast_signed()] == [all; 2]
-        }
-        fault => ordered.faults.contains(&fault),
-    };
+    let placed = row.counts.sold.cast_signed();
+    let all = pieces.min(users.cast_signed());
+    let holds = comes_to(verdict, &ordered.faults, [placed, written], all);
     let place = target.words();
     let words = Words::new(
         format!(
@@ -71,6 +66,15 @@ pub(super) async fn crowd(
         "report": ordered,
     });
     Ok(Seen::holds(holds, words).value("crowd", figures))
+}
+
+/// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
+/// must have been placed, and written.
+fn comes_to(verdict: Checked, faults: &[Checked], placed_and_written: [i64; 2], all: i64) -> bool {
+    match verdict {
+        Checked::Exact => faults.is_empty() && placed_and_written == [all; 2],
+        fault => faults.contains(&fault),
+    }
 }
 
 /// 40 users order three times each, all at once: nothing is oversold, and each has one order.
@@ -121,4 +125,31 @@ pub(super) async fn beside(
         status,
         answer["title"].as_str().unwrap_or_default().to_owned(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_that_are_not_there_are_not_exact() {
+        use Checked::{DuplicateOrders, Exact, Oversold};
+        for (verdict, faults, placed_and_written, holds) in [
+            (Exact, &[][..], [40, 40], true),
+            // All were refused, as where no INSERT is done.
+            (Exact, &[], [0, 0], false),
+            (Exact, &[], [40, 0], false),
+            (Exact, &[], [39, 39], false),
+            (Exact, &[DuplicateOrders], [40, 40], false),
+            (Oversold, &[Oversold, DuplicateOrders], [40, 40], true),
+            (Oversold, &[DuplicateOrders], [40, 40], false),
+            (Oversold, &[], [0, 0], false),
+        ] {
+            let found = comes_to(verdict, faults, placed_and_written, 40);
+            assert_eq!(
+                found, holds,
+                "{verdict:?} {faults:?} {placed_and_written:?}"
+            );
+        }
+    }
 }

@@ -1,8 +1,30 @@
 //! Text 001: the same way in short, and Redisson's read-write lock as a hash.
 
-use super::tools::{ask, own};
+use super::tools::{ask, clients, own};
 use crate::course::{Cluster, NoVerdict, Seen, words};
+use futures::future::try_join_all;
 use redis::Value;
+
+/// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
+pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const CLIENTS: usize = 50;
+    const TIMES: usize = 20;
+    let command = if twin { "SET" } else { "SETNX" };
+    let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
+    for _ in 0..TIMES {
+        let key = own("lock");
+        let line = [command, &key, "111"];
+        let sent = clients.iter_mut().map(|client| ask(client, &line));
+        let answers: Vec<Value> = try_join_all(sent).await?;
+        ask::<()>(&mut clients[0], &["DEL", &key]).await?;
+        ones.push(answers.iter().filter(|a| **a != Value::Int(0)).count());
+    }
+    let words = words!(
+        "{CLIENTS} 个客户端同时发，{TIMES} 次；每次成功的个数：{ones:?}。",
+        "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
+    );
+    Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
+}
 
 pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let (mut redis, key) = (on.redis().await?, own("lock"));

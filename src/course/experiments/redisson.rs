@@ -3,6 +3,8 @@
 
 use super::tools::{ask, until_there};
 use crate::course::{Cluster, NoVerdict, Seen, words};
+use futures::StreamExt;
+use redis::Client;
 use std::time::{Duration, Instant};
 
 pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
@@ -120,6 +122,63 @@ pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     Ok(Seen::holds(holds, words)
         .value("renewed", renewed)
         .value("lowest_ms", lowest))
+}
+
+/// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
+/// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
+/// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
+pub(super) async fn waits_for_the_rest(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const LEFT_MS: u64 = 3250;
+    /// At first, once more when it listens for the release, and every 500 ms.
+    const FEW: usize = 10;
+    let (strategy, lock) = match twin {
+        true => ("redis-watchdog", "lock:redis-watchdog"),
+        false => ("redis-lock", "lock"),
+    };
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
+    ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
+    ask::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
+    let monitor = Client::open(on.servers()?.main_redis())?;
+    let mut told = monitor
+        .get_async_monitor()
+        .await?
+        .into_on_message::<String>();
+    let (begun, mut tries, quoted) = (Instant::now(), Vec::new(), format!("\"{key}\""));
+    let mut purchase = Box::pin(product.buy(on.one(), strategy, ""));
+    let (_, answer) = loop {
+        tokio::select! {
+            bought = &mut purchase => break bought?,
+            Some(line) = told.next() => {
+                // Of what a script does each command has a line, too.
+                if line.contains("\"EVAL") && line.contains(&quoted) {
+                    tries.push(begun.elapsed());
+                }
+            }
+        }
+    };
+    drop(purchase);
+    let waiting = Duration::from_millis(LEFT_MS - 250);
+    let asked = tries.iter().filter(|at| **at < waiting).count();
+    let waited = answer["waited_ms"].as_u64().unwrap_or_default();
+    let left = watched(
+        product.buy(on.one(), strategy, "&lease_ms=1500&hold_ms=4000"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let renewed = renewals(&left);
+    let words = words!(
+        "别人的锁还剩 {LEFT_MS} ms，没有人通知：等的时候问了 {asked} 次（另外每 500 ms 复查一次），{waited} ms 后拿到。租约 1.5 s、业务 4 s：续了 {renewed} 次。",
+        "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
+    );
+    let in_time = (LEFT_MS - 250..LEFT_MS + 200).contains(&waited);
+    Ok(
+        Seen::holds((1..=FEW).contains(&asked) && in_time && renewed >= 4, words)
+            .value("asked", asked)
+            .value("renewed", renewed),
+    )
 }
 
 /// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.

@@ -1,8 +1,11 @@
-//! §4.3.3: a row under a unique key as a lock, and a holder that needs it again.
+//! §4.3: a row under a unique key as a lock: what it does not do by itself, and a holder that needs it again.
 
-use crate::course::{Cluster, NoVerdict, Seen, Words};
+use crate::{
+    course::{Cluster, NoVerdict, Seen, Words, words},
+    orders::Action,
+};
 use sqlx::{Connection, Executor};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
@@ -12,12 +15,7 @@ pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
     conn.execute(insert(&name).as_str()).await?;
     let again = insert(if twin { &other } else { &name });
-    let again = conn.execute(again.as_str()).await;
-    let refused = again
-        .as_ref()
-        .err()
-        .and_then(sqlx::Error::as_database_error)
-        .is_some_and(|e| e.is_unique_violation());
+    let refused = is_duplicate(&conn.execute(again.as_str()).await);
     let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{other}')");
     conn.execute(delete.as_str()).await?;
 
@@ -63,4 +61,64 @@ pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVe
         ),
     );
     Ok(Seen::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
+}
+
+/// The course's row is inserted by one whose connection then ends. In the twin it has an expiry, as that of `table-lock-lease`.
+pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (strategy, name, expires) = match twin {
+        true => (
+            "table-lock-lease",
+            "lock:table-lock-lease",
+            "now(3) + interval 1 second",
+        ),
+        false => ("table-lock", "lock", "null"),
+    };
+    let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
+    let insert = format!(
+        "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",
+        product.id
+    );
+    dead.execute(insert.as_str()).await?;
+    let not_reentrant = is_duplicate(&dead.execute(insert.as_str()).await);
+    dead.close().await?;
+
+    let (mut another, begun) = (on.mysql().await?, Instant::now());
+    let refused = is_duplicate(&another.execute(insert.as_str()).await);
+    let took = begun.elapsed();
+    // An insert that waited for the holder would wait for ever: it is dead.
+    let at_once = refused && took < Duration::from_secs(1);
+    let (no_expiry, _) = product.buy(on.one(), strategy, "&wait_ms=3000").await?;
+    let delete = format!(
+        "DELETE FROM tb_lock WHERE lock_name = '{name}:{}'",
+        product.id
+    );
+    another.execute(delete.as_str()).await?;
+    let (free, _) = product.buy(on.one(), strategy, "").await?;
+    another.close().await?;
+
+    on.fault(Action::Kill, "mysql").await?;
+    let (down, _) = product.buy(on.one(), strategy, "&wait_ms=1000").await?;
+    on.fault(Action::Start, "mysql").await?;
+    let up = async {
+        while product.buy(on.one(), strategy, "").await?.0 != 200 {
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok::<_, NoVerdict>(())
+    };
+    let up = timeout(Duration::from_secs(30), up).await;
+    up.map_err(|_| NoVerdict::failed("the database does not come back"))??;
+    product.remove().await?;
+    let ms = took.as_millis();
+    let words = words!(
+        "持有者死了，等 3 s：{no_expiry}，删掉那一行才 {free}；数据库停了：{down}；别人的插入 {ms} ms 就报主键重复：{refused}；自己再插一次也报：{not_reentrant}。",
+        "Its holder is dead, 3 s later: {no_expiry}, and {free} once the row is deleted; with the database down: {down}; another's insert fails after {ms} ms as a duplicate: {refused}; its own second one too: {not_reentrant}."
+    );
+    let statuses = [no_expiry, free, down];
+    let holds = statuses == [503, 200, 503] && at_once && not_reentrant;
+    Ok(Seen::holds(holds, words).value("statuses", statuses.to_vec()))
+}
+
+fn is_duplicate<T>(done: &Result<T, sqlx::Error>) -> bool {
+    let error = done.as_ref().err().and_then(sqlx::Error::as_database_error);
+    error.is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }

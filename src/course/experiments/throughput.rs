@@ -7,8 +7,9 @@ use crate::{
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 
-/// It holds for any closed loop; what is left is the start and the end, when not all are under way.
+/// It holds while all are under way, as in a closed loop; in its twin the requests come at a rate, and most connections have none.
 pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const PER_SECOND: f64 = 100.0;
     let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
@@ -18,9 +19,11 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     ] {
         let mut plan = on.plan(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, requests / threads);
-        let row = on.send(plan).await?;
-        let counted = if twin { threads / 2 } else { threads };
-        let worked_out = counted as f64 / (row.stats.average / 1000.0);
+        let row = match twin {
+            true => on.at_rate(plan, PER_SECOND).await?,
+            false => on.send(plan).await?,
+        };
+        let worked_out = threads as f64 / (row.stats.average / 1000.0);
         shares.push((strategy, threads, worked_out, row.stats.throughput));
         rows.push(row);
     }

@@ -5,7 +5,9 @@ use crate::{
     course::{Cluster, NoVerdict, Target, Words, words},
     http_client::Ask,
     load::Row,
+    redis_at::redis_at,
 };
+use futures::future::try_join_all;
 use http::{Method, header::ACCEPT};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use serde_json::Value;
@@ -25,6 +27,15 @@ pub(super) async fn ask<T: FromRedisValue>(
 ) -> Result<T, NoVerdict> {
     let mut command = redis::Cmd::new();
     Ok(command.arg(line).query_async(redis).await?)
+}
+
+/// So many clients of the main Redis, each with a connection of its own.
+pub(super) async fn clients(
+    on: &Cluster,
+    n: usize,
+) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
+    let url = on.servers()?.main_redis();
+    Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 
 /// Waits until there is such a key.

@@ -1,4 +1,4 @@
-//! §3.7.5 and §3.7.7.2: the leases of a semaphore, and a counter that is promoted to a lock.
+//! §3.7.4 to §3.7.7.2: several locks as one, leases, a barrier, a counter that is promoted to a lock.
 
 use super::tools::{below, until_below};
 use crate::{
@@ -10,8 +10,9 @@ use oversell_lock::{
     LockError,
     zk::{ZkClient, ZkOptions},
 };
-use std::time::Duration;
-use tokio::time::sleep;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+use zookeeper_client::{Acls, CreateMode};
 
 /// The lines that those who came in and left have written.
 async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
@@ -224,4 +225,84 @@ pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     );
     let all = CLIENTS as i64 * 11;
     Ok(Seen::holds(alone == 0 && at_once > 0 && sum == all, words))
+}
+
+/// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
+pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let strategy = if twin { "zk-mutex" } else { "zk-multi" };
+    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+    let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
+    let count = async || -> Result<[usize; 3], NoVerdict> {
+        let mut nodes = [0; 3];
+        for (nodes, part) in nodes.iter_mut().zip(&parts) {
+            *nodes = below(&zookeeper, part).await?;
+        }
+        Ok(nodes)
+    };
+    let inside = async {
+        let all = async {
+            while count().await? != [1; 3] {
+                sleep(Duration::from_millis(10)).await;
+            }
+            Ok([1; 3])
+        };
+        match timeout(Duration::from_secs(2), all).await {
+            Ok(all) => all,
+            Err(_) => count().await,
+        }
+    };
+    let buying = async { Ok(product.buy(on.one(), strategy, "&hold_ms=3000").await?) };
+    let (_, inside) = tokio::try_join!(buying, inside)?;
+    let after = count().await?;
+
+    let directory = CreateMode::Container.with_acls(Acls::anyone_all());
+    zookeeper.mkdir(&parts[1], &directory).await?;
+    let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let prefix = format!("{}/_c_00000000-0000-0000-0000-000000000000-lock-", parts[1]);
+    let (_, number) = zookeeper.create(&prefix, b"another", &node).await?;
+    let (refused, _) = product.buy(on.one(), strategy, "&wait_ms=700").await?;
+    let beside = count().await?;
+    zookeeper.delete(&format!("{prefix}{number}"), None).await?;
+    let (had, _) = product.buy(on.one(), strategy, "").await?;
+    product.remove().await?;
+    let words = words!(
+        "三把锁里的节点：拿着时 {inside:?}，放了以后 {after:?}；第二把被别人占着：{refused}，这时 {beside:?}；别人走了：{had}。",
+        "Nodes in the three locks: {inside:?} while it is held, {after:?} afterwards; with the second another's: {refused}, and {beside:?} then; once that is free: {had}."
+    );
+    let holds =
+        (inside, after, beside) == ([1; 3], [0; 3], [0, 1, 0]) && [refused, had] == [503, 200];
+    Ok(Seen::holds(holds, words))
+}
+
+/// Six wait behind a barrier, which is removed a second later. In the twin nobody has set it.
+pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const WAITERS: usize = 6;
+    let (product, begun) = (on.product(1).await?, Instant::now());
+    let stock_id = product.id;
+    let go = async |at: &str, what: &str| {
+        let url = format!("{at}/test/zk/barrier/{what}?stock_id={stock_id}&wait_ms=20000");
+        on.get(&url).await?.success()?;
+        Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+    };
+    if !twin {
+        go(on.three(), "set").await?;
+    }
+    let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));
+    let removed = async {
+        // Whoever is let through has time to be.
+        sleep(Duration::from_secs(1)).await;
+        let from = begun.elapsed().as_millis();
+        Ok::<_, NoVerdict>([from, go(on.three(), "remove").await?])
+    };
+    let (passed, [from, to]) = tokio::try_join!(try_join_all(waits), removed)?;
+    product.remove().await?;
+    let (first, last) = (
+        passed.iter().min().copied().unwrap_or_default(),
+        passed.iter().max().copied().unwrap_or_default(),
+    );
+    let words = words!(
+        "{WAITERS} 个在三个实例上等：{from} 到 {to} ms 之间移除栅栏，最早通过的在 {first} ms，最晚的在 {last} ms。",
+        "{WAITERS} waited on three instances: the barrier was removed between {from} and {to} ms; the first passed after {first} ms, the last after {last} ms."
+    );
+    Ok(Seen::holds(first >= from && last <= to + 1000, words))
 }

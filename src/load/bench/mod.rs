@@ -144,6 +144,14 @@ pub async fn run(
     }
 }
 
+/// Why the ratio does not count: what is measured had errors, or its ceiling had, which would be too low.
+fn void(void: &BTreeMap<String, String>, wish: &Wish) -> Option<String> {
+    let sides = [wish.measured, wish.ceiling];
+    sides
+        .iter()
+        .find_map(|work| void.get(&work.figure()).cloned())
+}
+
 impl Bench<'_> {
     async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
         let strategy = stock::find("single-update").expect("it is in the registry");
@@ -209,11 +217,10 @@ impl Bench<'_> {
     }
 
     fn wished(&self, wish: &Wish) -> Figure {
-        let name = wish.measured.figure();
         let (seen, ceiling) = (self.rates(wish.measured), self.rates(wish.ceiling));
-        Figure::ratio(&name, seen, wish.of, ceiling, wish.wanted)
+        Figure::ratio(&wish.measured.figure(), seen, wish.of, ceiling, wish.wanted)
             .bounded_by(wish.bounded_by)
-            .unless(self.void.get(&name).cloned())
+            .unless(void(&self.void, wish))
     }
 
     /// All that was measured comes to.
@@ -276,5 +283,28 @@ impl Bench<'_> {
         ]
         .into_iter()
         .map(move |figure| figure.bounded_by(bounded_by).unless(void.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_with_errors_makes_a_ratio_void_and_improves_none() {
+        let wish = wishes()
+            .find(|wish| wish.ceiling == Work::Sell("redis-script"))
+            .expect("redis-watch-merged is measured against it");
+        let failed = |of: Work| BTreeMap::from([(of.figure(), "3 errors".to_owned())]);
+        for (errors, counts) in [
+            (failed(wish.ceiling), false),
+            (failed(wish.measured), false),
+            (failed(Work::Sell("single-update")), true),
+            (BTreeMap::new(), true),
+        ] {
+            let ratio = Figure::ratio("x", &[60.0], wish.of, &[6.0], Wanted::Ratio(0.6));
+            let figure = ratio.unless(void(&errors, &wish));
+            assert_eq!(figure.reached, counts, "{errors:?}");
+        }
     }
 }

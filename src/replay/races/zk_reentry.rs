@@ -7,7 +7,7 @@
 //!
 //! Points of the second try: those of the strategy `zk-ephemeral`.
 //!
-//! Next: `herd.rs`.
+//! Next: `zk_not_reentrant.rs`.
 
 use crate::replay::prelude::*;
 use crate::{

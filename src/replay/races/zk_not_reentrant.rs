@@ -1,0 +1,91 @@
+//! §3.7.2 Curator's lock that is not re-entrant, taken again by its holder, in a method that the section calls.
+//!
+//! 1. A takes the one lease of `InterProcessSemaphoreMutex`: it has the lock.
+//! 2. It takes the lock again: the lease is taken, by itself. It waits for itself, until its wait is over.
+//!
+//! On its cure it is `InterProcessMutex` (§3.7.1), which counts what its owner holds: the second time gets in.
+//!
+//! Points of the second try: those of the strategy `zk-semaphore-mutex`.
+//!
+//! Next: `herd.rs`.
+
+use crate::replay::prelude::*;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Deducted, Job, Name},
+    stock::{self, Store},
+};
+use oversell_lock::Lock;
+use std::time::Duration;
+use tokio::time::timeout;
+
+const SEMAPHORE_MUTEX: &str = "/curator/semaphore-mutex";
+/// It waits for itself so long.
+const WAIT: Duration = Duration::from_secs(1);
+
+pub(super) const RACE: Race = Race {
+    lessons: &["3.7.2"],
+    title: Bilingual::of(
+        "不可重入的锁，持有者再拿一次",
+        "The holder of a lock that is not re-entrant takes it again",
+    ),
+    breaks: Bilingual::of(
+        "唯一的租约在自己手里：自己等自己",
+        "it has the only lease itself: it waits for itself",
+    ),
+    cure: Bilingual::of(
+        "换成 InterProcessMutex：再拿一次只加一",
+        "InterProcessMutex: once more only adds one",
+    ),
+    begin: &[
+        say(
+            "A 拿到锁，里面又要同一把锁",
+            "A has the lock, and takes the same lock again inside",
+        ),
+        A.goes_on(),
+    ],
+    flaw: Half {
+        act: Act::selling(
+            Store::MySql,
+            "zk-semaphore-mutex-twice",
+            &[Name::ZooKeeper(SEMAPHORE_MUTEX)],
+            |ctx, job| Box::pin(twice(ctx, job)),
+        ),
+        steps: &[
+            say(
+                "租约只有一个，在 A 自己手里：A 等到超时",
+                "there is one lease, which A has: A waits until its wait is over",
+            ),
+            A.gives_up(),
+        ],
+        ends: Ends::NOTHING.inside(1),
+    },
+    cured: Half {
+        act: Act::Strategy("zk-reentrant"),
+        steps: &[
+            say(
+                "计数加一，进去了；服务器上还是一个节点",
+                "it is counted, and gets in; the server sees one node",
+            ),
+            A.finishes(),
+        ],
+        ends: Ends::sold(1, 1).inside(1),
+    },
+};
+
+/// Takes the lock of §3.7.2, and inside takes it again.
+async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let path = job.zk_path(SEMAPHORE_MUTEX);
+    let guard = ctx
+        .zk
+        .semaphore_mutex(&path)
+        .acquire(job.wait_left())
+        .await?;
+    job.at(Point::Locked).await;
+    let slug = "zk-semaphore-mutex";
+    let inner = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+    let outcome = timeout(WAIT, (inner.deduct)(ctx, job)).await;
+    guard.release().await?;
+    outcome.unwrap_or_else(|_| Err(job.not_had(&path)))
+}
