@@ -1,6 +1,6 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
-use super::{Lesson, NoVerdict, Seen, Verdict, Words};
+use super::{Lesson, NoVerdict, Seen, Verdict, Words, seen::OURS};
 use crate::bilingual::Bilingual;
 use crate::{
     failure::{Failure, unusable},
@@ -72,7 +72,7 @@ impl Tried {
             }
         });
         let verdict = seen.verdict;
-        let on_ours_only = lesson.theirs.is_some() && seen.on.len() < 2;
+        let on_ours_only = lesson.theirs.is_some() && seen.on == [OURS];
         let twin = lesson.twin_words().filter(|_| twin);
         Self {
             id: lesson.id,
