@@ -58,12 +58,12 @@ impl Java {
         self.folder(interop).join("peer.jar").is_file()
     }
 
-    /// Builds it, as the Makefile does.
+    /// Whether it can be built here.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here, or Maven fails.
-    pub async fn build(self, interop: &Path) -> Result<(), Failure> {
+    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here.
+    pub async fn can_be_built(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
             return Err(unusable!("there is no {}", project.display()));
@@ -72,8 +72,18 @@ impl Java {
             let runs = Command::new(program).arg("-version").output().await;
             runs.map_err(|_| unusable!("{program} is not installed"))?;
         }
+        Ok(())
+    }
+
+    /// Builds it, as the Makefile does.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where Maven fails.
+    pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
-        maven.args(["-q", "-B", "package", "-f"]).arg(project);
+        maven.args(["-q", "-B", "package", "-f"]);
+        maven.arg(interop.join(self.library));
         maven.arg(format!("-D{}={}", self.library, self.version));
         maven.stdin(Stdio::null()).kill_on_drop(true);
         let built = maven.output().await.map_err(|why| unusable!("{why}"))?;

@@ -50,10 +50,9 @@ pub(super) async fn beside(
     twin: bool,
     ours: Result<Seen, NoVerdict>,
 ) -> Result<Seen, NoVerdict> {
-    let library = script.on.name();
     let versions = on.stand.versions(script.on);
     if versions.is_empty() {
-        return only_ours(on, library, ours);
+        return only_ours(on, script.on, ours);
     }
     let ours = match ours {
         Err(NoVerdict::Failed(why)) => return Err(NoVerdict::Failed(why)),
@@ -96,25 +95,31 @@ pub(super) async fn beside(
 /// Where no Java process can be started, or need be, the verdict is that of ours, and the words say so.
 fn only_ours(
     on: &Cluster,
-    library: &str,
+    library: Library,
     ours: Result<Seen, NoVerdict>,
 ) -> Result<Seen, NoVerdict> {
-    let note = match &on.stand.why {
-        Some(why) => words!(
-            "（只在本项目上试过，这不说明 {library}：{why}。）",
-            "(Tried on ours only, which says nothing about {library}: {why}.)"
-        ),
-        None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
-    };
-    match ours {
-        Ok(seen) => {
-            let words = Words::join(&[seen.words.clone(), note], ["", " "]);
+    let (name, why) = (library.name(), on.stand.why_not(library));
+    let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
+    match (ours, why) {
+        (Ok(seen), why) => {
+            let note = match why {
+                Some(why) => words!(
+                    "（只在本项目上试过，这不说明 {name}：{why}。）",
+                    "(Tried on ours only, which says nothing about {name}: {why}.)"
+                ),
+                None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
+            };
+            let words = with(seen.words.clone(), note);
             Ok(Seen { words, ..seen })
         }
-        Err(NoVerdict::Unavailable(why)) if on.stand.why.is_some() => {
-            Err(NoVerdict::Unavailable(Words::join(&[why, note], ["", " "])))
+        (Err(NoVerdict::Unavailable(words)), Some(why)) => {
+            let note = words!(
+                "（{name} 也没有：{why}。）",
+                "({name} is not here either: {why}.)"
+            );
+            Err(NoVerdict::Unavailable(with(words, note)))
         }
-        Err(why) => Err(why),
+        (Err(why), _) => Err(why),
     }
 }
 
