@@ -15,7 +15,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -52,10 +52,26 @@ impl Java {
         interop.join(self.library).join("target").join(self.version)
     }
 
-    /// Whether it is built.
+    /// Whether it is built, of the sources that are there.
     #[must_use]
     pub fn is_built(self, interop: &Path) -> bool {
-        self.folder(interop).join("peer.jar").is_file()
+        let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
+        let Some(built) = written(&self.jar(interop)) else {
+            return false;
+        };
+        let project = interop.join(self.library);
+        let folders = [
+            project.join("src/main/java/oversell"),
+            interop.join("java/oversell"),
+        ];
+        let sources = folders.iter().filter_map(|folder| folder.read_dir().ok());
+        let sources = sources.flatten().flatten().map(|source| source.path());
+        let mut all = sources.chain([project.join("pom.xml")]);
+        all.all(|source| written(&source).is_none_or(|source| source <= built))
+    }
+
+    fn jar(self, interop: &Path) -> PathBuf {
+        self.folder(interop).join("peer.jar")
     }
 
     /// Whether it can be built here.
@@ -89,7 +105,10 @@ impl Java {
         let built = maven.output().await.map_err(|why| unusable!("{why}"))?;
         let said = String::from_utf8_lossy(&built.stdout);
         match built.status.success() {
-            true => Ok(()),
+            // Maven does not write it again where only the project file is newer.
+            true => File::open(self.jar(interop))
+                .and_then(|jar| jar.set_modified(SystemTime::now()))
+                .map_err(|why| unusable!("{}: {why}", self.jar(interop).display())),
             false => Err(unusable!(
                 "Maven: {}",
                 said.lines().next().unwrap_or_default()
