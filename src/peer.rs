@@ -15,7 +15,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -52,18 +52,34 @@ impl Java {
         interop.join(self.library).join("target").join(self.version)
     }
 
-    /// Whether it is built.
+    /// Whether it is built, of the sources that are there.
     #[must_use]
     pub fn is_built(self, interop: &Path) -> bool {
-        self.folder(interop).join("peer.jar").is_file()
+        let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
+        let Some(built) = written(&self.jar(interop)) else {
+            return false;
+        };
+        let project = interop.join(self.library);
+        let folders = [
+            project.join("src/main/java/oversell"),
+            interop.join("java/oversell"),
+        ];
+        let sources = folders.iter().filter_map(|folder| folder.read_dir().ok());
+        let sources = sources.flatten().flatten().map(|source| source.path());
+        let mut all = sources.chain([project.join("pom.xml")]);
+        all.all(|source| written(&source).is_none_or(|source| source <= built))
     }
 
-    /// Builds it, as the Makefile does.
+    fn jar(self, interop: &Path) -> PathBuf {
+        self.folder(interop).join("peer.jar")
+    }
+
+    /// Whether it can be built here.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here, or Maven fails.
-    pub async fn build(self, interop: &Path) -> Result<(), Failure> {
+    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here.
+    pub async fn can_be_built(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
             return Err(unusable!("there is no {}", project.display()));
@@ -72,14 +88,27 @@ impl Java {
             let runs = Command::new(program).arg("-version").output().await;
             runs.map_err(|_| unusable!("{program} is not installed"))?;
         }
+        Ok(())
+    }
+
+    /// Builds it, as the Makefile does.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where Maven fails.
+    pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
-        maven.args(["-q", "-B", "package", "-f"]).arg(project);
+        maven.args(["-q", "-B", "package", "-f"]);
+        maven.arg(interop.join(self.library));
         maven.arg(format!("-D{}={}", self.library, self.version));
         maven.stdin(Stdio::null()).kill_on_drop(true);
         let built = maven.output().await.map_err(|why| unusable!("{why}"))?;
         let said = String::from_utf8_lossy(&built.stdout);
         match built.status.success() {
-            true => Ok(()),
+            // Maven does not write it again where only the project file is newer.
+            true => File::open(self.jar(interop))
+                .and_then(|jar| jar.set_modified(SystemTime::now()))
+                .map_err(|why| unusable!("{}: {why}", self.jar(interop).display())),
             false => Err(unusable!(
                 "Maven: {}",
                 said.lines().next().unwrap_or_default()

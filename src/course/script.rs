@@ -1,7 +1,6 @@
 //! What Java processes are told where a claim is about Redisson, Curator, Spring or the JVM: data of a lesson.
 
-use super::{Words, words};
-use crate::peer::Java;
+use crate::{bilingual::Bilingual, peer::Java};
 use serde::Deserialize;
 
 /// Whom a claim is about.
@@ -50,6 +49,8 @@ pub struct Script {
     pub lines: Vec<Told>,
     /// What differs in a system in which the claim is false.
     pub twin: Instead,
+    /// What a reader should know of it, besides what is seen.
+    pub note: Option<Bilingual>,
 }
 
 /// A line. What a process can be told stands in the project's `Commands.java`; besides there are
@@ -115,29 +116,6 @@ impl Script {
             }
         }
         lines
-    }
-}
-
-impl Instead {
-    pub(super) fn words(&self) -> Words {
-        match self {
-            Self::Line(n, run) if run.is_empty() => {
-                words!(
-                    "Java 进程的第 {n} 行不输入",
-                    "line {n} of the Java process is left out"
-                )
-            }
-            Self::Line(n, run) => {
-                words!(
-                    "Java 进程的第 {n} 行换成 {run}",
-                    "line {n} of the Java process is {run}"
-                )
-            }
-            Self::Word(word, other) => words!(
-                "Java 进程里 {word} 换成 {other}",
-                "{other} for {word} in the Java process"
-            ),
-        }
     }
 }
 

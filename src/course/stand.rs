@@ -1,7 +1,10 @@
 //! The Java processes that can be started here: built where they are not yet, and where they cannot be, why.
 
 use super::{Lesson, Library, Script};
-use crate::peer::Java;
+use crate::{
+    failure::{Failure, unusable},
+    peer::Java,
+};
 use std::path::Path;
 use tokio::process::Command;
 
@@ -13,7 +16,7 @@ pub(super) const INTEROP: &str = "interop";
 pub(super) struct Stand {
     ready: Vec<Java>,
     /// Why others are not.
-    pub(super) why: Option<String>,
+    missing: Vec<(Java, String)>,
 }
 
 impl Stand {
@@ -26,26 +29,20 @@ impl Stand {
         let all = [Library::Redisson, Library::Curator, Library::Spring];
         let is_needed =
             |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
-        let needed: Vec<_> = all.into_iter().filter(is_needed).collect();
-        if !needed.is_empty() && Command::new("java").arg("-version").output().await.is_err() {
-            stand.why = Some("java is not installed".to_owned());
-            return stand;
-        }
-        for java in needed.into_iter().flat_map(Library::versions) {
-            let interop = Path::new(INTEROP);
-            if !java.is_built(interop) {
-                eprintln!(
-                    "oversell: building {INTEROP}/{} {}",
-                    java.library, java.version
-                );
-                if let Err(why) = java.build(interop).await {
-                    stand.why = Some(why.to_string());
-                    continue;
-                }
+        for java in (all.into_iter().filter(is_needed)).flat_map(Library::versions) {
+            match get_ready(java).await {
+                Ok(()) => stand.ready.push(java),
+                Err(why) => stand.missing.push((java, why.to_string())),
             }
-            stand.ready.push(java);
         }
         stand
+    }
+
+    /// Why this library cannot be started; `None` where that was not asked for.
+    pub(super) fn why_not(&self, library: Library) -> Option<&str> {
+        let mut missing = self.missing.iter();
+        let (_, why) = missing.find(|(java, _)| library.versions().contains(java))?;
+        Some(why)
     }
 
     /// The versions of this library, the text's own first.
@@ -60,4 +57,19 @@ impl Stand {
         let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
         lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)
     }
+}
+
+async fn get_ready(java: Java) -> Result<(), Failure> {
+    let interop = Path::new(INTEROP);
+    let runs = Command::new("java").arg("-version").output().await;
+    runs.map_err(|_| unusable!("java is not installed"))?;
+    if java.is_built(interop) {
+        return Ok(());
+    }
+    java.can_be_built(interop).await?;
+    eprintln!(
+        "oversell: building {}/{} {}",
+        INTEROP, java.library, java.version
+    );
+    java.build(interop).await
 }

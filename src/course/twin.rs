@@ -3,7 +3,7 @@
 //! Most follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A lesson whose
 //! experiment is a function of its own names its twin, and the function knows it.
 
-use super::{Lesson, Run, Twin, Words, words};
+use super::{Instead, Lesson, Run, Twin, Words, words};
 use crate::{bilingual::Bilingual, seckill::check::Verdict as Orders};
 
 /// Oversells.
@@ -23,12 +23,12 @@ pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 impl Lesson {
     /// Its twin in words: `None` where a lesson that is tried has none, which a unit test refuses.
     pub(super) fn twin_words(&self) -> Option<Words> {
-        let ours = self.why_not().is_none().then(|| self.our_twin());
-        let theirs = self.theirs.as_ref().map(|script| script.twin.words());
-        match (ours, theirs) {
-            (Some(ours), Some(theirs)) => Some(Words::join(&[ours?, theirs], ["；", "; "])),
-            (ours, theirs) => theirs.or(ours?),
+        let theirs = self.theirs.as_ref().map(|script| instead(&script.twin));
+        if self.why_not().is_some() {
+            return theirs;
         }
+        let both: Vec<_> = [self.our_twin()?].into_iter().chain(theirs).collect();
+        Some(Words::join(&both, ["；", "; "]))
     }
 
     fn our_twin(&self) -> Option<Words> {
@@ -50,6 +50,24 @@ impl Lesson {
                 Some(Words::join(&each, ["；", "; "]))
             }
         }
+    }
+}
+
+/// What a Java process is told otherwise.
+fn instead(twin: &Instead) -> Words {
+    match twin {
+        Instead::Line(n, run) if run.is_empty() => words!(
+            "Java 进程少第 {n} 行",
+            "line {n} for the Java process is left out"
+        ),
+        Instead::Line(n, run) => words!(
+            "Java 进程的第 {n} 行换成 {run}",
+            "line {n} for the Java process is {run}"
+        ),
+        Instead::Word(word, other) => words!(
+            "Java 进程里 {word} 换成 {other}",
+            "the Java process is told {other} for {word}"
+        ),
     }
 }
 

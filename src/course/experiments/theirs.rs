@@ -50,10 +50,9 @@ pub(super) async fn beside(
     twin: bool,
     ours: Result<Seen, NoVerdict>,
 ) -> Result<Seen, NoVerdict> {
-    let library = script.on.name();
     let versions = on.stand.versions(script.on);
     if versions.is_empty() {
-        return only_ours(on, library, ours);
+        return only_ours(on, script.on, ours);
     }
     let ours = match ours {
         Err(NoVerdict::Failed(why)) => return Err(NoVerdict::Failed(why)),
@@ -86,7 +85,7 @@ pub(super) async fn beside(
         true => Verdict::of(any || of_ours == Some(Verdict::Reproduced)),
         false => versions[0].verdict(),
     };
-    seen.words = in_words(library, &versions, of_ours, &seen.words);
+    seen.words = in_words(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));
     let figures: Vec<Value> = versions.iter().map(Version::figures).collect();
@@ -96,25 +95,31 @@ pub(super) async fn beside(
 /// Where no Java process can be started, or need be, the verdict is that of ours, and the words say so.
 fn only_ours(
     on: &Cluster,
-    library: &str,
+    library: Library,
     ours: Result<Seen, NoVerdict>,
 ) -> Result<Seen, NoVerdict> {
-    let note = match &on.stand.why {
-        Some(why) => words!(
-            "（只在本项目上试过，这不说明 {library}：{why}。）",
-            "(Tried on ours only, which says nothing about {library}: {why}.)"
-        ),
-        None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
-    };
-    match ours {
-        Ok(seen) => {
-            let words = Words::join(&[seen.words.clone(), note], ["", " "]);
+    let (name, why) = (library.name(), on.stand.why_not(library));
+    let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
+    match (ours, why) {
+        (Ok(seen), why) => {
+            let note = match why {
+                Some(why) => words!(
+                    "（只在本项目上试过，这不说明 {name}：{why}。）",
+                    "(Tried on ours only, which says nothing about {name}: {why}.)"
+                ),
+                None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
+            };
+            let words = with(seen.words.clone(), note);
             Ok(Seen { words, ..seen })
         }
-        Err(NoVerdict::Unavailable(why)) if on.stand.why.is_some() => {
-            Err(NoVerdict::Unavailable(Words::join(&[why, note], ["", " "])))
+        (Err(NoVerdict::Unavailable(words)), Some(why)) => {
+            let note = words!(
+                "（{name} 也没有：{why}。）",
+                "({name} is not here either: {why}.)"
+            );
+            Err(NoVerdict::Unavailable(with(words, note)))
         }
-        Err(why) => Err(why),
+        (Err(why), _) => Err(why),
     }
 }
 
@@ -433,20 +438,108 @@ impl Version {
 }
 
 /// `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
-fn in_words(library: &str, versions: &[Version], ours: Option<Verdict>, seen: &Words) -> Words {
-    let each = versions
-        .iter()
-        .enumerate()
-        .map(|(n, version)| version.words(n == 0));
+fn in_words(script: &Script, versions: &[Version], ours: Option<Verdict>, seen: &Words) -> Words {
+    let library = script.on.name();
+    let each = (versions.iter().enumerate()).map(|(n, version)| version.words(n == 0));
     let each = Words::join(&each.collect::<Vec<_>>(), ["；", "; "]);
-    let ours = ours.map(Verdict::words);
-    let (zh, en) = (
-        ours.map_or("", |words| words.zh),
-        ours.map_or("", |words| words.en),
-    );
-    let space = if en.is_empty() { "" } else { " " };
+    let note = script.note.map_or(["", ""], |note| [note.zh, note.en]);
+    let ours = ours.map_or(["", ""], |verdict| [verdict.words().zh, verdict.words().en]);
+    let space = |text: &str| if text.is_empty() { "" } else { " " };
     Words::new(
-        format!("{library} {}。本项目{zh}：{}", each.zh, seen.zh),
-        format!("{library} {}. Ours{space}{en}: {}", each.en, seen.en),
+        format!(
+            "{library} {}。{}本项目{}：{}",
+            each.zh, note[0], ours[0], seen.zh
+        ),
+        format!(
+            "{library} {}.{}{} Ours{}{}: {}",
+            each.en,
+            space(note[1]),
+            note[1],
+            space(ours[1]),
+            ours[1],
+            seen.en
+        ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::lessons;
+
+    fn done(line: &str, printed: &str, took_ms: u64) -> Done {
+        Done {
+            line: toml::from_str(line).unwrap(),
+            printed: printed.to_owned(),
+            took: Duration::from_millis(took_ms),
+        }
+    }
+
+    #[test]
+    fn a_line_must_print_what_it_says_within_its_bounds() {
+        let words = "run = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
+        let number = "run = 'redis-cli {redis} pttl {key}'\nbetween = [29000, 30000]";
+        for (line, printed, took, good) in [
+            (words, "false", 500, true),
+            (words, "true", 500, false),
+            (words, "false", 489, false),
+            (words, "false", 1501, false),
+            (number, "29000", 0, true),
+            (number, "30001", 0, false),
+            (number, "-2", 0, false),
+            (number, "no answer", 0, false),
+            ("run = 'ping'", "anything", 0, true),
+        ] {
+            assert_eq!(
+                done(line, printed, took).is_as_said(),
+                good,
+                "{line}: {printed}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_the_first_versions_and_the_others_stand_beside_it() {
+        let line =
+            "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
+        let version = |version, printed| Version {
+            java: Java {
+                library: "redisson",
+                version,
+            },
+            done: vec![done(line, printed, 501)],
+        };
+        let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
+        assert_eq!(versions[0].verdict(), Verdict::Reproduced);
+        let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
+        let script: Script = toml::from_str(script).unwrap();
+        let said = in_words(
+            &script,
+            &versions,
+            Some(Verdict::Noise),
+            &Words::new("看到", "seen"),
+        );
+        assert_eq!(
+            said.en,
+            "Redisson 3.11.2 reproduced (B try lock 500 → false, 501 ms (490–1500)); \
+             4.7.0 not reproduced (B try lock 500 → true, 501 ms (490–1500)). Ours noise: seen"
+        );
+        assert!(said.zh.ends_with("。本项目在误差之内：看到"), "{}", said.zh);
+    }
+
+    #[test]
+    fn a_line_that_goes_on_beside_others_and_says_what_it_prints_is_waited_for() {
+        for script in lessons().filter_map(|lesson| lesson.theirs.as_ref()) {
+            for (n, line) in script.lines.iter().enumerate() {
+                let waits = |later: &Told| {
+                    later.run == "wait"
+                        && (later.process, &later.thread) == (line.process, &line.thread)
+                };
+                let is_said = line.prints.is_some() || line.takes_ms.is_some();
+                if line.run.ends_with(" &") && is_said {
+                    assert!(script.lines[n..].iter().any(waits), "{}", line.run);
+                }
+            }
+        }
+    }
 }

@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * serve PORT                     starts a Tomcat: {@link Tomcats}
  * values                         ID-NAME of each of its threads
  * common LIST                    of all pairs of one of its threads and one of the list, the hundredths that are equal
+ * common-ids LIST                the same of their ids alone
  * latch TASKS                    how many of these are done when await is through: {@link CountDownLatch}
  * no-latch TASKS                 the same without await
  * same KEY N                     how many objects a factory gives for N calls with this key: {@link Factory}
@@ -43,7 +44,9 @@ final class Commands implements Lines.Commands {
             case "values":
                 return String.join(" ", tomcats.values());
             case "common":
-                return tomcats.common(words);
+                return tomcats.common(words, value -> value);
+            case "common-ids":
+                return tomcats.common(words, value -> value.split("-")[0]);
             case "latch":
                 return done(Integer.parseInt(words[1]), true);
             case "no-latch":

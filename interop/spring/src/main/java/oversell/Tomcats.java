@@ -12,8 +12,11 @@ import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 import org.apache.catalina.Context;
 import org.apache.catalina.LifecycleException;
 import org.apache.catalina.startup.Tomcat;
@@ -55,23 +58,23 @@ final class Tomcats {
     }
 
     /** What so many requests at once were answered. */
-    TreeSet<String> values() {
+    Set<String> values() {
         HttpClient client = HttpClient.newHttpClient();
         HttpRequest get = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/demo2")).build();
         List<CompletableFuture<HttpResponse<String>>> asked = new ArrayList<>();
         for (int i = 0; i < AT_ONCE; i++) {
             asked.add(client.sendAsync(get, HttpResponse.BodyHandlers.ofString()));
         }
-        TreeSet<String> values = new TreeSet<>();
+        Set<String> values = new TreeSet<>();
         asked.forEach(answer -> values.add(answer.join().body()));
         return values;
     }
 
-    /** The words from the second on are another's values. */
-    long common(String[] words) {
-        List<String> others = Arrays.asList(words).subList(1, words.length);
-        TreeSet<String> own = values();
-        long equal = own.stream().filter(others::contains).count();
+    /** The words from the second on are another's values; {@code part} is what is compared of a value. */
+    long common(String[] words, UnaryOperator<String> part) {
+        List<String> others = Arrays.stream(words).skip(1).map(part).collect(Collectors.toList());
+        Set<String> own = values();
+        long equal = own.stream().map(part).filter(others::contains).count();
         return equal * 100 / ((long) own.size() * others.size());
     }
 }
