@@ -111,13 +111,14 @@ impl<'a> Contest<'a> {
         matches!(answer, Ok((200, _)))
     }
 
-    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`.
+    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
+    /// the other waited.
     async fn under(
-        self,
+        &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
         mended: impl Future<Output = Result<(), NoVerdict>>,
-    ) -> Result<Cell, NoVerdict> {
+    ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
             return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
         };
@@ -147,9 +148,13 @@ impl<'a> Contest<'a> {
         let stay = format!("&hold_ms={stay_ms}");
         let (first, second) = tokio::join!(self.buys(holder, stay), second);
         let (sold, blocked_ms) = second?;
-        let gone = 5000 - self.product.left().await?.mysql;
+        Ok((sold + i64::from(first), blocked_ms))
+    }
+
+    /// What came of it, once every instance answers again: so many were told that they had a piece.
+    async fn cell(self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
+        let lost = sold - (5000 - self.product.left().await?.mysql);
         self.product.remove().await?;
-        let lost = sold + i64::from(first) - gone;
         Ok(Cell { lost, blocked_ms })
     }
 }
@@ -183,14 +188,14 @@ async fn of_holder(
     } else {
         STAY_MS
     };
-    let contests = contests.into_iter();
-    let cells =
-        contests.map(|contest| contest.under(stay_ms, befalls(), std::future::ready(Ok(()))));
-    let cells = try_join_all(cells).await?;
+    let still = || std::future::ready(Ok(()));
+    let under = (contests.iter()).map(|contest| contest.under(stay_ms, befalls(), still()));
+    let under = try_join_all(under).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
     }
-    Ok(cells)
+    let contests = contests.into_iter().zip(under);
+    try_join_all(contests.map(|(contest, under)| contest.cell(under))).await
 }
 
 /// A lock whose server dies.
@@ -223,10 +228,9 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
             _ => Ok(()),
         }
     };
-    Contest::new(on, lock)
-        .await?
-        .under(STAY_MS, dies, mended)
-        .await
+    let contest = Contest::new(on, lock).await?;
+    let under = contest.under(STAY_MS, dies, mended).await?;
+    contest.cell(under).await
 }
 
 /// Four faults and three stores: fewer failures are more reliable.
