@@ -1,7 +1,10 @@
 //! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
 //! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
 
-use super::{own_lab::OwnLab, tools::until_below};
+use super::{
+    own_lab::OwnLab,
+    tools::{got, until_below},
+};
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, Words, words},
     orders::Action,
@@ -10,7 +13,10 @@ use futures::future::{try_join, try_join_all};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tokio::{sync::Barrier, time::sleep};
+use tokio::{
+    sync::Barrier,
+    time::{sleep, timeout},
+};
 
 /// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
 const PATIENCE: Duration = Duration::from_secs(16);
@@ -151,10 +157,21 @@ impl<'a> Contest<'a> {
         Ok((sold + i64::from(first), blocked_ms))
     }
 
-    /// What came of it, once every instance answers again: so many were told that they had a piece.
-    async fn cell(self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
-        let lost = sold - (5000 - self.product.left().await?.mysql);
-        self.product.remove().await?;
+    /// What came of it: so many were told that they had a piece. The shelf is counted once it can be again.
+    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
+        let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
+        let counted = async {
+            loop {
+                let count = got(self.on, &stock).await.ok();
+                if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
+                    return count;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let late = |_| NoVerdict::failed("the shelf cannot be counted");
+        let left = timeout(PATIENCE, counted).await.map_err(late)?;
+        let lost = sold - (5000 - left);
         Ok(Cell { lost, blocked_ms })
     }
 }
@@ -194,8 +211,12 @@ async fn of_holder(
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
     }
-    let contests = contests.into_iter().zip(under);
-    try_join_all(contests.map(|(contest, under)| contest.cell(under))).await
+    let cells = contests.iter().zip(under);
+    let cells = try_join_all(cells.map(|(contest, under)| contest.cell(under))).await?;
+    for contest in contests {
+        contest.product.remove().await?;
+    }
+    Ok(cells)
 }
 
 /// A lock whose server dies.
@@ -208,12 +229,12 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
     };
     let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
     if promotes {
-        // It dies before it has copied the lock; to the Sentinel, which goes the same way, it is dead.
+        // It is gone before it has copied the lock: the Sentinel, which goes the same way, promotes the replica.
         on.fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
         match (promotes, fault) {
-            (true, _) => on.fault(Action::Promote, &server).await,
+            (true, _) => Ok(()),
             (_, Fault::ServerRestarted) => {
                 on.fault(Action::Kill, &server).await?;
                 on.fault(Action::Start, &server).await
@@ -228,6 +249,7 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
             _ => Ok(()),
         }
     };
+    // Its product goes with the lab.
     let contest = Contest::new(on, lock).await?;
     let under = contest.under(STAY_MS, dies, mended).await?;
     contest.cell(under).await
