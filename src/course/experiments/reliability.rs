@@ -279,8 +279,8 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         .map(|(fault, cells)| said(fault, &LOCKS, cells))
         .collect();
     all.push(words!(
-        "超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
-        "Oversold or never free: ZooKeeper under {zookeeper} faults, Redis under {redis}, the database under {mysql}."
+        "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
+        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis}, the database under {mysql}."
     ));
     let cells: Vec<_> = matrix
         .iter()
