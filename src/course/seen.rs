@@ -183,12 +183,12 @@ pub struct Rated {
     pub per_sec: Spread,
 }
 
-impl Ratio {
-    /// Whether what is said of it holds: noise where the rounds do not all lie within its bounds, below or above them.
+impl Says {
+    /// Whether it holds of these rounds.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let (least, most) = self.says.bounds();
-        let Spread { min, max, .. } = self.ratio;
+    pub fn verdict(self, ratio: Spread) -> Verdict {
+        let (least, most) = self.bounds();
+        let Spread { min, max, .. } = ratio;
         if min >= least && max <= most {
             Verdict::Reproduced
         } else if max < least || min > most {
@@ -196,6 +196,14 @@ impl Ratio {
         } else {
             Verdict::Noise
         }
+    }
+}
+
+impl Ratio {
+    /// Whether what is said of it holds: noise where the rounds do not all lie within its bounds, below or above them.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.says.verdict(self.ratio)
     }
 
     /// The two sides by the name of the strategy, and by what else differs.

@@ -1,7 +1,10 @@
 //! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
 //! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
 
-use super::{own_lab::OwnLab, tools::until_below};
+use super::{
+    own_lab::OwnLab,
+    tools::{got, until_below},
+};
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, Words, words},
     orders::Action,
@@ -10,7 +13,10 @@ use futures::future::{try_join, try_join_all};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tokio::{sync::Barrier, time::sleep};
+use tokio::{
+    sync::Barrier,
+    time::{sleep, timeout},
+};
 
 /// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
 const PATIENCE: Duration = Duration::from_secs(16);
@@ -111,13 +117,14 @@ impl<'a> Contest<'a> {
         matches!(answer, Ok((200, _)))
     }
 
-    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`.
+    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
+    /// the other waited.
     async fn under(
-        self,
+        &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
         mended: impl Future<Output = Result<(), NoVerdict>>,
-    ) -> Result<Cell, NoVerdict> {
+    ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
             return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
         };
@@ -147,9 +154,24 @@ impl<'a> Contest<'a> {
         let stay = format!("&hold_ms={stay_ms}");
         let (first, second) = tokio::join!(self.buys(holder, stay), second);
         let (sold, blocked_ms) = second?;
-        let gone = 5000 - self.product.left().await?.mysql;
-        self.product.remove().await?;
-        let lost = sold + i64::from(first) - gone;
+        Ok((sold + i64::from(first), blocked_ms))
+    }
+
+    /// What came of it: so many were told that they had a piece. The shelf is counted once it can be again.
+    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
+        let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
+        let counted = async {
+            loop {
+                let count = got(self.on, &stock).await.ok();
+                if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
+                    return count;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let late = |_| NoVerdict::failed("the shelf cannot be counted");
+        let left = timeout(PATIENCE, counted).await.map_err(late)?;
+        let lost = sold - (5000 - left);
         Ok(Cell { lost, blocked_ms })
     }
 }
@@ -183,12 +205,16 @@ async fn of_holder(
     } else {
         STAY_MS
     };
-    let contests = contests.into_iter();
-    let cells =
-        contests.map(|contest| contest.under(stay_ms, befalls(), std::future::ready(Ok(()))));
-    let cells = try_join_all(cells).await?;
+    let still = || std::future::ready(Ok(()));
+    let under = (contests.iter()).map(|contest| contest.under(stay_ms, befalls(), still()));
+    let under = try_join_all(under).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
+    }
+    let cells = contests.iter().zip(under);
+    let cells = try_join_all(cells.map(|(contest, under)| contest.cell(under))).await?;
+    for contest in contests {
+        contest.product.remove().await?;
     }
     Ok(cells)
 }
@@ -203,12 +229,12 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
     };
     let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
     if promotes {
-        // It dies before it has copied the lock; to the Sentinel, which goes the same way, it is dead.
+        // It is gone before it has copied the lock: the Sentinel, which goes the same way, promotes the replica.
         on.fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
         match (promotes, fault) {
-            (true, _) => on.fault(Action::Promote, &server).await,
+            (true, _) => Ok(()),
             (_, Fault::ServerRestarted) => {
                 on.fault(Action::Kill, &server).await?;
                 on.fault(Action::Start, &server).await
@@ -223,10 +249,10 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
             _ => Ok(()),
         }
     };
-    Contest::new(on, lock)
-        .await?
-        .under(STAY_MS, dies, mended)
-        .await
+    // Its product goes with the lab.
+    let contest = Contest::new(on, lock).await?;
+    let under = contest.under(STAY_MS, dies, mended).await?;
+    contest.cell(under).await
 }
 
 /// Four faults and three stores: fewer failures are more reliable.
@@ -253,8 +279,8 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         .map(|(fault, cells)| said(fault, &LOCKS, cells))
         .collect();
     all.push(words!(
-        "超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
-        "Oversold or never free: ZooKeeper under {zookeeper} faults, Redis under {redis}, the database under {mysql}."
+        "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
+        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis}, the database under {mysql}."
     ));
     let cells: Vec<_> = matrix
         .iter()

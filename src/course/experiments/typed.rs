@@ -268,7 +268,7 @@ async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdi
 /// What stands in a line for its student only, and says nothing to a reader.
 const UNSAID: [&str; 9] = [
     "redis-cli {redis} ",
-    "mysql {mysql} ",
+    "mysql {mysql} -Ne ",
     "curl -s ",
     "-o /dev/null -w '%{http_code}' ",
     "-H 'accept: application/json' ",
