@@ -329,8 +329,8 @@ impl Target {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::One => Bilingual::of("一台", "one instance"),
-            Self::Three => Bilingual::of("三台", "three instances"),
+            Self::One => Bilingual::of("一个实例", "one instance"),
+            Self::Three => Bilingual::of("三个实例", "three instances"),
         }
     }
 }
