@@ -197,9 +197,12 @@ pub enum Run {
         /// Why it does not hold here, where it does not.
         otherwise: Option<Bilingual>,
     },
-    /// From 100 connections this strategy retries more often for each piece than from 10.
+    /// From 100 connections this strategy retries at least 1.5 times as often for each piece as from 10.
     #[serde(deserialize_with = "text")]
     RetriesGrow(&'static str),
+    /// From 2 connections fewer than half of this strategy's attempts are in vain, from 100 more than half.
+    #[serde(deserialize_with = "text")]
+    FewThenMostFail(&'static str),
     /// A crowd orders a voucher: the checker's verdict is this one.
     #[serde(rename_all = "kebab-case")]
     Crowd {

@@ -70,7 +70,7 @@ export const zh = {
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
   how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
   byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
-  seen: '上一次 oversell course 的结论', restsOnTiming: '和时间有关，每次可能不同',
+  seen: '上一次 oversell course 的结论', restsOnTiming: '结果取决于计时，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
   lessonsWait: (ids) => `在等的课：${ids}；其余照常。`,
