@@ -257,7 +257,7 @@ impl fmt::Display for Step {
         let did = match self.did {
             Did::Came => "来到",
             Did::Took => "拿到",
-            Did::Left => "放掉",
+            Did::Left => "释放",
         };
         write!(f, "{did} {} #{}", self.lock, self.order)
     }

@@ -217,9 +217,12 @@ pub enum Run {
         /// Why it does not hold here, where it does not.
         otherwise: Option<Bilingual>,
     },
-    /// From 100 connections this strategy retries more often for each piece than from 10.
+    /// From 100 connections this strategy retries at least 1.5 times as often for each piece as from 10.
     #[serde(deserialize_with = "text")]
     RetriesGrow(&'static str),
+    /// From 2 connections fewer than half of this strategy's attempts are in vain, from 100 more than half.
+    #[serde(deserialize_with = "text")]
+    FewThenMostFail(&'static str),
     /// A crowd orders a voucher: the checker's verdict is this one.
     #[serde(rename_all = "kebab-case")]
     Crowd {
@@ -349,8 +352,8 @@ impl Target {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::One => Bilingual::of("一台", "one instance"),
-            Self::Three => Bilingual::of("三台", "three instances"),
+            Self::One => Bilingual::of("一个实例", "one instance"),
+            Self::Three => Bilingual::of("三个实例", "three instances"),
         }
     }
 }

@@ -89,7 +89,7 @@ impl Cluster {
         ends_cured: bool,
     ) -> Result<Play, NoVerdict> {
         let at = self.one();
-        let none = || NoVerdict::without("这个集群不做重演", "this cluster plays no replays");
+        let none = || NoVerdict::without("这个集群不能重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
         let known: Known = match known.success() {
             Ok(answer) => answer.json()?,

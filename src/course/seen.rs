@@ -218,7 +218,7 @@ impl Ratio {
             } = side;
             let (mut zh, mut en) = (strategy.to_owned(), strategy.to_owned());
             if one.target != other.target {
-                zh += target.words().zh;
+                zh = format!("{zh}（{}）", target.words().zh);
                 en = format!("{en} on {}", target.words().en);
             }
             if one.threads != other.threads {

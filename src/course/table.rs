@@ -11,10 +11,10 @@ use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 const WIDTH: u16 = 100;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
-const CLAIM: Bilingual = Bilingual::of("文中说", "claim");
+const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
 const SEEN: Bilingual = Bilingual::of("看到", "seen");
 const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
-const TIMING: Bilingual = Bilingual::of("（看时间）", " (timing)");
+const TIMING: Bilingual = Bilingual::of("（结果取决于计时）", " (timing)");
 const OTHERWISE: Bilingual = Bilingual::of(
     "，与上次完整运行不同",
     ", otherwise than in the last full run",

@@ -80,7 +80,7 @@ fn of(run: &Run, instead: bool) -> Option<Words> {
             "the race without its cure, said to have it"
         ),
         Run::Exact { .. } => place(OVERSELLS),
-        Run::Oversells { .. } | Run::RetriesGrow(_) => place(EXACT),
+        Run::Oversells { .. } | Run::RetriesGrow(_) | Run::FewThenMostFail(_) => place(EXACT),
         Run::Compared { first, second, .. } => {
             let (one, other) = if instead {
                 (first, second)

@@ -13,7 +13,7 @@ const clock = (at) => `${at.getMonth() + 1}-${at.getDate()} ${String(at.getHours
 const STORES = { mysql: 'MySQL', redis: 'Redis' };
 /** @type {Record<string, Record<string, string>>} */
 const VERDICTS = {
-  zh: { reproduced: '重现了', 'not-reproduced': '没有重现', noise: '在误差之内', unavailable: '当时做不了' },
+  zh: { reproduced: '重现了', 'not-reproduced': '没有重现', noise: '在误差之内', unavailable: '未验证' },
   en: { reproduced: 'reproduced', 'not-reproduced': 'not reproduced', noise: 'noise', unavailable: 'could not be tried' },
 };
 
@@ -22,8 +22,8 @@ export const zh = {
   ...deadlock.zh,
   projector: '投影', which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
-  breaks: (where) => (/^(不会|没有)/.test(where) ? where : `会在哪里断：${where}`),
-  promised: (p) => of({ unsafe: '会超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
+  breaks: (where) => (/^(不会|没有)/.test(where) ? where : `何时失效：${where}`),
+  promised: (p) => of({ unsafe: '会超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
   sells: (store) => `卖的是 ${STORES[store] ?? store} 里的库存`,
   lease: (s) => `租约 ${s} 秒`,
   chapter: (n) => of({ 1: '1 传统锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 总结', '001': '001 分布式锁', '002': '002 秒杀', '003': '003 锁的极限' }, n) ?? n,
@@ -62,7 +62,7 @@ export const zh = {
   otherStores: '注意：有的卖 Redis 里的库存，有的卖 MySQL 里的库存，快慢不能直接比。',
   strip: '上次的结果',
 
-  toOne: (name) => (name ? `都买在一台上：${name}` : '都买在一台上'), toThree: '经过 nginx，轮流买在三台上',
+  toOne: (name) => (name ? `都在一个实例上买：${name}` : '都在一个实例上买'), toThree: '经过 nginx，三个实例轮流',
   shelfBusy: '正在跑的一场用它自己的商品，跑完就删；这里等它跑完再买。',
   throughNginx: '这里不能指定实例，两个请求都经过了 nginx。',
   buying: (s) => `已经 ${s} 秒，还没有回答…`,
@@ -70,7 +70,7 @@ export const zh = {
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
   how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
   byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
-  seen: '上一次 oversell course 的结论', restsOnTiming: '和时间有关，每次可能不同',
+  seen: '上一次 oversell course 的结论', restsOnTiming: '结果取决于计时，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
   lessonsWait: (ids) => `在等的课：${ids}；其余照常。`,
@@ -78,13 +78,13 @@ export const zh = {
   serverDown: (servers) => `${servers} 停了。`,
   instanceDown: (names) => `实例 ${names} 停了，其余的接着卖。`,
 
-  compare: '对比', compareClaim: '几种策略跑同样的一场，一台与三台，并排看。', runAll: '依次跑',
+  compare: '对比', compareClaim: '几种策略跑同样的一场，一个实例与三个实例，并排看。', runAll: '依次跑',
   pick: '比哪些', picked: (n, names) => `比这 ${n} 种：${names}`, and: '、', pickTargets: '跑在', compareReady: '选好了就可以跑，一场接一场。', comparePick: '请先选策略和目标。',
   comparing: (what, n, all, percent) => `正在跑第 ${n} / ${all} 场：${what}，${percent}%`,
   compareBusy: (what) => `另一场正在跑：${what}。`,
   seriesName: (at) => `${clock(at)} 的对比`, seriesLabel: '保存下来的对比', seriesRename: '名称',
   seriesPlan: (p) => `${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
-  json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一台', onThree: '三台', rateOne: '一台 每秒', rateThree: '三台 每秒',
+  json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一个实例', onThree: '三个实例', rateOne: '一个实例 每秒', rateThree: '三个实例 每秒',
   retriesHead: '重试', waitHead: '最久等', insideHead: '同时在里面',
   keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '重演'], ['P', '投影：放大，收起目录'], ['空格', '重演：播放、暂停'], ['← →', '重演：一步步'], ['L', '中文 / English'], ['?', '这一页']],
 };

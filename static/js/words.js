@@ -35,16 +35,16 @@ const zh = {
   theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
 
   promiseLong: (p) => of({
-    unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一台机器上，一次只进去一个。',
-    lease: '租约没到期，一次只进去一个。', safe: '无论几台机器，卖出多少，货架上就少多少。',
+    unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一个实例上，一次只进去一个。',
+    lease: '租约没到期，一次只进去一个。', safe: '无论几个实例，卖出多少，货架上就少多少。',
   }, p),
   stop: '。', colon: '：', comma: '，',
   needs: (servers) => `需要 ${servers}`,
   code: '代码',
 
-  target: '目标', one: '一台', three: '三台', threads: '并发', loops: '次数', hold: '停留 ms', count: '库存',
+  target: '目标', one: '一个实例', three: '三个实例', threads: '并发', loops: '次数', hold: '停留 ms', count: '库存',
   run: '运行', cancel: '取消',
-  alone: '这里只有一个实例，所以只能跑一台。三台要用 oversell lab 启动。',
+  alone: '这里只有一个实例，所以只能选一个实例。三个实例要用 oversell lab 启动。',
 
   sold: '卖出', gone: '少了', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '无响应',
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
@@ -58,7 +58,7 @@ const zh = {
   vanished: '服务重启过，这一场没有了。',
   busy: (who, done, all, left) => `另一场正在跑：${who}，${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}。`,
   watch: '去看',
-  plan: (p) => `${p.target === 'three' ? '三台' : '一台'} · ${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
+  plan: (p) => `${p.target === 'three' ? '三个实例' : '一个实例'} · ${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
 
   shelf: '货架', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在里面停留至少 200 ms',
@@ -72,7 +72,7 @@ const zh = {
   disconnected: '连不上这里的服务，每 3 秒再试一次。',
 
   marks: '记号',
-  mark: (p) => of({ unsafe: '一台就超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约到期前不超卖', safe: '几台都不超卖' }, p),
+  mark: (p) => of({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
 
   docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>

@@ -84,7 +84,7 @@ fn wakes_one_each(notified: &[u64]) -> bool {
 async fn in_words(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters=4", lab.addresses().http);
     let text = answered(url, StatusCode::OK).await?;
-    let wanted = "4 个人排队，锁放掉 5 次\n\
+    let wanted = "4 个人排队，锁释放 5 次\n\
         都监听父节点：共通知 10 次，平均每次释放锁 2.00 次\n\
         只监听前一个：共通知 4 次，平均每次释放锁 0.80 次\n";
     ensure!(text == wanted);

@@ -1,4 +1,4 @@
-//! The verdicts of a run are kept.
+//! The verdicts of a run: what breaks the service is no verdict for it, and they are kept.
 
 use crate::support::{
     http::{answer, client},
@@ -6,6 +6,35 @@ use crate::support::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use sqlx::{Connection, Executor, MySqlConnection};
+use tokio::process::Command;
+
+/// Nobody has two orders where no order can be written: that is not what the claim says.
+#[apply(test!)]
+async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Result<()> {
+    let lab = labs::whole().await?;
+    let at = lab.addresses();
+    let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
+                  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no order'";
+    mysql.execute(refuse).await?;
+    let tried = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .args(["course", "--lang", "en", "--http", &at.http])
+        .args(["--instance", &at.instances[0].url])
+        .args(["--lesson", "002.user-mutex", "002.conditional"])
+        .output()
+        .await?;
+    mysql.execute("DROP TRIGGER refuse").await?;
+    let said = String::from_utf8_lossy(&tried.stderr);
+    ensure!(
+        tried.status.code() == Some(1)
+            && said.contains("002.user-mutex: not reproduced")
+            && said.contains("002.conditional: not reproduced"),
+        "{tried:?}"
+    );
+    labs::hand_on(lab);
+    Ok(())
+}
 
 /// What one instance was told all tell, and a later run's verdict replaces an earlier one's.
 #[apply(test!)]

@@ -22,7 +22,7 @@ pub(super) const LESSON: Lesson = Lesson {
         object: LOCK,
         summary: "Queues at the fair lock, and says as which number it came and got in.",
         done: "It was inside, and has left",
-        example: "来到 fairLock #2\n拿到 fairLock #2\n放掉 fairLock #2\n",
+        example: "来到 fairLock #2\n拿到 fairLock #2\n释放 fairLock #2\n",
         may_be_lost: true,
         wait: None,
         stay: None,

@@ -27,7 +27,7 @@ pub(super) const LESSON: Lesson = Lesson {
             object: "lock1,lock2,lock3",
             summary: "Takes three locks as one.",
             done: "It was inside, and has left",
-            example: "拿到 lock1 #1\n拿到 lock2 #2\n拿到 lock3 #3\n放掉 lock3 #3\n…",
+            example: "拿到 lock1 #1\n拿到 lock2 #2\n拿到 lock3 #3\n释放 lock3 #3\n…",
             may_be_lost: true,
             wait: None,
             stay: None,

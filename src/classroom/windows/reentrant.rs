@@ -20,7 +20,7 @@ pub(super) const LESSON: Lesson = Lesson {
         object: LOCK,
         summary: "Takes a lock twice as one owner, and says what Redis counts.",
         done: "It was inside, and has left",
-        example: "拿到 reentrantLock #1\n拿到 reentrantLock #2\n放掉 reentrantLock #1\n放掉 reentrantLock #0\n",
+        example: "拿到 reentrantLock #1\n拿到 reentrantLock #2\n释放 reentrantLock #1\n释放 reentrantLock #0\n",
         may_be_lost: true,
         wait: None,
         stay: None,

@@ -55,6 +55,7 @@ macro_rules! custom {
 custom! {
     "1.7.1.last" => mysql::last_piece,
     "2.1" => redis_commands::one_of_many,
+    "2.2.expire" => redis_commands::dies_in_between,
     "2.4.1" => scripts::count_to_three,
     "2.4.1.multi" => scripts::no_rollback,
     "2.4.4.cluster" => own_redis::undeclared,
@@ -171,6 +172,7 @@ async fn one(
             compared(on, *one, *other, *says, *otherwise).await
         }
         Run::RetriesGrow(strategy) => retries_grow(on, or(strategy, EXACT)).await,
+        Run::FewThenMostFail(strategy) => few_then_most_fail(on, or(strategy, EXACT)).await,
         Run::Crowd {
             step,
             on: target,
@@ -267,10 +269,38 @@ async fn compared(
     Ok(seen)
 }
 
+/// So many times as often: that retries grow.
+const GROWS: f64 = 1.5;
+
 /// The same load from 10 connections and from 100: the claim is that from more there are more retries for each piece.
 async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+    let (few, many, seen) = retries(on, strategy, 10).await?;
+    let said = words!(
+        "说的是 {GROWS} 倍以上。",
+        "{GROWS} times as many or more is claimed."
+    );
+    Ok(seen.and(Seen::holds(many > 0.0 && many >= GROWS * few, said)))
+}
+
+/// The same from 2 connections and from 100: the claim is that few attempts are in vain at first, and most at last.
+async fn few_then_most_fail(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+    let (few, many, seen) = retries(on, strategy, 2).await?;
+    // One retry for each piece: half of the attempts.
+    let said = words!(
+        "说的是先少于 1 次（不到一半的尝试），后多于 1 次。",
+        "Less than 1 at first, which is half of the attempts, and more at last is claimed."
+    );
+    Ok(seen.and(Seen::holds(few < 1.0 && many > 1.0, said)))
+}
+
+/// Retries for each piece, from so many connections and from 100.
+async fn retries(
+    on: &Cluster,
+    strategy: &'static str,
+    few: usize,
+) -> Result<(f64, f64, Seen), NoVerdict> {
     let mut rows = Vec::new();
-    for threads in [10, 100] {
+    for threads in [few, 100] {
         let mut plan = on.plan(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, 2000 / threads);
         rows.push(on.send(plan).await?);
@@ -280,14 +310,14 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVe
         .map(|row| row.told.map_or(0.0, |told| told.retries_per_sold))
         .collect();
     let words = words!(
-        "每卖一件，10 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",
-        "Retries for each piece: {:.2} from 10 threads, {:.2} from 100.",
+        "每卖一件，{few} 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",
+        "Retries for each piece: {:.2} from {few} threads, {:.2} from 100.",
         retries[0],
         retries[1]
     );
-    Ok(Seen::holds(retries[1] > retries[0], words)
-        .sales(&rows)
-        .value("retries_each", retries))
+    let (before, after) = (retries[0], retries[1]);
+    let seen = Seen::of(Verdict::Reproduced, words).sales(&rows);
+    Ok((before, after, seen.value("retries_each", retries)))
 }
 
 /// A ratio in words: how much faster the first is, how far the rounds lie apart, and the bounds of what is said of it.

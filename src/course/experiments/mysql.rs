@@ -18,7 +18,7 @@ pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
     conn.close().await?;
     product.remove().await?;
     let words = words!(
-        "还剩 1 件：文中的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
+        "还剩 1 件：原文的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
         "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
         changed[0],
         changed[1]

@@ -4,6 +4,7 @@ use super::tools::{ask, clients, own};
 use crate::course::{Cluster, NoVerdict, Seen, words};
 use futures::future::try_join_all;
 use redis::Value;
+use std::time::Duration;
 
 /// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
 pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
@@ -24,6 +25,35 @@ pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
     );
     Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
+}
+
+/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once. In the twin both do as the
+/// first.
+pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let keys = [own("lock"), own("lock")];
+    let two = ["SETNX", &keys[0], "111"];
+    let one = ["SET", &keys[1], "111", "EX", "1", "NX"];
+    let again = ["SETNX", &keys[1], "111"];
+    let second = if twin { &again[..] } else { &one[..] };
+    for line in [&two[..], second] {
+        let mut client = clients(on, 1).await?;
+        ask::<Value>(&mut client[0], line).await?;
+        // It ends here, as when its process dies: nothing follows.
+    }
+    let mut redis = on.redis().await?;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let mut left = Vec::new();
+    for key in &keys {
+        left.push(ask::<i64>(&mut redis, &["TTL", key]).await?);
+    }
+    ask::<()>(&mut redis, &["DEL", &keys[0], &keys[1]]).await?;
+    let words = words!(
+        "1.5 s 以后的 TTL：SETNX 之后、EXPIRE 之前就断开的 {}（-1 是永不过期），SET … EX 1 NX 之后断开的 {}（-2 是键已经没有了）。",
+        "TTL 1.5 s later: {} where the client was gone between SETNX and EXPIRE (-1: it never ends), {} where it was gone after SET … EX 1 NX (-2: there is no key).",
+        left[0],
+        left[1]
+    );
+    Ok(Seen::holds(left == [-1, -2], words).value("ttl", left))
 }
 
 pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {

@@ -119,7 +119,7 @@ pub(super) async fn balance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
     let turns = names.windows(all.len());
     let (tried, kept) = (turns.len(), turns.filter(each_once).count());
     let words = words!(
-        "30 个请求由 {} 回答：{tried} 组相邻的回答里，{kept} 组每台各一次。",
+        "30 个请求由 {} 回答：{tried} 组相邻的回答里，{kept} 组里每个实例各一次。",
         "30 requests were answered by {}: of {tried} runs of answers {kept} have each server once.",
         names.join(" ")
     );

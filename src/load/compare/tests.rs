@@ -142,6 +142,25 @@ fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too
     assert!(args("--all --course").is_err() && args("--all --strategies mutex").is_err());
 }
 
+/// What `compare` says in words is what each strategy promises; which of two is faster is the course's to say.
+#[tokio::test]
+async fn nothing_is_said_of_rates_after_a_short_burst_or_at_a_rate() {
+    let fake = Fake::open(None).await;
+    for line in [
+        "--strategies single-update,redis-lock",
+        "--strategies single-update,redis-lock --duration 100ms --warm-up 0s --rounds 1 --rate 50",
+    ] {
+        let found = found_in(&fake, line).await;
+        let lines = table::promises(&found.rows);
+        let wanted = [("single-update", "safe"), ("redis-lock", "lease")].map(|(slug, promise)| {
+            format!(
+                "✓ as promised  {slug} [{promise}]: exact on one instance, exact on three instances"
+            )
+        });
+        assert_eq!(lines, wanted, "{line}");
+    }
+}
+
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;

@@ -14,7 +14,7 @@ use crate::replay::prelude::*;
 pub(super) const RACE: Race = Race {
     lessons: &["002.cluster"],
     title: Bilingual::of(
-        "集群：每台有自己的用户锁",
+        "集群：每个实例有自己的用户锁",
         "A cluster: each instance has its own locks of the users",
     ),
     breaks: Bilingual::of(
@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Order("user-mutex"),
         steps: &[
             say(
-                "同一个人的 B 来到另一台：那里的锁没人占",
+                "同一个人的 B 来到另一个实例：那里的锁没人占",
                 "B, of the same user, on another instance: nobody has the lock there",
             ),
             B.stands_at(Point::Checked),
@@ -50,7 +50,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Order("redis-lock-fixed-id"),
         steps: &[
             say(
-                "同一个人的 B 来到另一台：锁被占着，拒绝",
+                "同一个人的 B 来到另一个实例：锁被占着，拒绝",
                 "B, of the same user, on another instance: the lock is taken, and B is refused",
             ),
             B.is_refused(),

@@ -29,7 +29,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["004.force"],
     title: Bilingual::of("等久了就强行拿锁", "A waiter takes the lock by force"),
     breaks: Bilingual::of(
-        "被强占的人还在干活",
+        "被强占的人还在工作",
         "the holder that it is taken from is still at work",
     ),
     cure: Bilingual::of(
@@ -38,7 +38,7 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say(
-            "A 拿到锁，在干活，租约还早",
+            "A 拿到锁，在工作，租约还早",
             "A has the lock and works; its lease is far from its end",
         ),
         A.stands_at(Point::Worked),

@@ -23,7 +23,7 @@ pub(super) const RACE: Race = Race {
         "the job outlives its lease, and DEL does not look",
     ),
     cure: Bilingual::of(
-        "锁里写上是谁的，删之前先看（2.3）",
+        "锁里写上持有者，删之前先判断（2.3）",
         "the key names its owner, who looks first (2.3)",
     ),
     begin: &[

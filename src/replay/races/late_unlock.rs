@@ -53,7 +53,7 @@ pub(super) const RACE: Race = Race {
     ),
     breaks: Bilingual::of("DEL 不看锁是谁的", "DEL does not look whose lock it is"),
     cure: Bilingual::of(
-        "锁里写上是谁的，释放前先看",
+        "锁里写上持有者，释放前先判断",
         "the lock says whose it is, and the unlock looks",
     ),
     begin: &[say(

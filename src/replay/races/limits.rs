@@ -31,11 +31,11 @@ const WINDOW: Duration = Duration::from_secs(60);
 pub(super) const RACE: Race = Race {
     lessons: &["003.limits"],
     title: Bilingual::of(
-        "每台各限十个，一共放过三十个",
+        "每个实例各限十个，一共放行三十个",
         "Ten in each instance are thirty in all",
     ),
     breaks: Bilingual::of(
-        "令牌桶在进程里，每台一个",
+        "令牌桶在进程内，每个实例一个",
         "the token bucket is the process's: each instance has one",
     ),
     cure: Bilingual::of(

@@ -18,7 +18,7 @@ pub(super) const RACE: Race = Race {
         "The lease ends between GET and DEL",
     ),
     breaks: Bilingual::of(
-        "看和删是两条命令",
+        "判断和删除是两条命令",
         "the look and the delete are two commands",
     ),
     cure: Bilingual::of(

@@ -31,7 +31,7 @@ pub(super) const RACE: Race = Race {
         "The holder dies: what becomes of its node",
     ),
     breaks: Bilingual::of(
-        "永久节点没有人删：锁永远不放",
+        "永久节点没有人删：锁永远不会释放",
         "nobody deletes a permanent node: the lock is never free",
     ),
     cure: Bilingual::of(

@@ -48,13 +48,13 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("zk-lock"),
         steps: &[
             say(
-                "B 来了：节点排在 A 后面，只盯 A 的节点",
+                "B 来了：节点排在 A 后面，只监听 A 的节点",
                 "B comes: its node is behind A's, which it watches",
             ),
             B.heads_for(Point::Read),
             Queue(1),
             say(
-                "C 来了：排在 B 后面，只盯 B 的节点",
+                "C 来了：排在 B 后面，只监听 B 的节点",
                 "C comes: its node is behind B's, which it watches",
             ),
             C.heads_for(Point::Read),

@@ -79,7 +79,7 @@ pub(super) const RACE: Race = Race {
             A.stands_at(Point::Unlocked),
             HOLDS,
             say(
-                "a() 也还：计数到 0，锁才放开",
+                "a() 也还：计数到 0，锁才释放",
                 "a() leaves too: at 0 the lock is free",
             ),
             A.finishes(),

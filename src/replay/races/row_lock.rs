@@ -16,7 +16,7 @@ pub(super) const RACE: Race = Race {
     title: Bilingual::of("读的时候就锁住那一行", "The read itself locks the row"),
     breaks: Bilingual::of("普通的 SELECT 不加锁", "a plain SELECT locks nothing"),
     cure: Bilingual::of(
-        "SELECT … FOR UPDATE：行锁到提交才放",
+        "SELECT … FOR UPDATE：行锁到提交才释放",
         "SELECT … FOR UPDATE: the row is locked until the commit",
     ),
     begin: &[],
@@ -26,7 +26,7 @@ pub(super) const RACE: Race = Race {
             say("A 读库存，没有加锁", "A reads the stock, and locks nothing"),
             A.stands_at(Point::Read),
             say(
-                "另一台上的 B 也读到 5000",
+                "另一个实例上的 B 也读到 5000",
                 "B, on another instance, reads 5000 too",
             ),
             B.stands_at(Point::Read),
@@ -51,14 +51,14 @@ pub(super) const UNDER_THE_ROWS_LOCK: &[Step] = &[
     ),
     A.stands_at(Point::Read),
     say(
-        "另一台上的 B 也要读：在数据库里等",
+        "另一个实例上的 B 也要读：在数据库里等",
         "B, on another instance, wants to read too: it waits in the database",
     ),
     B.waits(),
     say("A 写 4999", "A writes 4999"),
     A.stands_at(Point::Written),
     say(
-        "A 提交，行锁放开，B 读到 4999",
+        "A 提交，行锁释放，B 读到 4999",
         "A commits, the row is free, and B reads 4999",
     ),
     A.finishes(),

@@ -21,7 +21,7 @@ pub(super) const RACE: Race = Race {
         "Shared locks that both want to become exclusive",
     ),
     breaks: Bilingual::of(
-        "都拿着共享锁，都等对方放",
+        "都拿着共享锁，都等对方释放",
         "both have the shared lock, and wait for the other's",
     ),
     cure: Bilingual::of(
@@ -40,7 +40,7 @@ pub(super) const RACE: Race = Race {
             ),
             B.stands_at(Point::Read),
             say(
-                "A 要写：等 B 放共享锁",
+                "A 要写：等 B 释放共享锁",
                 "A wants to write, and waits for B's shared lock",
             ),
             A.goes_on(),

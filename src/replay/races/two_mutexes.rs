@@ -16,7 +16,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["1.5", "1.6", "004.jvm"],
     title: Bilingual::of("两个实例，两把锁", "Two instances, two mutexes"),
     breaks: Bilingual::of(
-        "锁在进程里，另一台有它自己的锁",
+        "锁在进程里，另一个实例有它自己的锁",
         "the mutex is the process's, and another has its own",
     ),
     cure: Bilingual::of(
@@ -34,7 +34,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
-                "B 来到另一台：那里的锁没人占",
+                "B 来到另一个实例：那里的锁没人占",
                 "B comes to another one: nobody has the mutex there",
             ),
             B.stands_at(Point::Read),
@@ -52,7 +52,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
-                "B 来到同一台：锁被占着，等",
+                "B 来到同一个实例：锁被占着，等",
                 "B comes to the same one: the mutex is taken, and B waits",
             ),
             B.beside(A).waits(),

@@ -28,7 +28,7 @@ pub(super) const RACE: Race = Race {
     begin: &[
         say("A 读", "A reads"),
         A.stands_at(Point::Read),
-        say("另一台上的 B 也读", "B, on another instance, reads too"),
+        say("另一个实例上的 B 也读", "B, on another instance, reads too"),
         B.stands_at(Point::Read),
     ],
     flaw: Half {

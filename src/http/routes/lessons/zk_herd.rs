@@ -45,7 +45,7 @@ pub(in crate::http) struct Woken {
 /// Drains one queue where all watch the directory and one where each watches its predecessor, and counts who is woken.
 #[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size),
     responses((status = 200, description = "Both queues have been drained",
-        content((String = "text/plain", example = "50 个人排队，锁放掉 51 次\n都监听父节点：共通知 1275 次，平均每次释放锁 25.00 次\n只监听前一个：共通知 50 次，平均每次释放锁 0.98 次\n"),
+        content((String = "text/plain", example = "50 个人排队，锁释放 51 次\n都监听父节点：共通知 1275 次，平均每次释放锁 25.00 次\n只监听前一个：共通知 50 次，平均每次释放锁 0.98 次\n"),
             (Woken = "application/json")))))]
 pub(in crate::http) async fn herd(
     State(app): State<AppState>,
@@ -59,7 +59,7 @@ pub(in crate::http) async fn herd(
     let (parent, predecessor) = (&herd.parent, &herd.predecessor);
     let releases = parent.0.len();
     let text = format!(
-        "{waiters} 个人排队，锁放掉 {releases} 次\n都监听父节点：{}\n只监听前一个：{}\n",
+        "{waiters} 个人排队，锁释放 {releases} 次\n都监听父节点：{}\n只监听前一个：{}\n",
         line(parent),
         line(predecessor)
     );
