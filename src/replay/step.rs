@@ -24,14 +24,18 @@ pub enum Step {
     Does(Role, Deed),
     /// These run to their ends at the same time.
     FinishTogether(&'static [Role]),
-    /// The lease of the lock ends: nobody has the lock, or another than before. At a slow pace its time passes; else it is
-    /// long, so that the order is never left to the clock, and is ended here.
+    /// The lease of the lock ends: nobody has the lock, or another than before. By the clock its time passes; where the pace
+    /// forces it, it is long, so that the order is never left to the clock, and is ended here. A lock without a lease fails.
     LeaseEnds,
     /// The same, of a holder whose process is paused, so that nobody renews the lease; where no lab can pause one, the lease
     /// is ended here at every pace.
     UnrenewedLeaseEnds,
-    /// The lease is over, and the lock's row may stay there until another sweeps it away.
+    /// The lease of a dead holder is over, and the lock's row may stay there until another sweeps it away.
     LeaseIsOver,
+    /// The lock has no lease: one would be over by now.
+    LeaseWouldBeOver,
+    /// The clock of the Redis node of this number jumps forward (0 is the main one): the lock ends there.
+    ClockJumps(usize),
     /// So many are in the lock's queue besides its holder, as its server has it.
     Queue(usize),
     /// Nobody has the lock any more.
@@ -67,11 +71,11 @@ pub enum Deed {
     HeadsFor(Option<Point>),
     /// It has begun to wait for what another has, and goes on waiting.
     Waits,
-    /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
+    /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
     Passes(Point, [usize; 2]),
     /// It runs to its end, which must be this one.
     Ends(Expected),
-    /// It stands where it is for good, and nobody hears of it again.
+    /// Nobody hears of it again: by the clock its process is killed, where a lab takes orders; else it stands still for good.
     Dies,
     /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::WhatHungUpGoesOn`].
     HangsUp,
@@ -123,8 +127,8 @@ impl Role {
         goes_on() = Deed::HeadsFor(None);
         /// It has begun to wait for what another has.
         waits() = Deed::Waits;
-        /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
-        passes(point: Point, slow: usize, otherwise: usize) = Deed::Passes(point, [slow, otherwise]);
+        /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
+        passes(point: Point, by_clock: usize, forced: usize) = Deed::Passes(point, [by_clock, forced]);
         /// It runs to its end, and has done what it was to do.
         finishes() = Deed::Ends(Expected::Done);
         /// The same, and its unlock finds that the lock is its own.
@@ -139,7 +143,7 @@ impl Role {
         fails_as(kind: &'static str) = Deed::Ends(Expected::Failed(kind));
         /// It is refused, whatever the reason.
         is_refused() = Deed::Ends(Expected::Refused);
-        /// It stands where it is for good.
+        /// It dies, and nobody hears of it again.
         dies() = Deed::Dies;
         /// Its client hangs up.
         hangs_up() = Deed::HangsUp;
