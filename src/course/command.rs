@@ -40,7 +40,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
   oversell course --lang zh --json course.json
   oversell course --lab --twins                           whether each verdict can say no
 
-Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
+Races show on the first try. In the full form leases and sessions end by the clock and holders are killed; in the quick form they are
+ended by order, and the row says so. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
 The instances keep the verdicts for their page.
 
 Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise or a twin was not refused, 2 bad usage, no lab, a missing

@@ -505,13 +505,29 @@ impl Play {
 
     /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
     pub(super) async fn session_ends(&self, role: &Role) -> Result<(), Error> {
+        self.session_is_ended(role).await?;
+        self.nobody_has_it().await
+    }
+
+    /// The session of a role's process is over: ended here, or so long after its last heartbeat that ZooKeeper has ended it.
+    pub(super) async fn a_session_would_be_over(&self, role: &Role) -> Result<(), Error> {
+        if !self.session_is_ended(role).await? {
+            // Its time is what is to pass: nothing is to be seen of a session whose nodes stay.
+            let session = Duration::from_millis(self.ctx.config.zookeeper.session_ms);
+            sleep(session * 3 / 2).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the session of a role's process where the pace forces it and a lab can; whether it has.
+    async fn session_is_ended(&self, role: &Role) -> Result<bool, Error> {
         let can_end_it = self.faults.is_some() && Need::Ways.missing(&self.ctx.config).is_none();
         let by_order = self.terms.pace.forces() && can_end_it;
         if by_order {
             self.befalls(role, Action::Expire).await?;
         }
         self.has_ended(by_order);
-        self.nobody_has_it().await
+        Ok(by_order)
     }
 
     /// Waits until the servers can be read again, and Redis takes writes.

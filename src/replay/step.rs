@@ -87,6 +87,8 @@ pub enum Deed {
     Killed,
     /// Its session ends, and its lock with it.
     SessionEnds,
+    /// Its session is over, and what it has made there may stay.
+    SessionWouldEnd,
     /// Its instance does not reach this member any more.
     CutFrom(&'static str),
 }
@@ -155,6 +157,8 @@ impl Role {
         is_killed() = Deed::Killed;
         /// Its session ends.
         loses_its_session() = Deed::SessionEnds;
+        /// Its session ends, and its lock stays where it does not go with it.
+        would_lose_its_session() = Deed::SessionWouldEnd;
         /// Its instance does not reach this member.
         is_cut_from(member: &'static str) = Deed::CutFrom(member);
     }
@@ -185,7 +189,9 @@ impl Step {
                 Some(Need::Replica)
             }
             Self::Order(..) | Self::AtTheEnd(..) => Some(Need::Orders),
-            Self::Does(_, Deed::Killed | Deed::SessionEnds) => Some(Need::Orders),
+            Self::Does(_, Deed::Killed | Deed::SessionEnds | Deed::SessionWouldEnd) => {
+                Some(Need::Orders)
+            }
             _ => None,
         }
     }
