@@ -462,6 +462,29 @@ impl Play {
         .await
     }
 
+    /// The answers of all nodes of Redis come to the instance of a role so much later; in time again where that is nothing.
+    pub(super) async fn hears_late(&self, role: &Role, by: Duration) -> Result<(), Error> {
+        let action = if by.is_zero() {
+            Action::Mend
+        } else {
+            Action::Slow
+        };
+        for node in 0..self.ctx.nodes.len() {
+            let way = format!("{}-{}", self.name_of(role)?, seen::node_name(node));
+            let done = self.lab()?.order_by(action, &way, by).await;
+            done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a lock was seen in its server.
+    pub(super) async fn sees_a_lock(&self) -> Result<(), Error> {
+        until(LONG, "nobody has the lock", || async move {
+            Ok(self.log().since(0).iter().any(|seen| seen.event == "held"))
+        })
+        .await
+    }
+
     /// Orders a fault from the lab. It is undone at the end, unless the replay does so itself.
     pub(super) async fn orders(&self, action: Action, member: &str) -> Result<(), Error> {
         let done = self.lab()?.order(action, member).await;

@@ -190,6 +190,7 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
         Deed::Resumed => play.befalls(role, Action::Resume).await,
         Deed::Killed => play.is_killed(role).await,
         Deed::SessionEnds => play.session_ends(role).await,
+        Deed::HearsLate(by_ms) => play.hears_late(role, Duration::from_millis(by_ms)).await,
         Deed::SessionWouldEnd => play.a_session_would_be_over(role).await,
         Deed::CutFrom(member) => {
             let way = format!("{}-{member}", play.name_of(role)?);

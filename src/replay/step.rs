@@ -87,6 +87,8 @@ pub enum Deed {
     Killed,
     /// Its session ends, and its lock with it.
     SessionEnds,
+    /// The answers of the Redis nodes come to its instance so much later, in milliseconds; 0: in time again.
+    HearsLate(u64),
     /// Its session is over, and what it has made there may stay.
     SessionWouldEnd,
     /// Its instance does not reach this member any more.
@@ -157,6 +159,8 @@ impl Role {
         is_killed() = Deed::Killed;
         /// Its session ends.
         loses_its_session() = Deed::SessionEnds;
+        /// The Redis nodes' answers come to its instance so much later, in milliseconds; 0: in time again.
+        hears_late(by_ms: u64) = Deed::HearsLate(by_ms);
         /// Its session ends, and its lock stays where it does not go with it.
         would_lose_its_session() = Deed::SessionWouldEnd;
         /// Its instance does not reach this member.
@@ -184,7 +188,7 @@ impl Step {
     /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Does(_, Deed::CutFrom(_)) => Some(Need::Ways),
+            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Ways),
             Self::Order(Action::Promote, _) | Self::AtTheEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
