@@ -260,7 +260,7 @@ impl Options {
             }
             None => None,
         };
-        let faketime = (!ways.is_empty()).then(clock::library).flatten();
+        let faketime = (self.ways || self.replica).then(clock::library).flatten();
         let clock = |(index, &port): (usize, &u16)| Clock {
             file: folder.of(&redis::name(index)).join(clock::FILE),
             node: redis::name(index),
