@@ -21,7 +21,9 @@ pub enum Action {
     Cut,
     /// Lets answers come later on a way
     Slow,
-    /// Makes a way as it was
+    /// Lets the clock of a Redis node jump forward
+    Jump,
+    /// Makes a way, or a clock, as it was
     Mend,
     /// Ends the ZooKeeper session of an instance
     Expire,
@@ -36,7 +38,7 @@ impl Action {
         match self {
             Self::Pause => Some(Self::Resume),
             Self::Kill => Some(Self::Start),
-            Self::Cut | Self::Slow => Some(Self::Mend),
+            Self::Cut | Self::Slow | Self::Jump => Some(Self::Mend),
             _ => None,
         }
     }
@@ -56,7 +58,7 @@ pub struct Order {
     pub action: Action,
     /// The member or way that it happens to.
     pub member: String,
-    /// For one that slows down: by how much.
+    /// For one that slows down, or whose clock jumps: by how much.
     pub by_ms: u64,
 }
 

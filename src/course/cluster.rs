@@ -232,6 +232,20 @@ impl Cluster {
     ///
     /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
     pub async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
+        self.fault_by(action, member, Duration::ZERO).await
+    }
+
+    /// The same, of what happens by so much: a clock that jumps.
+    ///
+    /// # Errors
+    ///
+    /// As [`fault`](Self::fault).
+    pub async fn fault_by(
+        &self,
+        action: Action,
+        member: &str,
+        by: Duration,
+    ) -> Result<(), NoVerdict> {
         let none = || {
             NoVerdict::without(
                 "没有能下命令的实验环境：用 --lab",
@@ -239,7 +253,7 @@ impl Cluster {
             )
         };
         let faults = self.faults.as_ref().ok_or_else(none)?;
-        Ok(faults.order(action, member).await?)
+        Ok(faults.order_by(action, member, by).await?)
     }
 
     /// Mends what an experiment has left broken.

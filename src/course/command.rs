@@ -41,7 +41,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
   oversell course --lang zh --json course.json
   oversell course --lab --twins                           whether each verdict can say no
 
-Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
+Races show on the first try. In the full form leases and sessions end by the clock and holders are killed; in the quick form they are
+ended by order, and the row says so. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
 The instances keep the verdicts for their page.
 
 Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim that does not rest on timing came out otherwise or a

@@ -65,15 +65,24 @@ pub(super) async fn flaw_and_cure(
         (zh, en)
     };
     let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
+    let (how_zh, how_en) = match flaw.ends.forced.max(cure.ends.forced) {
+        Some(true) => (
+            "（强制：租约、会话、持有者由命令结束）",
+            ", forced (leases, sessions, holders ended by order)",
+        ),
+        Some(false) => ("（没有强制：到时间自己结束）", ", by the clock"),
+        None => ("", ""),
+    };
     let words = words!(
-        "重演：{flaw_zh}；换成解法：{cure_zh}。",
-        "Replayed: {flaw_en}; with its cure: {cure_en}."
+        "重演{how_zh}：{flaw_zh}；换成解法：{cure_zh}。",
+        "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
     );
     Ok(Seen::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
 }
 
 impl Cluster {
-    /// Plays a race at full speed, and waits for its end, which must be that of the flaw or that of the cure.
+    /// Plays a race by the clock, or in the quick form by force, and waits for its end, which must be that of the flaw or that of
+    /// the cure.
     ///
     /// # Errors
     ///
@@ -112,7 +121,8 @@ impl Cluster {
         } else {
             listed.ends
         };
-        let start = format!("{at}/replays/{lesson}?cured={cured}&pace=fast");
+        let pace = if self.quick { "fast" } else { "clock" };
+        let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
         let started: Started = self
             .request(Method::POST, &start)
             .answer()

@@ -1,6 +1,6 @@
 //! What there is to break in a lab, and how it is now: as the kernel and the ways say.
 
-use super::{Lab, nginx, proxy::Condition, redis, server::Tier, zookeeper};
+use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
     failure::{Failure, unusable},
     orders::{Action, Breakable, Member, MemberState, Way, WayState},
@@ -60,7 +60,14 @@ impl Lab {
             redis::REPLICA
         };
         let follows = self.replicated.is_some() && name == follower;
-        let besides = [(Action::Expire, has_session), (Action::Promote, follows)];
+        let clock = self.clock(name);
+        let ahead = clock.is_some_and(Clock::has_jumped);
+        let besides = [
+            (Action::Expire, has_session),
+            (Action::Promote, follows),
+            (Action::Jump, clock.is_some() && !ahead),
+            (Action::Mend, ahead),
+        ];
         [Action::Pause, Action::Kill]
             .into_iter()
             .chain(besides.into_iter().filter_map(|(a, can)| can.then_some(a)))

@@ -37,6 +37,11 @@ use tokio::{
 /// Longer than any server takes to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// How much later answers come, where nothing is said.
+const SLOW: Duration = Duration::from_millis(100);
+/// How far a clock jumps, where nothing is said: beyond every lease of the course.
+const JUMP: Duration = Duration::from_secs(60);
+
 const EXAMPLES: &str = "\
 Examples:
   oversell lab fault pause 8100     instance 8100 holds what it holds and does nothing, as in a long garbage collection
@@ -50,6 +55,7 @@ In a lab that was started with --ways:
   oversell lab fault slow mysql --by 200ms
   oversell lab fault mend mysql
   oversell lab fault expire 8100         ZooKeeper ends the session of instance 8100
+  oversell lab fault jump redis-3 --by 60s   its clock is ahead from now on; `mend redis-3` sets it right (takes libfaketime)
 
 In a lab that was started with --replica:
   oversell lab fault cut replica-redis   the replica hears of no write; after 4 s it is promoted, without them
@@ -58,7 +64,7 @@ In a lab that was started with --replica:
 
 The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
-/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, promotes its replica.
+/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its replica.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -66,9 +72,9 @@ pub(super) struct Args {
     action: Action,
     /// The member that it happens to, or the way
     member: String,
-    /// How much later answers come on a way that is slow
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = humantime::parse_duration)]
-    by: Duration,
+    /// How much later answers come on a way that is slow, or by how much a clock jumps [default: 100ms, or 60s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    by: Option<Duration>,
     /// Where the running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
@@ -90,7 +96,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let control = Addresses::of_running_lab(&args.lab_json)?
         .control
         .ok_or_else(none)?;
-    let by_ms = u64::try_from(args.by.as_millis()).unwrap_or(u64::MAX);
+    let by = args.by.unwrap_or(match args.action {
+        Action::Jump => JUMP,
+        _ => SLOW,
+    });
+    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     let order = Order {
         action: args.action,
         member: args.member,
@@ -211,7 +221,19 @@ impl Lab {
             Action::Slow => self
                 .slow(&name, Duration::from_millis(by_ms))
                 .map(|()| "is slow")?,
-            Action::Mend => self.mend(&name).map(|()| "is mended")?,
+            Action::Jump => {
+                let by = Duration::from_millis(by_ms);
+                self.jump(&name, by)
+                    .await
+                    .map(|()| "has a clock that is ahead")?
+            }
+            Action::Mend => {
+                let has_ways = self.ways.iter().any(|way| way.is_called(&name));
+                if !self.set_right(&name).await? || has_ways {
+                    self.mend(&name)?;
+                }
+                "is mended"
+            }
             Action::Promote if name == redis::name(0) => {
                 self.restore().await.map(|()| "is the main one again")?
             }

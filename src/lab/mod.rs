@@ -5,6 +5,7 @@
 //! What is started ends with the lab, however the lab ends (`process.rs`).
 
 mod breakable;
+mod clock;
 mod fault;
 mod folder;
 mod instance;
@@ -32,7 +33,9 @@ pub use options::{Options, Part};
 use crate::{
     addresses::{Addresses, Process},
     failure::{Failure, unusable},
+    orders::MemberState,
 };
+use clock::Clock;
 use folder::Folder;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
@@ -56,6 +59,7 @@ pub struct Lab {
     // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
     members: Vec<Member>,
     ways: Vec<Arc<Way>>,
+    clocks: Vec<Clock>,
     replicated: Option<Replicated>,
     following: JoinSet<()>,
     folder: Folder,
@@ -171,6 +175,43 @@ impl Lab {
     /// As [`cut`](Self::cut).
     pub fn slow(&self, way: &str, by: Duration) -> Result<(), Failure> {
         self.condition(way, Condition::Slow(by))
+    }
+
+    /// The clock of this Redis node jumps forward by so much, and stays ahead until it is [set right](Self::set_right) or the
+    /// node is started again; returns once the node says so. Only a lab with [`Options::ways`] has such clocks, where libfaketime
+    /// is installed.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there is no such clock, or its node does not answer.
+    pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
+        self.member(node)?.running()?;
+        let clock = self.clock(node).ok_or_else(|| {
+            let none = "its clock cannot jump: that takes a Redis node, `oversell lab --ways`, and libfaketime (Debian package libfaketime)";
+            unusable!("{node}: {none}")
+        })?;
+        clock.set(by)?;
+        clock.shows(by).await
+    }
+
+    /// The clock of this Redis node goes right again; whether it has one that can jump.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if its node runs, and does not answer.
+    pub async fn set_right(&self, node: &str) -> Result<bool, Failure> {
+        let Some(clock) = self.clock(node) else {
+            return Ok(false);
+        };
+        clock.set(Duration::ZERO)?;
+        if self.member(node)?.state() == MemberState::Running {
+            clock.shows(Duration::ZERO).await?;
+        }
+        Ok(true)
+    }
+
+    fn clock(&self, node: &str) -> Option<&Clock> {
+        self.clocks.iter().find(|clock| clock.node == node)
     }
 
     /// These ways are as they were.
@@ -289,6 +330,9 @@ impl Lab {
             .iter()
             .position(|m| m.name == name)
             .ok_or_else(|| self.unknown(name))?;
+        if let Some(clock) = self.clock(name).filter(|clock| clock.has_jumped()) {
+            clock.set(Duration::ZERO)?;
+        }
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
             process.stop(INSTANCE_PATIENCE).await;

@@ -2,6 +2,7 @@
 
 use super::{
     Lab,
+    clock::{self, Clock},
     folder::Folder,
     instance::{self, Instance, Orders},
     mysql::{self, MySql},
@@ -259,8 +260,20 @@ impl Options {
             }
             None => None,
         };
-        let mut members = self.servers(&folder, &ports, replicated.as_ref());
-        members.extend(self.instances(&folder, &program, &addresses, &ways));
+        let faketime = (self.ways || self.replica).then(clock::library).flatten();
+        let clock = |(index, &port): (usize, &u16)| Clock {
+            file: folder.of(&redis::name(index)).join(clock::FILE),
+            node: redis::name(index),
+            port,
+        };
+        let nodes = self.redis_ports.iter().enumerate();
+        let clocks: Vec<_> = faketime
+            .iter()
+            .flat_map(|_| nodes.clone().map(clock))
+            .collect();
+        let mut members = self.servers(&folder, &ports, replicated.as_ref(), faketime);
+        let kinds = self.kinds(!clocks.is_empty());
+        members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds));
         if let Some(of) = &replicated {
             let (port, main) = (of.sentinel, of.main.proxy.port());
             let server = |name, server| {
@@ -270,6 +283,7 @@ impl Options {
             let replica = Redis {
                 port: of.replica,
                 role,
+                faketime: None,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
             members.push(server(
@@ -295,6 +309,7 @@ impl Options {
         Ok(Lab {
             members,
             ways,
+            clocks,
             replicated,
             following: JoinSet::new(),
             folder,
@@ -313,7 +328,13 @@ impl Options {
     }
 
     /// MariaDB, ZooKeeper and the Redis nodes.
-    fn servers(&self, folder: &Folder, ports: &Ports, main: Option<&Replicated>) -> Vec<Member> {
+    fn servers(
+        &self,
+        folder: &Folder,
+        ports: &Ports,
+        main: Option<&Replicated>,
+        faketime: Option<PathBuf>,
+    ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut server = |name: &str, part, server: Box<dyn Server>| {
             members.push(Member::new(
@@ -339,7 +360,12 @@ impl Options {
                 (0, None) => Role::Main { known_by: port },
                 _ => Role::Independent,
             };
-            let node = Redis { port, role };
+            let faketime = faketime.clone();
+            let node = Redis {
+                port,
+                role,
+                faketime,
+            };
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
         members
@@ -351,6 +377,7 @@ impl Options {
         program: &Path,
         at: &Addresses,
         ways: &[Arc<Way>],
+        kinds: &[&'static str],
     ) -> impl Iterator<Item = Member> {
         self.instance_ports.iter().map(|&port| {
             let name = instance::name(port);
@@ -361,7 +388,7 @@ impl Options {
                 env: instance::environment(&seen, self.has(Part::Nginx), &self.env),
                 orders: self.control.clone().map(|control| Orders {
                     control,
-                    kinds: self.kinds(),
+                    kinds: kinds.to_vec(),
                 }),
             });
             let wanted = self.has(Part::Instances);
@@ -370,10 +397,11 @@ impl Options {
     }
 
     /// What it has for orders besides those that each lab carries out.
-    fn kinds(&self) -> Vec<&'static str> {
+    fn kinds(&self, clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.ways || self.replica),
             ("replica", self.replica),
+            ("clocks", clocks),
         ];
         has.into_iter()
             .filter_map(|(kind, has)| has.then_some(kind))

@@ -3,6 +3,7 @@
 //! that forgets does to Redlock is a lesson.
 
 use super::{
+    clock,
     programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
@@ -10,7 +11,10 @@ use super::{
 use crate::redis_at::redis_at;
 use futures::FutureExt;
 use redis::InfoDict;
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// The main node: each write goes to a file, which is flushed to the disk every second.
 pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
@@ -21,7 +25,8 @@ const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 /// What each Redis, replica and Sentinel needs.
-pub(super) const NEEDED: [Needed; 1] = [("redis-server", "redis-server")];
+pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
+const PROGRAM: &str = "redis-server";
 
 /// The name of the main one's replica, where it has one.
 pub(super) const REPLICA: &str = "replica";
@@ -39,6 +44,8 @@ pub(super) fn name(index: usize) -> String {
 pub(super) struct Redis {
     pub(super) port: u16,
     pub(super) role: Role,
+    /// libfaketime, where its clock can jump.
+    pub(super) faketime: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -57,8 +64,20 @@ impl Server for Redis {
         &NEEDED
     }
 
+    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
+        let clock = self.faketime.iter();
+        clock
+            .map(|_| (clock::FILE, clock::RIGHT.to_owned()))
+            .collect()
+    }
+
     fn command(&self, folder: &Path, _user: User) -> Command {
-        let mut command = program(self.port, folder);
+        let program = programs::path(PROGRAM);
+        let mut command = match &self.faketime {
+            Some(library) => clock::with(library, &folder.join(clock::FILE), program),
+            None => Command::new(program),
+        };
+        options(&mut command, self.port, folder);
         match self.role {
             Role::Main { known_by } => command
                 .args(KEEPS)
@@ -73,6 +92,9 @@ impl Server for Redis {
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             let info = has_pid(self.port, started.pid).await?;
+            if self.faketime.is_some() {
+                clock::unname(started.pid);
+            }
             let leads = info.get("role") == Some("master".to_owned());
             let caught_up = leads || follows(&info) || !started.complete;
             match self.role {
@@ -89,16 +111,14 @@ pub(super) fn follows(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }
 
-/// The program, as every Redis of the lab is started.
-pub(super) fn program(port: u16, folder: &Path) -> Command {
-    let mut command = Command::new(programs::path("redis-server"));
+/// What every Redis of the lab is told.
+fn options(command: &mut Command, port: u16, folder: &Path) {
     command
         .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
         .args(TO_FOLLOWERS)
         .args(["--port", &port.to_string()])
         .arg("--dir")
         .arg(folder);
-    command
 }
 
 /// What the server at this port says of itself, where it is this process.

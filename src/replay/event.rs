@@ -73,6 +73,10 @@ pub struct Ending {
     pub saw: String,
     /// Whether the registry says the same.
     pub as_meant: bool,
+    /// Whether a lease, a session or a holder was ended by order which ends by itself in the lesson; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = true)]
+    pub forced: Option<bool>,
 }
 
 /// How a replay has ended.

@@ -79,6 +79,8 @@ pub(super) enum Need {
     Replica,
     /// Five nodes of Redis.
     Nodes,
+    /// Nodes of Redis whose clock can jump.
+    Clocks,
 }
 
 impl Need {
@@ -111,6 +113,13 @@ impl Need {
                 config.redis.nodes.len() >= 5,
                 Bilingual::of("要有五个 Redis 节点", "it takes five nodes of Redis"),
             ),
+            Self::Clocks => (
+                has("clocks"),
+                Bilingual::of(
+                    "要能拨动 Redis 节点的时钟：装上 libfaketime，用 oversell lab --ways 启动",
+                    "the clock of a Redis node jumps in it: it takes libfaketime and a lab started with --ways",
+                ),
+            ),
         };
         (!is_there).then_some(why)
     }
@@ -141,13 +150,31 @@ impl Faults {
     ///
     /// What undoes the fault is noted already: [`mend`](Self::mend) does it.
     pub async fn order(&self, action: Action, member: &str) -> Result<(), HttpError> {
+        self.order_by(action, member, Duration::ZERO).await
+    }
+
+    /// The same, of what happens by so much: a clock that jumps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::order`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`order`](Self::order).
+    pub async fn order_by(
+        &self,
+        action: Action,
+        member: &str,
+        by: Duration,
+    ) -> Result<(), HttpError> {
         if let Some(undone) = action.undone_by() {
             self.at_the_end(undone, member);
         }
         let order = Order {
             action,
             member: member.to_owned(),
-            by_ms: 0,
+            by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX),
         };
         self.lab.order(&order).await?;
         let mut undo = self.undo.lock();

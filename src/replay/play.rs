@@ -12,10 +12,11 @@ use super::{
     faults::{Control, Faults, Need},
     place::Place,
     role::{Lease, Role},
-    seen::{Held, Sights},
+    seen::{self, Held, Sights},
     stage::{self, Stage},
 };
 use crate::{ctx::Ctx, error::Error, orders::Action, section::Point};
+use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
@@ -33,11 +34,14 @@ const LINGER_MS: u64 = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 /// A person who steps through a replay may think so long about one step.
 const THOUGHT: Duration = Duration::from_secs(300);
+/// By so much a clock jumps: beyond every lease that a race has where leases end by the clock.
+const JUMP: Duration = Duration::from_secs(90);
 /// A lease that does not end before it is ended.
 const LONG_LEASE_MS: u64 = 600_000;
-/// How long a role waits that is impatient, at a slow pace and at any other: longer than a lease that is seen to end.
+/// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
+/// is seen to end.
 const IMPATIENT_MS: [u64; 2] = [4000, 1000];
-/// A session that nobody ends at once ends by itself within this.
+/// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
 const SESSION: Duration = Duration::from_secs(30);
 
 /// How fast a replay goes.
@@ -57,16 +61,25 @@ pub enum Pace {
     /// So that people can follow, with the course's leases.
     #[default]
     Slow,
-    /// At once: for tests, and for a verdict.
+    /// At once. What ends by itself in the lesson is ended by order: leases, sessions, and a holder that only stands still. For
+    /// tests, and for a quick verdict.
     Fast,
+    /// At once, but leases are the course's and end by their server's clock, sessions end for want of heartbeats, and who dies
+    /// is killed (`kill -9`), where a lab takes orders.
+    Clock,
     /// Each step when it is asked for.
     Step,
 }
 
 impl Pace {
-    /// What holds at a slow pace, and what at any other.
-    pub(super) fn of<T>(self, [slow, otherwise]: [T; 2]) -> T {
-        if self == Self::Slow { slow } else { otherwise }
+    /// Whether leases and sessions are ended by order, so that no order is left to the clock.
+    pub(super) fn forces(self) -> bool {
+        matches!(self, Self::Fast | Self::Step)
+    }
+
+    /// What holds where leases end by the clock, and what where they are ended by order.
+    pub(super) fn of<T>(self, [by_clock, forced]: [T; 2]) -> T {
+        if self.forces() { forced } else { by_clock }
     }
 }
 
@@ -116,6 +129,10 @@ pub struct Play {
     pub(super) hung_up: Vec<watch::Sender<Vec<Point>>>,
     /// What those came to that are at their end, in this order.
     pub(super) ends: Vec<ActorEvent>,
+    /// Whether a lease, a session or a holder was ended by order that ends by itself in the lesson; none where there was none.
+    pub(super) forced: Mutex<Option<bool>>,
+    /// The process of a holder is gone, so that nobody renews its lease.
+    is_killed: bool,
     notes: Vec<String>,
 }
 
@@ -162,6 +179,8 @@ impl Play {
             sides: BTreeMap::new(),
             hung_up: Vec::new(),
             ends: Vec::new(),
+            forced: Mutex::new(None),
+            is_killed: false,
             notes: Vec::new(),
         }
     }
@@ -174,7 +193,7 @@ impl Play {
             ..ReplayEvent::of("step", "step")
         });
         match self.terms.pace {
-            Pace::Fast => {}
+            Pace::Fast | Pace::Clock => {}
             Pace::Slow => sleep(BEAT).await,
             Pace::Step => {
                 let asked = timeout(THOUGHT, self.terms.steps.0.acquire()).await;
@@ -288,7 +307,7 @@ impl Play {
                 true => pace.of(IMPATIENT_MS),
                 false => LONG.as_millis() as u64,
             },
-            linger_ms: pace.of([LINGER_MS, 0]),
+            linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
             stops: stops.to_vec(),
         };
         let mut actor = self.place_of(role).start(act, part).await?;
@@ -346,14 +365,90 @@ impl Play {
         .await
     }
 
-    /// Waits until the lock's lease has ended: nobody has it, or another than before.
-    pub(super) async fn lease_ends(&self) -> Result<(), Error> {
+    /// Waits until the lock's lease has ended: nobody has it, or another than before. `by_order`: it is ended here.
+    pub(super) async fn lease_ends(&self, by_order: bool) -> Result<(), Error> {
         let before = self.stage.holder();
-        if self.terms.pace != Pace::Slow {
+        if by_order {
             self.sights.end_leases(None).await?;
         }
+        self.has_ended(by_order);
         until(LONG, "the lease does not end", || async move {
-            Ok(self.sights.read().await?.locks.is_empty() || self.stage.holder() != before)
+            let locks = self.sights.read().await?.locks;
+            if locks.iter().any(Held::is_for_ever) && self.stage.holder() == before {
+                return Err(Error::replay("the lock has no lease that could end"));
+            }
+            Ok(locks.is_empty() || self.stage.holder() != before)
+        })
+        .await
+    }
+
+    /// Waits until the lock's lease is over; its row may stay until another sweeps it away. Where its holder still runs, who
+    /// would renew it, it is ended here.
+    pub(super) async fn lease_is_over(&self) -> Result<(), Error> {
+        let by_order = !self.is_killed;
+        if by_order {
+            self.sights.end_leases(None).await?;
+        }
+        self.has_ended(by_order);
+        until(LONG, "the lease is not over", || async move {
+            let locks = self.sights.read().await?.locks;
+            if locks.iter().any(Held::is_for_ever) {
+                return Err(Error::replay("the lock has no lease that could be over"));
+            }
+            Ok(locks.iter().all(|held| held.pttl == Some(0)))
+        })
+        .await
+    }
+
+    /// A lease that somebody has would be over by now. By the clock that is left to whoever comes next: it waits for longer.
+    pub(super) async fn a_lease_would_be_over(&self) -> Result<(), Error> {
+        if self.terms.pace.forces() {
+            self.sights.end_leases(None).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that what ends by itself in the lesson has ended: by itself, or by order.
+    pub(super) fn has_ended(&self, by_order: bool) {
+        let mut forced = self.forced.lock();
+        *forced = Some(by_order || *forced == Some(true));
+    }
+
+    /// A holder dies: by the clock its process is killed, where a lab takes orders and it is not that of the replay itself;
+    /// else it stands still for good.
+    pub(super) async fn dies(&mut self, role: &Role) -> Result<(), Error> {
+        let directs = self.stage.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
+        if self.terms.pace == Pace::Clock && self.faults.is_some() && !directs {
+            return self.is_killed(role).await;
+        }
+        self.has_ended(true);
+        self.is_gone(role, ["dead", "dead"]);
+        Ok(())
+    }
+
+    /// `kill -9` of the process in which a role plays.
+    pub(super) async fn is_killed(&mut self, role: &Role) -> Result<(), Error> {
+        self.befalls(role, Action::Kill).await?;
+        self.is_killed = true;
+        self.has_ended(false);
+        self.is_gone(role, ["killed", "kill -9"]);
+        Ok(())
+    }
+
+    /// The clock of a node of Redis jumps beyond every lease; where no lab can let it, or leases are ended by order, the lock's
+    /// lease is ended there.
+    pub(super) async fn clock_jumps(&self, node: usize) -> Result<(), Error> {
+        let by_order = self.terms.pace.forces() || Need::Clocks.missing(&self.ctx.config).is_some();
+        if by_order {
+            self.sights.end_leases(Some(node)).await?;
+        } else {
+            let member = seen::node_name(node);
+            let done = self.lab()?.order_by(Action::Jump, &member, JUMP).await;
+            done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
+        }
+        self.has_ended(by_order);
+        until(LONG, "the lock does not end on the node", || {
+            self.sights.node_has_none(node)
         })
         .await
     }
@@ -363,6 +458,29 @@ impl Play {
         until(SESSION, "the lock is not free", || async move {
             let seen = self.sights.read().await;
             Ok(seen.is_ok_and(|seen| seen.locks.is_empty()))
+        })
+        .await
+    }
+
+    /// The answers of all nodes of Redis come to the instance of a role so much later; in time again where that is nothing.
+    pub(super) async fn hears_late(&self, role: &Role, by: Duration) -> Result<(), Error> {
+        let action = if by.is_zero() {
+            Action::Mend
+        } else {
+            Action::Slow
+        };
+        for node in 0..self.ctx.nodes.len() {
+            let way = format!("{}-{}", self.name_of(role)?, seen::node_name(node));
+            let done = self.lab()?.order_by(action, &way, by).await;
+            done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a lock was seen in its server.
+    pub(super) async fn sees_a_lock(&self) -> Result<(), Error> {
+        until(LONG, "nobody has the lock", || async move {
+            Ok(self.log().since(0).iter().any(|seen| seen.event == "held"))
         })
         .await
     }
@@ -386,6 +504,8 @@ impl Play {
             instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
         if self.faults.is_some() {
             self.orders(action, &instance).await?;
+        } else if action == Action::Pause {
+            self.has_ended(true);
         }
         let event = match action {
             Action::Pause => "stopped",
@@ -408,11 +528,29 @@ impl Play {
 
     /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
     pub(super) async fn session_ends(&self, role: &Role) -> Result<(), Error> {
+        self.session_is_ended(role).await?;
+        self.nobody_has_it().await
+    }
+
+    /// The session of a role's process is over: ended here, or so long after its last heartbeat that ZooKeeper has ended it.
+    pub(super) async fn a_session_would_be_over(&self, role: &Role) -> Result<(), Error> {
+        if !self.session_is_ended(role).await? {
+            // Its time is what is to pass: nothing is to be seen of a session whose nodes stay.
+            let session = Duration::from_millis(self.ctx.config.zookeeper.session_ms);
+            sleep(session * 3 / 2).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the session of a role's process where the pace forces it and a lab can; whether it has.
+    async fn session_is_ended(&self, role: &Role) -> Result<bool, Error> {
         let can_end_it = self.faults.is_some() && Need::Ways.missing(&self.ctx.config).is_none();
-        if self.terms.pace != Pace::Slow && can_end_it {
+        let by_order = self.terms.pace.forces() && can_end_it;
+        if by_order {
             self.befalls(role, Action::Expire).await?;
         }
-        self.nobody_has_it().await
+        self.has_ended(by_order);
+        Ok(by_order)
     }
 
     /// Waits until the servers can be read again, and Redis takes writes.

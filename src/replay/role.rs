@@ -26,9 +26,9 @@ pub struct Role {
 /// The lease that a role asks for, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Lease {
-    /// So long at a slow pace, so that people see it end; else it is long, and is ended by the step `LeaseEnds`.
+    /// So long where leases end by the clock; where the pace forces them, it is long, and is ended by the step `LeaseEnds`.
     Seen(u64),
-    /// So long at a slow pace, and so long at any other: it ends or is renewed by itself.
+    /// So long where leases end by the clock, and so long where they are forced: it ends or is renewed by itself.
     Runs([u64; 2]),
     /// The strategy's own.
     Own,
@@ -59,17 +59,17 @@ impl Role {
         Self { act, ..self }
     }
 
-    /// At a slow pace its lease is so long, in milliseconds; else it lasts until the step `LeaseEnds`.
+    /// Its lease is so long, in milliseconds; where the pace forces leases, it lasts until the step `LeaseEnds`.
     #[must_use]
     pub const fn lease(self, millis: u64) -> Self {
         let lease = Lease::Seen(millis);
         Self { lease, ..self }
     }
 
-    /// Its lease is so long at a slow pace and so long at any other, in milliseconds, and nobody ends it.
+    /// Its lease is so long where leases end by the clock and so long where they are forced, in milliseconds, and nobody ends it.
     #[must_use]
-    pub const fn lease_that_runs(self, slow: u64, otherwise: u64) -> Self {
-        let lease = Lease::Runs([slow, otherwise]);
+    pub const fn lease_that_runs(self, by_clock: u64, forced: u64) -> Self {
+        let lease = Lease::Runs([by_clock, forced]);
         Self { lease, ..self }
     }
 
@@ -80,7 +80,7 @@ impl Role {
         Self { lease, ..self }
     }
 
-    /// It waits 4 s at a slow pace and 1 s at any other, instead of longer than any race takes.
+    /// It waits 4 s where leases end by the clock and 1 s where they are forced, instead of longer than any race takes.
     #[must_use]
     pub const fn impatient(self) -> Self {
         Self {

@@ -100,6 +100,7 @@ impl Script {
             inside,
             saw: play.noted(),
             as_meant: false,
+            forced: *play.forced.lock(),
         };
         ending.as_meant = self.ends.are(&ending);
         Ok(ending)
@@ -118,14 +119,14 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             }
             Ok(())
         }
-        Step::LeaseEnds => play.lease_ends().await,
+        Step::LeaseEnds => play.lease_ends(play.terms.pace.forces()).await,
         Step::UnrenewedLeaseEnds => {
-            if play.faults.is_none() {
-                play.sights.end_leases(None).await?;
-            }
-            play.lease_ends().await
+            let by_order = play.terms.pace.forces() || play.faults.is_none();
+            play.lease_ends(by_order).await
         }
-        Step::LeaseIsOver => play.sights.end_leases(None).await,
+        Step::LeaseIsOver => play.lease_is_over().await,
+        Step::LeaseWouldBeOver => play.a_lease_would_be_over().await,
+        Step::ClockJumps(node) => play.clock_jumps(*node).await,
         Step::Queue(waiting) => play.queued(*waiting).await,
         Step::LockIsFree => play.nobody_has_it().await,
         Step::WhatHungUpGoesOn => {
@@ -178,10 +179,7 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
             let end = play.take(role)?.ends().await?;
             comes_to(play, role, end, expected)
         }
-        Deed::Dies => {
-            play.is_gone(role, ["dead", "dead"]);
-            Ok(())
-        }
+        Deed::Dies => play.dies(role).await,
         Deed::HangsUp => {
             let side = play.take(role)?.hangs_up();
             play.hung_up.push(side);
@@ -190,12 +188,10 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
         }
         Deed::Paused => play.befalls(role, Action::Pause).await,
         Deed::Resumed => play.befalls(role, Action::Resume).await,
-        Deed::Killed => {
-            play.befalls(role, Action::Kill).await?;
-            play.is_gone(role, ["killed", "kill -9"]);
-            Ok(())
-        }
+        Deed::Killed => play.is_killed(role).await,
         Deed::SessionEnds => play.session_ends(role).await,
+        Deed::HearsLate(by_ms) => play.hears_late(role, Duration::from_millis(by_ms)).await,
+        Deed::SessionWouldEnd => play.a_session_would_be_over(role).await,
         Deed::CutFrom(member) => {
             let way = format!("{}-{member}", play.name_of(role)?);
             play.orders(Action::Cut, &way).await

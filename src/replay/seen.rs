@@ -12,11 +12,15 @@ use crate::{
     shelf::no_zookeeper,
 };
 use oversell_lock::redis::Connection;
-use std::time::Duration;
+use redis::Script;
+use std::{sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
 /// One of several nodes that does not answer within this is not there.
 const AT_ONCE: Duration = Duration::from_millis(200);
+
+static END_LEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
 /// A row of `tb_lock`, and what is left of its lease, in milliseconds.
 const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
@@ -40,20 +44,28 @@ pub(super) struct Held {
 impl Held {
     /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
     fn on_node(self, n: usize) -> Self {
-        let node = if n == 0 {
-            "redis".to_owned()
-        } else {
-            format!("redis-{}", n + 1)
-        };
         Self {
-            key: format!("{node} {}", self.key),
+            key: format!("{} {}", node_name(n), self.key),
             ..self
         }
+    }
+
+    /// Whether it has no lease, where its server has such a thing: it does not end by itself.
+    pub(super) fn is_for_ever(&self) -> bool {
+        self.pttl == Some(-1)
     }
 
     /// Whether this is the other's hold, at another time.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         self.key == other.key && self.owner == other.owner
+    }
+}
+
+/// The name of the node of this number, as a lab calls it: `redis`, `redis-2` …
+pub(super) fn node_name(n: usize) -> String {
+    match n {
+        0 => "redis".to_owned(),
+        n => format!("redis-{}", n + 1),
     }
 }
 
@@ -126,7 +138,7 @@ impl Sights {
     }
 
     /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over: on all nodes of Redis, or on
-    /// the one of this number.
+    /// the one of this number. A lock without a lease stays.
     pub(super) async fn end_leases(&self, node: Option<usize>) -> Result<(), Error> {
         for name in self.act.scope().names {
             if let Name::TableLock(name) = name {
@@ -134,8 +146,8 @@ impl Sights {
             }
             let keys = self.keys(name).into_iter().enumerate();
             for (_, (key, mut redis)) in keys.filter(|(n, _)| node.is_none_or(|node| node == *n)) {
-                let mut end = redis::cmd("PEXPIRE");
-                end.arg(&key).arg(1).exec_async(&mut redis).await?;
+                let ended: i64 = END_LEASE.key(&key).invoke_async(&mut redis).await?;
+                tracing::debug!(key, ended, "the end of a lease");
             }
         }
         Ok(())
@@ -143,7 +155,9 @@ impl Sights {
 
     async fn end_row(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?");
+        let end = sqlx::query(
+            "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
+        );
         end.bind(names::in_redis(name, self.stock_id))
             .execute(&mut *conn)
             .await?;
@@ -151,12 +165,12 @@ impl Sights {
         Ok(())
     }
 
-    /// Whether the main Redis knows no lock: it may have been replaced, and not answer for a moment.
-    pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
+    /// Whether this node of Redis knows no lock: it may have been replaced, and not answer for a moment.
+    pub(super) async fn node_has_none(&self, node: usize) -> Result<bool, Error> {
         for name in self.act.scope().names {
-            if let Some((key, mut main)) = self.keys(name).into_iter().next() {
+            if let Some((key, mut node)) = self.keys(name).into_iter().nth(node) {
                 let mut there = redis::cmd("EXISTS");
-                if there.arg(&key).query_async(&mut main).await? {
+                if there.arg(&key).query_async(&mut node).await? {
                     return Ok(false);
                 }
             }

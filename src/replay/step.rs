@@ -24,14 +24,18 @@ pub enum Step {
     Does(Role, Deed),
     /// These run to their ends at the same time.
     FinishTogether(&'static [Role]),
-    /// The lease of the lock ends: nobody has the lock, or another than before. At a slow pace its time passes; else it is
-    /// long, so that the order is never left to the clock, and is ended here.
+    /// The lease of the lock ends: nobody has the lock, or another than before. By the clock its time passes; where the pace
+    /// forces it, it is long, so that the order is never left to the clock, and is ended here. A lock without a lease fails.
     LeaseEnds,
     /// The same, of a holder whose process is paused, so that nobody renews the lease; where no lab can pause one, the lease
     /// is ended here at every pace.
     UnrenewedLeaseEnds,
-    /// The lease is over, and the lock's row may stay there until another sweeps it away.
+    /// The lease of a dead holder is over, and the lock's row may stay there until another sweeps it away.
     LeaseIsOver,
+    /// The lock has no lease: one would be over by now.
+    LeaseWouldBeOver,
+    /// The clock of the Redis node of this number jumps forward (0 is the main one): the lock ends there.
+    ClockJumps(usize),
     /// So many are in the lock's queue besides its holder, as its server has it.
     Queue(usize),
     /// Nobody has the lock any more.
@@ -67,11 +71,11 @@ pub enum Deed {
     HeadsFor(Option<Point>),
     /// It has begun to wait for what another has, and goes on waiting.
     Waits,
-    /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
+    /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
     Passes(Point, [usize; 2]),
     /// It runs to its end, which must be this one.
     Ends(Expected),
-    /// It stands where it is for good, and nobody hears of it again.
+    /// Nobody hears of it again: by the clock its process is killed, where a lab takes orders; else it stands still for good.
     Dies,
     /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::WhatHungUpGoesOn`].
     HangsUp,
@@ -83,6 +87,10 @@ pub enum Deed {
     Killed,
     /// Its session ends, and its lock with it.
     SessionEnds,
+    /// The answers of the Redis nodes come to its instance so much later, in milliseconds; 0: in time again.
+    HearsLate(u64),
+    /// Its session is over, and what it has made there may stay.
+    SessionWouldEnd,
     /// Its instance does not reach this member any more.
     CutFrom(&'static str),
 }
@@ -123,8 +131,8 @@ impl Role {
         goes_on() = Deed::HeadsFor(None);
         /// It has begun to wait for what another has.
         waits() = Deed::Waits;
-        /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
-        passes(point: Point, slow: usize, otherwise: usize) = Deed::Passes(point, [slow, otherwise]);
+        /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
+        passes(point: Point, by_clock: usize, forced: usize) = Deed::Passes(point, [by_clock, forced]);
         /// It runs to its end, and has done what it was to do.
         finishes() = Deed::Ends(Expected::Done);
         /// The same, and its unlock finds that the lock is its own.
@@ -139,7 +147,7 @@ impl Role {
         fails_as(kind: &'static str) = Deed::Ends(Expected::Failed(kind));
         /// It is refused, whatever the reason.
         is_refused() = Deed::Ends(Expected::Refused);
-        /// It stands where it is for good.
+        /// It dies, and nobody hears of it again.
         dies() = Deed::Dies;
         /// Its client hangs up.
         hangs_up() = Deed::HangsUp;
@@ -151,6 +159,10 @@ impl Role {
         is_killed() = Deed::Killed;
         /// Its session ends.
         loses_its_session() = Deed::SessionEnds;
+        /// The Redis nodes' answers come to its instance so much later, in milliseconds; 0: in time again.
+        hears_late(by_ms: u64) = Deed::HearsLate(by_ms);
+        /// Its session ends, and its lock stays where it does not go with it.
+        would_lose_its_session() = Deed::SessionWouldEnd;
         /// Its instance does not reach this member.
         is_cut_from(member: &'static str) = Deed::CutFrom(member);
     }
@@ -176,12 +188,14 @@ impl Step {
     /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Does(_, Deed::CutFrom(_)) => Some(Need::Ways),
+            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Ways),
             Self::Order(Action::Promote, _) | Self::AtTheEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
             Self::Order(..) | Self::AtTheEnd(..) => Some(Need::Orders),
-            Self::Does(_, Deed::Killed | Deed::SessionEnds) => Some(Need::Orders),
+            Self::Does(_, Deed::Killed | Deed::SessionEnds | Deed::SessionWouldEnd) => {
+                Some(Need::Orders)
+            }
             _ => None,
         }
     }

@@ -111,6 +111,7 @@ function repairs(all) {
   return [
     ...all.ways.filter((way) => way.state !== 'open').map((way) => ({ action: 'mend', member: way.name })),
     ...all.members.filter((m) => m.state !== 'running').map((m) => ({ action: m.state === 'paused' ? 'resume' : 'start', member: m.name })),
+    ...all.members.filter((m) => m.can.includes('mend')).map((m) => ({ action: 'mend', member: m.name })),
     ...(first ? [{ action: 'promote', member: 'redis' }] : []),
   ];
 }

@@ -16,11 +16,11 @@ export const zh = {
   }, state) ?? '',
   wayMeans: (server, state) => (state === 'cut' ? `到 ${server} 断开了。` : `${server} 的回答慢了。`),
   fault: (action) => of({
-    pause: '暂停', resume: '继续', kill: '杀掉', start: '启动', expire: '让 ZooKeeper 会话过期', promote: '升为主节点', cut: '断开', slow: '慢 200 ms', mend: '接好',
+    pause: '暂停', resume: '继续', kill: '杀掉', start: '启动', expire: '让 ZooKeeper 会话过期', promote: '升为主节点', cut: '断开', slow: '慢 200 ms', jump: '时钟拨快 60 s', mend: '恢复',
   }, action) ?? action,
   faultWay: (action, server) => `${action === 'cut' ? '断开到' : '接好到'} ${server}`,
   faultDone: (member, action) => `${member}：${of({
-    pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', mend: '接好了',
+    pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', jump: '时钟拨快了', mend: '恢复了',
   }, action) ?? action}。`,
   faultAll: '全部恢复了。',  senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
 
@@ -52,11 +52,11 @@ export const en = {
   }, state) ?? '',
   wayMeans: (server, state) => (state === 'cut' ? `Its way to ${server} is cut.` : `Answers of ${server} come late.`),
   fault: (action) => of({
-    pause: 'Pause', resume: 'Resume', kill: 'Kill', start: 'Start', expire: 'End its ZooKeeper session', promote: 'Promote', cut: 'Cut off', slow: '200 ms late', mend: 'Mend',
+    pause: 'Pause', resume: 'Resume', kill: 'Kill', start: 'Start', expire: 'End its ZooKeeper session', promote: 'Promote', cut: 'Cut off', slow: '200 ms late', jump: 'Clock 60 s ahead', mend: 'Mend',
   }, action) ?? action,
   faultWay: (action, server) => `${action === 'cut' ? 'Cut off from' : 'Mend the way to'} ${server}`,
   faultDone: (member, action) => `${member} ${of({
-    pause: 'is paused', resume: 'goes on', kill: 'is killed', start: 'runs again', expire: 'has lost its session', promote: 'is the main one now', cut: 'is cut off', slow: 'is slow', mend: 'is mended',
+    pause: 'is paused', resume: 'goes on', kill: 'is killed', start: 'runs again', expire: 'has lost its session', promote: 'is the main one now', cut: 'is cut off', slow: 'is slow', jump: 'has a clock that is ahead', mend: 'is mended',
   }, action) ?? action}.`,
   faultAll: 'All is put back.',  senderStill: (done, all, name) => `Stands at ${done} / ${all}: instance ${name}, which sends the requests, does not answer; it goes on when that one does.`,
 

@@ -7,8 +7,10 @@ use crate::support::{
 };
 use oversell::{
     addresses::{self, Addresses},
-    lab::{Lab, Options},
+    lab::{Lab, Options, Part},
+    redis_at::redis_at,
 };
+use redis::Value;
 use reqwest::StatusCode;
 use std::{os::unix::fs::PermissionsExt, path::Path, time::Instant};
 use tokio::process::Command;
@@ -147,6 +149,52 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
         refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
         "with another token: {refused} {words}"
     );
+    Ok(())
+}
+
+/// What has a lease on a node whose clock jumps ends there, and stays on the others. Mended, or started again, it goes right.
+#[apply(test!)]
+async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
+    const JUMP: Duration = Duration::from_secs(60);
+    let mut lab = Lab::start(Options {
+        ways: true,
+        without: vec![Part::MySql, Part::ZooKeeper, Part::Instances],
+        redis_ports: vec![0; 2],
+        ..program()
+    })
+    .await?;
+    let at = lab.addresses().redis.clone();
+    // Whether a key with a lease of 30 s is there: on the first node, and on the second.
+    let [set, there] = [&["SET", "k", "v", "PX", "30000"][..], &["EXISTS", "k"]];
+    let both = async |command: &[&str]| {
+        let mut answers = Vec::new();
+        for node in &at {
+            let mut node = redis_at(&node.url).await?;
+            let mut sent = redis::cmd(command[0]);
+            answers.push(
+                sent.arg(&command[1..])
+                    .query_async::<Value>(&mut node)
+                    .await?,
+            );
+        }
+        anyhow::Ok(answers)
+    };
+    let keeps = |first, second| vec![Value::Int(first), Value::Int(second)];
+    both(set).await?;
+    lab.jump("redis-2", JUMP).await?;
+    ensure!(both(there).await? == keeps(1, 0), "after the jump");
+    both(set).await?;
+    ensure!(both(there).await? == keeps(1, 1), "a lease of its own time");
+    ensure!(lab.set_right("redis-2").await?, "redis-2 has a clock");
+    both(set).await?;
+    lab.jump("redis-2", JUMP).await?;
+    lab.restart("redis-2").await?;
+    both(set).await?;
+    ensure!(both(there).await? == keeps(1, 1), "started again");
+    lab.jump("redis-2", JUMP).await?;
+    ensure!(both(there).await? == keeps(1, 0), "after another jump");
+    caught(lab.jump("mysql", JUMP).await.map_err(Into::into), "mysql")?;
+    lab.stop().await;
     Ok(())
 }
 

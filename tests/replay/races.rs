@@ -9,7 +9,7 @@ use oversell::{
     addresses::Addresses,
     ctx::Ctx,
     lab::{Lab, Options, Part},
-    replay::{self, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Steps, Terms},
+    replay::{self, Act, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Steps, Terms},
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -54,11 +54,15 @@ pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
 
 /// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
 pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Ending> {
+    played(ctxs, script, Pace::Fast).await
+}
+
+async fn played(ctxs: &[Arc<Ctx>], script: Script, pace: Pace) -> Result<Ending> {
     let log = Arc::new(Log::default());
     let places = ctxs.iter().map(|ctx| Place::Here(Ctx::clone(ctx)));
     let terms = Terms {
         places: places.collect(),
-        pace: Pace::Fast,
+        pace,
         steps: Steps::default(),
     };
     let never = CancellationToken::new();
@@ -69,6 +73,86 @@ pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Endin
         bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
     };
     Ok(ending)
+}
+
+/// The race of which the flaw and the cure do this.
+fn race_of(flaw: &str, cured: &str) -> Result<&'static Race> {
+    let does = |race: &&Race| (race.flaw.act.name(), race.cured.act.name()) == (flaw, cured);
+    replay::races().find(does).context("there is no such race")
+}
+
+/// Leases end by the clock of their server, and the ending says so: some of them here, all under `make soak`.
+#[apply(test!)]
+async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<()> {
+    let site = servers.site().await;
+    let some = [
+        race_of("redis-setnx", "redis-setnx-ttl")?,
+        race_of("redis-reentrant", "redis-watchdog")?,
+    ];
+    let all: Vec<_> = harmless().map(|(_, race)| race).collect();
+    for race in if soak() { &all[..] } else { &some[..] } {
+        for cured in [false, true] {
+            let ending = played(&site.ctxs, race.script(cured), Pace::Clock).await?;
+            ensure!(
+                ending.as_meant,
+                "lesson {}, cured: {cured}: {ending:?}",
+                race.lessons[0]
+            );
+        }
+    }
+    let [dead, long] = some;
+    for (script, pace, forced) in [
+        (long.script(false), Pace::Fast, Some(true)),
+        (long.script(false), Pace::Clock, Some(false)),
+        // No lab kills its holder here.
+        (dead.script(true), Pace::Clock, Some(true)),
+        (
+            race_of("none", "single-update")?.script(false),
+            Pace::Clock,
+            None,
+        ),
+    ] {
+        let ending = played(&site.ctxs, script, pace).await?;
+        ensure!(
+            ending.forced == forced,
+            "{script:?} at {pace:?}: {ending:?}"
+        );
+    }
+    Ok(())
+}
+
+/// The twins of a lease that ends by itself: a lock that has none, in the place of the cure, and the cure in the place of the
+/// flaw, whose lock would be free in time.
+#[apply(test!)]
+async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
+    servers: &Servers,
+) -> Result<()> {
+    let site = servers.site().await;
+    for (flaw, cure) in [
+        ("redis-setnx", "redis-setnx-ttl"),
+        ("table-lock", "table-lock-lease"),
+    ] {
+        let race = race_of(flaw, cure)?;
+        for (cured, act) in [(true, flaw), (false, cure)] {
+            let script = Script {
+                act: Act::Strategy(act),
+                ..race.script(cured)
+            };
+            for pace in [Pace::Fast, Pace::Clock] {
+                // Nobody kills the holder of the table's row here, and its watchdog renews the lease.
+                if (pace, act) == (Pace::Clock, "table-lock-lease") {
+                    continue;
+                }
+                let ending = played(&site.ctxs, script, pace).await;
+                ensure!(
+                    !ending.as_ref().is_ok_and(|ending| ending.as_meant),
+                    "{act} passes for {} at {pace:?}",
+                    if cured { cure } else { flaw }
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
@@ -83,7 +167,8 @@ async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()
                 continue;
             }
             for cured in [false, true] {
-                let events = over_http(&at.instances[0].url, lesson, cured).await?;
+                let pace = if soak() { "clock" } else { "fast" };
+                let events = over_http(&at.instances[0].url, lesson, cured, pace).await?;
                 ensure!(
                     events.contains("\"as_meant\":true"),
                     "lesson {lesson}, cured: {cured}: {events}"
@@ -96,9 +181,9 @@ async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()
 }
 
 /// Every event of a replay, to its end.
-async fn over_http(at: &str, lesson: &str, cured: bool) -> Result<String> {
-    let (_, started) =
-        answer(client().post(format!("{at}/replays/{lesson}?cured={cured}&pace=fast"))).await?;
+async fn over_http(at: &str, lesson: &str, cured: bool, pace: &str) -> Result<String> {
+    let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
+    let (_, started) = answer(client().post(start)).await?;
     let replay: Value = serde_json::from_str(&started)?;
     let events = replay["events"].as_str().context(started)?;
     Ok(ask(format!("{at}{events}")).await?.1)

@@ -121,7 +121,7 @@ enum Typed {
     /// A request.
     Curl(Curl),
     /// An order to the lab.
-    Fault(Action, String),
+    Fault(Action, String, Duration),
 }
 
 /// A request that `curl` sends.
@@ -152,7 +152,12 @@ impl Typed {
             }
             ["oversell", "lab", "fault", action, member] => {
                 let action = Action::from_str(action, false).ok()?;
-                Some(Self::Fault(action, (*member).to_owned()))
+                Some(Self::Fault(action, (*member).to_owned(), Duration::ZERO))
+            }
+            ["oversell", "lab", "fault", action, member, "--by", by] => {
+                let action = Action::from_str(action, false).ok()?;
+                let by = humantime::parse_duration(by).ok()?;
+                Some(Self::Fault(action, (*member).to_owned(), by))
             }
             ["curl", options @ ..] => Curl::of(options).map(Self::Curl),
             _ => None,
@@ -168,7 +173,9 @@ impl Typed {
             }
             Self::MySql(sql) => query(on.mysql().await?, sql).await,
             Self::Curl(curl) => curl.send().await,
-            Self::Fault(action, member) => on.fault(action, &member).await.map(|()| String::new()),
+            Self::Fault(action, member, by) => {
+                (on.fault_by(action, &member, by).await).map(|()| String::new())
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ fn race() -> Play {
             gone: 1,
             inside: 2,
             saw: String::new(),
+            forced: None,
             as_meant: true,
         },
         said: Default::default(),

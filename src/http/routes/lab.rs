@@ -41,10 +41,10 @@ pub(in crate::http) struct Fault {
     /// The member or way that it happens to: one of `GET /lab`.
     #[schema(example = "8100")]
     member: String,
-    /// For one that slows down: by how much; 200 without it.
+    /// For one that slows down (10000 at most): by how much; 200 without it. For a clock that jumps: 60000 without it.
     #[garde(dive)]
-    #[schema(inline, default = 200)]
-    by_ms: Option<Whole<1, 10_000>>,
+    #[schema(inline)]
+    by_ms: Option<Whole<1, 3_600_000>>,
 }
 
 /// An order that was carried out, and how all is now.
@@ -99,7 +99,14 @@ pub(in crate::http) async fn order(
     {
         return Err(Error::ReplayInProgress(lesson));
     }
-    let by_ms = by_ms.map_or(200, Whole::get).unsigned_abs();
+    let (usual, most) = match action {
+        Action::Jump => (60_000, 3_600_000),
+        _ => (200, 10_000),
+    };
+    let by_ms = by_ms.map_or(usual, Whole::get).unsigned_abs();
+    if by_ms > most {
+        return Err(Error::bad_input("by_ms", format!("must be at most {most}")));
+    }
     let said = lab
         .order(&Order {
             action,

@@ -37,6 +37,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("B 在等", "B waits"),
             B.impatient().stands_at(Point::Refused),
+            LeaseWouldBeOver,
             say(
                 "这个键没有过期时间：B 再等也没用",
                 "the key has no lease: B waits for nothing",

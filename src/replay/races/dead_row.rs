@@ -5,7 +5,8 @@
 //!
 //! On its cure the row has the end of its lease in it. Nobody renews it for A, so it ends; B sweeps the row away, and gets in.
 //!
-//! (A's process goes on here: A stands still for good, and its lease is ended for it, since its watchdog would renew it.)
+//! (By the clock A's process is killed. At any other pace it goes on: A stands still for good, and its lease is ended for it,
+//! since its watchdog would renew it.)
 //!
 //! What it survives: with the lease, a holder that dies. **What breaks it**: a holder that is not dead but paused, and then
 //! writes.
@@ -33,7 +34,7 @@ pub(super) const RACE: Race = Race {
             "A 插入了那一行：拿到锁",
             "A has inserted the row: the lock is its own",
         ),
-        A.stands_at(Point::Read),
+        A.lease(3000).stands_at(Point::Read),
         say("A 死了，行还在", "A dies, and its row stays"),
         A.dies(),
     ],
@@ -44,6 +45,7 @@ pub(super) const RACE: Race = Race {
                 "B 插不进去，一直试",
                 "B cannot insert it, and tries again and again",
             ),
+            LeaseWouldBeOver,
             B.impatient().gives_up(),
             Note("B does not get in"),
         ],

@@ -1,7 +1,7 @@
 //! §3.2, 3.3 The holder dies. Was its node permanent or ephemeral?
 //!
 //! 1. A makes the node, and so has the lock; its process is killed.
-//! 2. B asks again and again: a permanent node stays where its maker dies, and nobody ever gets in.
+//! 2. B asks again and again: a permanent node stays where its maker dies, even beyond its session, and nobody ever gets in.
 //!
 //! On its cure the node is ephemeral: ZooKeeper ends A's session, deletes the node, and B gets in.
 //!
@@ -60,6 +60,7 @@ pub(super) const RACE: Race = Race {
                 "B tries on: the permanent node is there, and nobody gets in",
             ),
             B.stands_at(Point::Refused),
+            A.would_lose_its_session(),
             B.goes_on(),
             B.passes(Point::Refused, 3, 3),
         ],

@@ -97,7 +97,7 @@ const PROMOTION: Duration = Duration::from_secs(40);
 /// connection end would fail at its next command.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
     until(PROMOTION, "the main Redis was not replaced", || async {
-        Ok(play.sights.main_has_none().await.unwrap_or(false))
+        Ok(play.sights.node_has_none(0).await.unwrap_or(false))
     })
     .await?;
     for place in &play.terms.places {
