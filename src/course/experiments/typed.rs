@@ -321,7 +321,7 @@ mod tests {
             let line = places.with_product(7).typed(line);
             let beside = line.run.ends_with(" &");
             let can = match Typed::of(&line.run) {
-                Some(Typed::Curl(_)) => true,
+                Some(Typed::Curl(_) | Typed::MySql(_)) => true,
                 Some(_) => !beside,
                 None => line.run == "wait",
             };
