@@ -247,7 +247,7 @@ pub enum Run {
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "text")]
     ExclusiveRoute(&'static str),
-    /// The lines that are typed by hand print what they say: `redis-cli`, `curl` and faults of the lab.
+    /// The lines that are typed by hand print what they say: `redis-cli`, `mysql`, `curl` and faults of the lab.
     Typed,
     /// By the function that `experiments` has for this lesson.
     Custom,
