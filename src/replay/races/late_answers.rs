@@ -45,6 +45,12 @@ pub(super) const RACE: Race = Race {
         "what counts is the lease, less the time that the asking took",
     ),
     begin: &[
+        // Its connections to the nodes are there from then on: to make one takes several answers.
+        say(
+            "A 先买一件：各节点都好",
+            "A buys a piece: all nodes are well",
+        ),
+        A.finishes(),
         say(
             "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
             "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
@@ -79,7 +85,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        ends: Ends::sold(3, 2).inside(2),
     },
     cured: Half {
         act: Act::Strategy("redis-redlock"),
@@ -93,7 +99,7 @@ pub(super) const RACE: Race = Race {
             say("B 写完，释放锁", "B writes, and releases"),
             B.finishes(),
         ],
-        ends: Ends::sold(1, 1)
+        ends: Ends::sold(2, 2)
             .inside(1)
             .saw("A refused", "A 没有拿到", "A does not have it"),
     },
