@@ -30,12 +30,8 @@ struct OwnRedis {
 impl OwnRedis {
     async fn start(options: &[&'static str]) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
-        // A node of a Cluster has a second port, 10000 above, which must be one.
-        let free = || TcpListener::bind(("127.0.0.1", fastrand::u16(20_000..50_000)));
-        let port = (0..50).find_map(|_| free().ok()?.local_addr().ok());
-        let port = port
-            .ok_or_else(|| NoVerdict::failed("no port is free"))?
-            .port();
+        let port = (0..50).find_map(|_| free_port());
+        let port = port.ok_or_else(|| NoVerdict::failed("no port is free"))?;
         let (child, redis) = started(port, &folder, options).await?;
         let options = options.to_vec();
         Ok(Self {
@@ -53,6 +49,13 @@ impl OwnRedis {
         (self.child, self.redis) = started(self.port, &self.folder, &self.options).await?;
         Ok(())
     }
+}
+
+/// A port that nobody has. A node of a Cluster has a second one, 10000 above; both are below those that the kernel gives to clients.
+fn free_port() -> Option<u16> {
+    let port = fastrand::u16(10_000..22_000);
+    let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    both.iter().all(Option::is_some).then_some(port)
 }
 
 async fn started(
