@@ -42,6 +42,15 @@ impl Action {
             _ => None,
         }
     }
+
+    /// By how many milliseconds, where nothing is said: a clock jumps beyond every lease of the course, an answer comes this much
+    /// later.
+    pub(crate) const fn usually_by_ms(self) -> u64 {
+        match self {
+            Self::Jump => 60_000,
+            _ => 200,
+        }
+    }
 }
 
 impl fmt::Display for Action {

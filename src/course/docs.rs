@@ -125,7 +125,7 @@ fn totals(lang: Lang) -> String {
         Verdict::Noise,
         Verdict::Unavailable,
     ];
-    let claims = lang.of(Bilingual::of("条说法：", " claims: "));
+    let claims = lang.of(Bilingual::of(" 条说法：", " claims: "));
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
 }
 

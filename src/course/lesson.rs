@@ -151,10 +151,7 @@ impl Lesson {
     /// Whether rates are compared.
     #[must_use]
     pub fn compares_rates(&self) -> bool {
-        match &self.run {
-            Run::All(runs) => runs.iter().any(Run::compares_rates),
-            run => run.compares_rates(),
-        }
+        self.run.parts().iter().any(Run::compares_rates)
     }
 
     /// Whether it is tried at all, on ours or on theirs.
@@ -165,6 +162,15 @@ impl Lesson {
 }
 
 impl Run {
+    /// The experiments of a list; else itself.
+    #[must_use]
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::All(runs) => runs,
+            run => std::slice::from_ref(run),
+        }
+    }
+
     const fn compares_rates(&self) -> bool {
         matches!(self, Self::Compared { .. } | Self::RetriesGrow(_))
     }

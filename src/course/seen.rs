@@ -197,6 +197,36 @@ impl Says {
             Verdict::Noise
         }
     }
+
+    /// The ratio, how far the rounds lie apart, how many do not count, and the bounds of what is said.
+    pub(super) fn told(self, ratio: Spread, failed: usize) -> Words {
+        let (mut failed_zh, mut failed_en) = (String::new(), String::new());
+        if failed > 0 {
+            failed_zh = format!("，另有 {failed} 轮出错，不算");
+            failed_en = format!(", {failed} with errors do not count");
+        }
+        let (said_zh, said_en) = match self.bounds() {
+            (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
+            (least, most) => (
+                format!("{least} 到 {most} 倍"),
+                format!("{least} to {most}"),
+            ),
+        };
+        let (noise_zh, noise_en) = match self.verdict(ratio) {
+            Verdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
+            _ => ("", ""),
+        };
+        let Spread {
+            median,
+            min,
+            max,
+            rounds,
+        } = ratio;
+        words!(
+            "{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {said_zh}。",
+            "a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{said_en} is claimed."
+        )
+    }
 }
 
 impl Ratio {
@@ -348,3 +378,58 @@ fails_by!(
     sqlx::Error,
     zookeeper_client::Error
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_two_rates_holds_in_all_rounds_or_in_none_or_is_noise() {
+        use Verdict::{Noise, NotReproduced, Reproduced};
+        for (rounds, says, verdict) in [
+            ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
+            ([1.2, 1.5, 1.9], Says::MuchFaster, NotReproduced),
+            ([1.9, 2.5, 3.9], Says::MuchFaster, Noise),
+            ([1.15, 1.5, 9.0], Says::Faster, Reproduced),
+            ([1.0, 1.1, 1.14], Says::Faster, NotReproduced),
+            ([1.1, 1.2, 1.3], Says::Faster, Noise),
+            ([1.0, 1.4, 1.5], Says::ALittleFaster, Reproduced),
+            ([1.6, 3.0, 5.6], Says::ALittleFaster, NotReproduced),
+            ([0.9, 1.1, 1.2], Says::ALittleFaster, Noise),
+            ([0.8, 1.0, 1.25], Says::AboutAsFast, Reproduced),
+            ([1.3, 1.4, 1.5], Says::AboutAsFast, NotReproduced),
+            ([0.5, 1.0, 2.0], Says::Near, Reproduced),
+            ([0.31, 0.33, 0.34], Says::Near, NotReproduced),
+            ([0.4, 0.9, 1.0], Says::Near, Noise),
+            // Below and above: no round is within, and yet they do not agree.
+            ([0.3, 0.4, 2.5], Says::Near, Noise),
+        ] {
+            assert_eq!(
+                says.verdict(Spread::of(rounds)),
+                verdict,
+                "{rounds:?} {says:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_bounds_stand_beside_the_figure() {
+        let said = Says::Faster.told(Spread::of([0.9, 1.2, 1.3]), 0);
+        assert!(
+            said.en.contains("do not agree: 1.15 or more is claimed"),
+            "{}",
+            said.en
+        );
+        assert!(
+            said.zh.contains("各轮并不一致，说的是 1.15 倍以上"),
+            "{}",
+            said.zh
+        );
+        let said = Says::AboutAsFast.told(Spread::of([0.9, 1.0, 1.2]), 0);
+        assert!(
+            said.en.ends_with("; 0.8 to 1.25 is claimed."),
+            "{}",
+            said.en
+        );
+    }
+}

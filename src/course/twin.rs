@@ -41,11 +41,8 @@ impl Lesson {
                 Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
             }
             (Some(Twin::Run(run)), _) | (None, run) => {
-                let runs = match run {
-                    Run::All(runs) => &runs[..],
-                    run => std::slice::from_ref(run),
-                };
-                let each = runs.iter().map(|run| of(run, self.twin.is_some()));
+                let each = run.parts().iter();
+                let each = each.map(|run| of(run, self.twin.is_some()));
                 let each = each.collect::<Option<Vec<_>>>()?;
                 Some(Words::join(&each, ["；", "; "]))
             }
@@ -63,6 +60,10 @@ fn instead(twin: &Instead) -> Words {
         Instead::Line(n, run) => words!(
             "Java 进程的第 {n} 行换成 {run}",
             "line {n} for the Java process is {run}"
+        ),
+        Instead::Word(word, other) if other.is_empty() => words!(
+            "Java 进程里去掉{word}",
+            "the Java process is not told{word}"
         ),
         Instead::Word(word, other) => words!(
             "Java 进程里 {word} 换成 {other}",

@@ -37,11 +37,6 @@ use tokio::{
 /// Longer than any server takes to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How much later answers come, where nothing is said.
-const SLOW: Duration = Duration::from_millis(100);
-/// How far a clock jumps, where nothing is said: beyond every lease of the course.
-const JUMP: Duration = Duration::from_secs(60);
-
 const EXAMPLES: &str = "\
 Examples:
   oversell lab fault pause 8100     instance 8100 holds what it holds and does nothing, as in a long garbage collection
@@ -72,7 +67,7 @@ pub(super) struct Args {
     action: Action,
     /// The member that it happens to, or the way
     member: String,
-    /// How much later answers come on a way that is slow, or by how much a clock jumps [default: 100ms, or 60s]
+    /// How much later answers come on a way that is slow, or by how much a clock jumps [default: 200ms, or 60s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     by: Option<Duration>,
     /// Where the running lab has written its addresses
@@ -96,11 +91,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let control = Addresses::of_running_lab(&args.lab_json)?
         .control
         .ok_or_else(none)?;
-    let by = args.by.unwrap_or(match args.action {
-        Action::Jump => JUMP,
-        _ => SLOW,
+    let by_ms = args.by.map_or(args.action.usually_by_ms(), |by| {
+        u64::try_from(by.as_millis()).unwrap_or(u64::MAX)
     });
-    let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     let order = Order {
         action: args.action,
         member: args.member,

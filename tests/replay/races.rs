@@ -250,7 +250,7 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
     Ok(())
 }
 
-/// Starts the replay of 2.2, and watches it.
+/// Starts the replay of 2.3, and watches it.
 async fn start(http: &str, pace: &str) -> Result<(String, Response)> {
     let replay = client().post(format!("{http}/replays/2.3?pace={pace}"));
     let started: Value = replay.send().await?.json().await?;

@@ -123,10 +123,7 @@ async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Seen,
     if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
         return one(on, lesson, run, false).await;
     }
-    let runs = match &lesson.run {
-        Run::All(runs) => &runs[..],
-        run => std::slice::from_ref(run),
-    };
+    let runs = lesson.run.parts();
     let mut seen = one(on, lesson, &runs[0], twin).await?;
     for run in &runs[1..] {
         seen = match twin {
@@ -320,60 +317,26 @@ async fn retries(
     Ok((before, after, seen.value("retries_each", retries)))
 }
 
-/// A ratio in words: how much faster the first is, how far the rounds lie apart, and the bounds of what is said of it.
+/// The rates of the two, and what comes of their ratio.
 fn words(ratio: &Ratio) -> Words {
-    let (first, second, spread) = (&ratio.first, &ratio.second, ratio.ratio);
-    let (failed_zh, failed_en) = match ratio.failed {
-        0 => (String::new(), String::new()),
-        n => (
-            format!("，另有 {n} 轮出错，不算"),
-            format!(", {n} with errors do not count"),
-        ),
-    };
-    let [first_name, second_name] = ratio.names();
-    let (one, other) = (rate(first.per_sec.median), rate(second.per_sec.median));
-    let (median, min, max, rounds) = (spread.median, spread.min, spread.max, spread.rounds);
-    let (zh, en) = match ratio.says.bounds() {
-        (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
-        (least, most) => (
-            format!("{least} 到 {most} 倍"),
-            format!("{least} to {most}"),
-        ),
-    };
-    let (noise_zh, noise_en) = match ratio.verdict() {
-        Verdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
-        _ => ("", ""),
-    };
+    let told = ratio.says.told(ratio.ratio, ratio.failed);
+    let [first, second] = ratio.names();
+    let (one, other) = (
+        rate(ratio.first.per_sec.median),
+        rate(ratio.second.per_sec.median),
+    );
     Words::new(
         format!(
-            "{} 每秒 {one}，{} 每秒 {other}：{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {zh}。",
-            first_name.zh, second_name.zh
+            "{} 每秒 {one}，{} 每秒 {other}：{}",
+            first.zh, second.zh, told.zh
         ),
-        format!(
-            "{} {one}/s, {} {other}/s: a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{en} is claimed.",
-            first_name.en, second_name.en
-        ),
+        format!("{} {one}/s, {} {other}/s: {}", first.en, second.en, told.en),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{course::Rated, load::spread::Spread};
-
-    fn ratio(rounds: [f64; 3], says: Says) -> Ratio {
-        let rated = |strategy, rate| Rated {
-            side: Side::of(strategy),
-            per_sec: Spread::of([rate]),
-        };
-        Ratio {
-            first: rated("a", 30.0),
-            second: rated("b", 20.0),
-            ratio: Spread::of(rounds),
-            failed: 0,
-            says,
-        }
-    }
 
     #[test]
     fn one_piece_too_many_is_not_what_the_text_shows() {
@@ -386,56 +349,6 @@ mod tests {
         ] {
             assert_eq!(far_too_many(sold, gone), far, "{sold} {gone}");
         }
-    }
-
-    #[test]
-    fn what_is_said_of_two_rates_holds_in_all_rounds_or_in_none_or_is_noise() {
-        use Verdict::{Noise, NotReproduced, Reproduced};
-        for (rounds, says, verdict) in [
-            ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
-            ([1.2, 1.5, 1.9], Says::MuchFaster, NotReproduced),
-            ([1.9, 2.5, 3.9], Says::MuchFaster, Noise),
-            ([1.15, 1.5, 9.0], Says::Faster, Reproduced),
-            ([1.0, 1.1, 1.14], Says::Faster, NotReproduced),
-            ([1.1, 1.2, 1.3], Says::Faster, Noise),
-            ([1.0, 1.4, 1.5], Says::ALittleFaster, Reproduced),
-            ([1.6, 3.0, 5.6], Says::ALittleFaster, NotReproduced),
-            ([0.9, 1.1, 1.2], Says::ALittleFaster, Noise),
-            ([0.8, 1.0, 1.25], Says::AboutAsFast, Reproduced),
-            ([1.3, 1.4, 1.5], Says::AboutAsFast, NotReproduced),
-            ([0.5, 1.0, 2.0], Says::Near, Reproduced),
-            ([0.31, 0.33, 0.34], Says::Near, NotReproduced),
-            ([0.4, 0.9, 1.0], Says::Near, Noise),
-            // Below and above: no round is within, and yet they do not agree.
-            ([0.3, 0.4, 2.5], Says::Near, Noise),
-        ] {
-            assert_eq!(
-                ratio(rounds, says).verdict(),
-                verdict,
-                "{rounds:?} {says:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_bounds_stand_beside_the_figure() {
-        let said = words(&ratio([0.9, 1.2, 1.3], Says::Faster));
-        assert!(
-            said.en.contains("do not agree: 1.15 or more is claimed"),
-            "{}",
-            said.en
-        );
-        assert!(
-            said.zh.contains("各轮并不一致，说的是 1.15 倍以上"),
-            "{}",
-            said.zh
-        );
-        let said = words(&ratio([0.9, 1.0, 1.2], Says::AboutAsFast));
-        assert!(
-            said.en.ends_with("; 0.8 to 1.25 is claimed."),
-            "{}",
-            said.en
-        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::tools::ask;
 use crate::{
-    course::{Cluster, NoVerdict, Says, Seen, Verdict, words},
+    course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
     load::spread::Spread,
     redis_at::redis_at,
 };
@@ -173,16 +173,22 @@ pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
     let left: Option<String> = ask(&mut second.redis, &["GET", "lock"]).await?;
     let ratio = Spread::of_ratios(&fast, &slow);
     let [per_second, each_time] = [fast, slow].map(|rates| Spread::of(rates).median);
-    let words = words!(
-        "默认 {}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{:.2} 倍（{:.2} 到 {:.2}），说的是 1.15 倍以上。写完马上 kill -9，再启动：{}：进程死了，内核照样写盘；要丢那一秒，得断电。",
-        "The default is {}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: a ratio of {:.2} ({:.2} to {:.2}), 1.15 or more is claimed. After a kill -9 right behind a write: {}: the kernel writes what a dead process has given it; to lose that second takes a power cut.",
-        default.last().map_or("", String::as_str),
-        ratio.median,
-        ratio.min,
-        ratio.max,
-        left.as_deref().unwrap_or("nil")
+    let default = default.last().map_or("", String::as_str);
+    let (shown, told) = (
+        left.as_deref().unwrap_or("nil"),
+        Says::Faster.told(ratio, 0),
     );
-    let everysec = default.last().is_some_and(|when| when == "everysec");
+    let words = Words::new(
+        format!(
+            "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",
+            told.zh
+        ),
+        format!(
+            "The default is {default}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: {} After a kill -9 right behind a write: {shown}: the kernel writes what a dead process has given it; to lose that second takes a power cut.",
+            told.en
+        ),
+    );
+    let everysec = default == "everysec";
     let verdict = match everysec && left.is_some() {
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,

@@ -2,7 +2,7 @@
 
 use super::tools::{ask, own};
 use crate::{
-    course::{Cluster, NoVerdict, Says, Seen, Verdict, words},
+    course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
     load::spread::Spread,
     orders::Action,
     redis_at::redis_at,
@@ -55,14 +55,16 @@ pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     let ratio = Spread::of_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let words = words!(
-        "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{:.2} 倍（{:.2} 到 {:.2}），说的是 1.15 倍以上。第二次写失败：{refused}；留下的：一个是 {}，另一个是 {}。",
-        "One master locks and unlocks {one:.0} times a second, two that are both written {two:.0} times: a ratio of {:.2} ({:.2} to {:.2}), 1.15 or more is claimed. The second write failed: {refused}; what is left: {} in one, {} in the other.",
-        ratio.median,
-        ratio.min,
-        ratio.max,
-        shown(0),
-        shown(1)
+    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.told(ratio, 0));
+    let words = Words::new(
+        format!(
+            "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
+            told.zh
+        ),
+        format!(
+            "One master locks and unlocks {one:.0} times a second, two that are both written {two:.0} times: {} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other.",
+            told.en
+        ),
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
     let verdict = match apart {
@@ -153,12 +155,16 @@ pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVer
     }
     let ratio = Spread::of_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
-    let words = words!(
-        "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{:.2} 倍（{:.2} 到 {:.2}），说的是 1.15 倍以上。",
-        "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: a ratio of {:.2} ({:.2} to {:.2}), 1.15 or more is claimed.",
-        ratio.median,
-        ratio.min,
-        ratio.max
+    let told = Says::Faster.told(ratio, 0);
+    let words = Words::new(
+        format!(
+            "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
+            told.zh
+        ),
+        format!(
+            "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: {}",
+            told.en
+        ),
     );
     Ok(Seen::of(Says::Faster.verdict(ratio), words))
 }

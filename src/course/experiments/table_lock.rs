@@ -99,14 +99,7 @@ pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     on.fault(Action::Kill, "mysql").await?;
     let (down, _) = product.buy(on.one(), strategy, "&wait_ms=1000").await?;
     on.fault(Action::Start, "mysql").await?;
-    let up = async {
-        while product.buy(on.one(), strategy, "").await?.0 != 200 {
-            sleep(Duration::from_millis(100)).await;
-        }
-        Ok::<_, NoVerdict>(())
-    };
-    let up = timeout(Duration::from_secs(30), up).await;
-    up.map_err(|_| NoVerdict::failed("the database does not come back"))??;
+    on.until_ready().await?;
     product.remove().await?;
     let ms = took.as_millis();
     let words = words!(

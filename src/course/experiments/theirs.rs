@@ -345,10 +345,10 @@ impl Told {
                 .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
     }
 
-    /// For people: without the places, with the thread where it is not the first.
+    /// For people: a key is a key, and the thread is named where it is not the first.
     fn words(&self) -> String {
-        let run = [" /{key}", " {key}", "{redis} ", " &"].iter();
-        let run = run.fold(self.run.clone(), |run, place| run.replace(place, ""));
+        let run = self.run.replace("{key}", "key");
+        let run = run.replace("{redis} ", "").replace(" &", "");
         match (self.process, &self.thread[..]) {
             (1, "A") => run,
             (1, thread) => format!("{thread} {run}"),
@@ -521,8 +521,8 @@ mod tests {
         );
         assert_eq!(
             said.en,
-            "Redisson 3.11.2 reproduced (B try lock 500 → false, 501 ms (490–1500)); \
-             4.7.0 not reproduced (B try lock 500 → true, 501 ms (490–1500)). Ours noise: seen"
+            "Redisson 3.11.2 reproduced (B try lock key 500 → false, 501 ms (490–1500)); \
+             4.7.0 not reproduced (B try lock key 500 → true, 501 ms (490–1500)). Ours noise: seen"
         );
         assert!(said.zh.ends_with("。本项目在误差之内：看到"), "{}", said.zh);
     }

@@ -99,11 +99,11 @@ pub(in crate::http) async fn order(
     {
         return Err(Error::ReplayInProgress(lesson));
     }
-    let (usual, most) = match action {
-        Action::Jump => (60_000, 3_600_000),
-        _ => (200, 10_000),
+    let by_ms = by_ms.map_or(action.usually_by_ms(), |by_ms| by_ms.get().unsigned_abs());
+    let most = match action {
+        Action::Jump => 3_600_000,
+        _ => 10_000,
     };
-    let by_ms = by_ms.map_or(usual, Whole::get).unsigned_abs();
     if by_ms > most {
         return Err(Error::bad_input("by_ms", format!("must be at most {most}")));
     }

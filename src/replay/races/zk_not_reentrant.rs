@@ -3,26 +3,24 @@
 //! 1. A takes the one lease of `InterProcessSemaphoreMutex`: it has the lock.
 //! 2. It takes the lock again: the lease is taken, by itself. It waits for itself, until its wait is over.
 //!
-//! On its cure it is `InterProcessMutex` (§3.7.1), which counts what its owner holds: the second time gets in.
+//! On its cure it is the lock of §3.5, which counts what its owner holds, as `InterProcessMutex` (§3.7.1) does: the second
+//! time gets in.
 //!
 //! Points of the second try: those of the strategy `zk-semaphore-mutex`.
 //!
 //! Next: `herd.rs`.
 
+use super::zk_reentry::{BEGIN, COUNTED, inside};
 use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
     section::{Deducted, Job, Name},
-    stock::{self, Store},
+    stock::Store,
 };
 use oversell_lock::Lock;
-use std::time::Duration;
-use tokio::time::timeout;
 
 const SEMAPHORE_MUTEX: &str = "/curator/semaphore-mutex";
-/// It waits for itself so long.
-const WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.7.2"],
@@ -35,16 +33,10 @@ pub(super) const RACE: Race = Race {
         "it has the only lease itself: it waits for itself",
     ),
     cure: Bilingual::of(
-        "换成 InterProcessMutex：再拿一次只加一",
-        "InterProcessMutex: once more only adds one",
+        "换成会计数的锁，如 §3.5 那把：再拿一次只加一",
+        "a lock that counts, such as that of §3.5: once more only adds one",
     ),
-    begin: &[
-        say(
-            "A 拿到锁，里面又要同一把锁",
-            "A has the lock, and takes the same lock again inside",
-        ),
-        A.goes_on(),
-    ],
+    begin: BEGIN,
     flaw: Half {
         act: Act::selling(
             Store::MySql,
@@ -61,17 +53,7 @@ pub(super) const RACE: Race = Race {
         ],
         ends: Ends::NOTHING.inside(1),
     },
-    cured: Half {
-        act: Act::Strategy("zk-reentrant"),
-        steps: &[
-            say(
-                "计数加一，进去了；服务器上还是一个节点",
-                "it is counted, and gets in; the server sees one node",
-            ),
-            A.finishes(),
-        ],
-        ends: Ends::sold(1, 1).inside(1),
-    },
+    cured: COUNTED,
 };
 
 /// Takes the lock of §3.7.2, and inside takes it again.
@@ -83,9 +65,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .acquire(job.wait_left())
         .await?;
     job.at(Point::Locked).await;
-    let slug = "zk-semaphore-mutex";
-    let inner = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-    let outcome = timeout(WAIT, (inner.deduct)(ctx, job)).await;
+    let inner = inside(ctx, job, "zk-semaphore-mutex", &path).await;
     guard.release().await?;
-    outcome.unwrap_or_else(|_| Err(job.not_had(&path)))
+    inner
 }

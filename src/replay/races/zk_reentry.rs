@@ -36,13 +36,7 @@ pub(super) const RACE: Race = Race {
         "进程里计数：再进一次只加一",
         "a count in the process: once more only adds one",
     ),
-    begin: &[
-        say(
-            "A 拿到锁，里面又要同一把锁",
-            "A has the lock, and takes the same lock again inside",
-        ),
-        A.goes_on(),
-    ],
+    begin: BEGIN,
     flaw: Half {
         act: Act::selling(
             Store::MySql,
@@ -59,17 +53,29 @@ pub(super) const RACE: Race = Race {
         ],
         ends: Ends::NOTHING.inside(1),
     },
-    cured: Half {
-        act: Act::Strategy("zk-reentrant"),
-        steps: &[
-            say(
-                "计数加一，进去了；服务器上还是一个节点",
-                "it is counted, and gets in; the server sees one node",
-            ),
-            A.finishes(),
-        ],
-        ends: Ends::sold(1, 1).inside(1),
-    },
+    cured: COUNTED,
+};
+
+/// A has its lock, and takes it again inside.
+pub(super) const BEGIN: &[Step] = &[
+    say(
+        "A 拿到锁，里面又要同一把锁",
+        "A has the lock, and takes the same lock again inside",
+    ),
+    A.goes_on(),
+];
+
+/// With a lock that counts what its owner holds, the second time gets in.
+pub(super) const COUNTED: Half = Half {
+    act: Act::Strategy("zk-reentrant"),
+    steps: &[
+        say(
+            "计数加一，进去了；服务器上还是一个节点",
+            "it is counted, and gets in; the server sees one node",
+        ),
+        A.finishes(),
+    ],
+    ends: Ends::sold(1, 1).inside(1),
 };
 
 /// Takes the lock of §3.3, and inside takes it again.
@@ -83,9 +89,19 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .await
         .map_err(down)?;
     job.at(Point::Locked).await;
-    let inner =
-        stock::find("zk-ephemeral").ok_or_else(|| Error::NoStrategy("zk-ephemeral".to_owned()))?;
-    let outcome = timeout(WAIT, (inner.deduct)(ctx, job)).await;
+    let inner = inside(ctx, job, "zk-ephemeral", &path).await;
     client.delete(&path, None).await.map_err(down)?;
-    outcome.unwrap_or_else(|_| Err(job.not_had(&path)))
+    inner
+}
+
+/// What the holder of this path gets who takes it again by this strategy.
+pub(super) async fn inside(
+    ctx: &Ctx,
+    job: &Job,
+    slug: &str,
+    path: &str,
+) -> Result<Deducted, Error> {
+    let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+    let outcome = timeout(WAIT, (strategy.deduct)(ctx, job)).await;
+    outcome.unwrap_or_else(|_| Err(job.not_had(path)))
 }

@@ -33,6 +33,7 @@ import org.apache.curator.retry.RetryNTimes;
  * atomic add|subtract|try-set|force-set PATH N
  * atomic cas PATH EXPECTED NEW
  * atomic adds PATH TIMES         increments until so many were made; the answer is how many were not
+ * atomic promoted PATH TIMES     the same; the answer is how many were made under the mutex
  * </pre>
  */
 final class Numbers {
@@ -128,6 +129,16 @@ final class Numbers {
                     }
                 }
                 return refused;
+            case "promoted":
+                int promoted = 0;
+                for (int left = Integer.parseInt(words[3]); left > 0; ) {
+                    AtomicValue<Long> made = atomic.increment();
+                    if (made.succeeded()) {
+                        left--;
+                        promoted += made.getStats().getPromotedLockTries() > 0 ? 1 : 0;
+                    }
+                }
+                return promoted;
             default:
                 throw new IllegalArgumentException("an atomic long has no " + words[1]);
         }

@@ -88,23 +88,7 @@ public interface Orders {
         }
     }
 
-    /** With {@code exposeProxy}. */
-    @Configuration
-    @EnableTransactionManagement
-    @EnableAspectJAutoProxy(exposeProxy = true)
-    class Exposed {
-        @Bean
-        public Orders orders() {
-            return new Service();
-        }
-
-        @Bean
-        public Counted transactions() {
-            return new Counted();
-        }
-    }
-
-    /** Without it, as Spring is by itself. */
+    /** Without {@code exposeProxy}, as Spring is by itself. */
     @Configuration
     @EnableTransactionManagement
     class Hidden {
@@ -117,5 +101,11 @@ public interface Orders {
         public Counted transactions() {
             return new Counted();
         }
+    }
+
+    /** With it. */
+    @Configuration
+    @EnableAspectJAutoProxy(exposeProxy = true)
+    class Exposed extends Hidden {
     }
 }
