@@ -14,7 +14,9 @@ use oversell_lock::{
     zk::{ZkClient, ZkOptions},
 };
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::Connection;
 use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The size of the administrative pool: a query that waits for a row lock must not block the health checks.
@@ -139,6 +141,22 @@ impl Ctx {
     /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
         Ok(self.db.conn(wait).await?)
+    }
+
+    /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used
+    /// it is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Taken`] if all stay in use, [`LockError::Unavailable`] if MySQL is down.
+    pub async fn at_desk(&self, wait: Duration) -> Result<Conn, LockError> {
+        let mut conn = self.desk.conn(wait).await?;
+        if let Ok(Ok(())) = timeout(wait, conn.ping()).await {
+            return Ok(conn);
+        }
+        drop(conn);
+        self.desk.forget_idle();
+        self.desk.conn(wait).await
     }
 
     /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write sent into one has an

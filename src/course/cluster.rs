@@ -26,18 +26,11 @@ use secrecy::SecretString;
 use serde_json::Value;
 use sqlx::{Connection, MySqlConnection};
 use std::time::Duration;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than any request of an experiment takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// The longest until an instance is ready whose servers are.
-const READY: Duration = Duration::from_secs(30);
-/// The time between two questions whether it is.
-const READY_PAUSE: Duration = Duration::from_millis(50);
 /// How a rate is measured: the warm-up of each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -269,29 +262,7 @@ impl Cluster {
             let failed =
                 |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
             faults.mend(failed).await;
-            if let Err(why) = self.until_ready().await {
-                eprintln!("oversell: {why}");
-            }
         }
-    }
-
-    /// Waits until every instance says that its servers answer: each notices for itself that one is back.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where one does not say so within 30 s.
-    pub(super) async fn until_ready(&self) -> Result<(), Failure> {
-        let ready = async {
-            for instance in &self.instances {
-                let asked = format!("{instance}/health/ready");
-                while !matches!(self.get(&asked).await, Ok(answer) if answer.status == 200) {
-                    sleep(READY_PAUSE).await;
-                }
-            }
-        };
-        timeout(READY, ready)
-            .await
-            .map_err(|_| unusable!("an instance is not ready after {READY:?}"))
     }
 
     /// Its addresses, for the lines that a student types.

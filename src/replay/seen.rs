@@ -154,7 +154,7 @@ impl Sights {
     }
 
     async fn end_row(&self, name: &str) -> Result<(), Error> {
-        let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
         let end = sqlx::query(
             "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
         );
@@ -242,7 +242,7 @@ impl Sights {
     }
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
-        let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
         let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE)
             .bind(&name)
             .fetch_optional(&mut *conn)
@@ -262,7 +262,7 @@ impl Sights {
     }
 
     async fn fence(&self) -> Result<u64, Error> {
-        let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
         let fence =
             sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
         let fence = fence.fetch_one(&mut *conn).await?;

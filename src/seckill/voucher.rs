@@ -70,7 +70,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 ///
 /// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     let voucher = read_on(&mut conn, id).await?;
     conn.done();
     voucher.ok_or(Error::NoVoucher(id))
@@ -93,7 +93,7 @@ pub async fn add(
     begin: DateTime<Utc>,
     end: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
     let add = sqlx::query(ADD)
@@ -122,7 +122,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
         tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
     }
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     let mut removed = 0;
     for statement in REMOVE {
         let done = conn
@@ -148,7 +148,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 ///
 /// As [`read`].
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;
     let books = books_on(&mut conn, id).await?;

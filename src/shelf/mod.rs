@@ -18,7 +18,7 @@ pub(crate) use clear::no_zookeeper;
 use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
-use sqlx::{Connection, Executor, FromRow, Row as _, mysql::MySqlRow};
+use sqlx::{Executor, FromRow, Row as _, mysql::MySqlRow};
 use std::{future::Future, time::Duration};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
@@ -197,9 +197,7 @@ async fn set(
     let mut missing = Vec::new();
     let mut conn = None;
     if sets(Store::MySql) || names.fence() || !rows.is_empty() {
-        let mut there = ctx.desk.conn(PATIENCE).await?;
-        in_time(Server::MySql, there.ping()).await??;
-        conn = Some(there);
+        conn = Some(ctx.at_desk(PATIENCE).await?);
     }
     let main = sets(Store::Redis) || !keys.is_empty();
     if main {
@@ -345,7 +343,7 @@ fn unknown(error: Error) -> Error {
 ///
 /// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Another instance that is about to do so is waited for.
     if in_time(Server::MySql, conn.execute(SEEDED))
@@ -363,7 +361,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 }
 
 async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     let read = sqlx::query_as(READ)
         .bind(stock_id)
         .fetch_optional(&mut *conn);

@@ -6,6 +6,7 @@ use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
+    lab::Proxy,
     migrations::migrator,
     section::{Deducted, Job, Pause, Point},
     shelf,
@@ -13,7 +14,7 @@ use oversell::{
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::timeout};
 
 type Running = JoinHandle<Result<Deducted, Error>>;
 
@@ -136,6 +137,31 @@ async fn keeps_its_connection(
         "{slug}: the refusal has cost the connection"
     );
     Ok(())
+}
+
+/// A database that was away has ended what was idle: administrative work is done all the same as soon as it is back.
+#[apply(test!)]
+async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> Result<()> {
+    let url = servers.mysql();
+    let place = url
+        .split(['@', '/'])
+        .find(|part| part.contains(':') && !part.ends_with(':'));
+    let place = place.context("no host and port")?;
+    let proxy = Proxy::to(place)?;
+    let through = url.replace(place, &proxy.address());
+    let ctx = servers.with(|config| config.mysql.url = through.into());
+    let conn = || async { Ok::<_, Error>(ctx.desk.conn(FOR_A_ROW).await?) };
+    let both = [conn().await?, conn().await?];
+    proxy.cut();
+    proxy.mend();
+    for mut conn in both {
+        let dies = async { while conn.ping().await.is_ok() {} };
+        timeout(BOUND, dies).await.context("the way was not cut")?;
+        conn.done();
+    }
+    let twin = conn().await?.ping().await;
+    ensure!(twin.is_err(), "nothing has died: the test shows nothing");
+    Ok(ctx.at_desk(FOR_A_ROW).await?.ping().await?)
 }
 
 #[apply(test!)]

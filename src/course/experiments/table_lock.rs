@@ -99,7 +99,6 @@ pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     on.fault(Action::Kill, "mysql").await?;
     let (down, _) = product.buy(on.one(), strategy, "&wait_ms=1000").await?;
     on.fault(Action::Start, "mysql").await?;
-    on.until_ready().await?;
     product.remove().await?;
     let ms = took.as_millis();
     let words = words!(

@@ -54,14 +54,7 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
         let run = line.run.replace(KEY, &key);
         Line { run, ..line }
     });
-    let typed: Vec<_> = typed.collect();
-    let printed = follow(on, &typed).await;
-    if typed
-        .iter()
-        .any(|line| line.run.starts_with("oversell lab fault"))
-    {
-        on.until_ready().await?;
-    }
+    let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
     Ok(seen(&lines, &printed?))
 }

@@ -61,7 +61,7 @@ pub(super) async fn alone(
 }
 
 async fn whose(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.at_desk(PATIENCE).await?;
     let read = sqlx::query_as(WHOSE).bind(NAME);
     let row: Option<(String, String, String, String)> = conn
         .session()
