@@ -155,7 +155,7 @@ impl Ctx {
             return Ok(conn);
         }
         drop(conn);
-        self.desk.forget_idle();
+        self.forget_idle();
         self.desk.conn(wait).await
     }
 
