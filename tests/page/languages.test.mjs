@@ -32,14 +32,9 @@ describe('what the page says', () => {
         await tab.has('#how[hidden], #steps > *');
         await look(id, language);
       }
-      for (const view of ['compare', '9.9', 'verdicts', 'replay/2.3']) {
+      for (const view of ['compare', '9.9', 'verdicts']) {
         await tab.go(view);
         await look(view, language);
-      }
-      for (const replay of await tab.page.$$eval('#replay-all option', (all) => all.map((option) => option.value))) {
-        await tab.go(`replay/${replay}`);
-        await tab.holds((lesson) => document.getElementById('replay-chapter').textContent === lesson, replay);
-        await look(replay, language);
       }
       for (const other of ['limits.html', 'cache.html']) {
         await tab.page.goto(`${suite.at.http}/${other}`);
