@@ -40,8 +40,11 @@ async function ask(path, { method = 'GET', body, accept = [], soon = false, stay
 /** Every strategy, in the course's order. */
 export const strategies = async () => (await ask('strategies')).json;
 
-/** The course's chapters and lessons; null where the service does not have them. */
-export const course = async () => (await ask('course', { accept: [404] })).json;
+/** The course's chapters and lessons, without what a student types; null where the service does not have them. */
+export const course = async () => (await ask('course?brief=true', { accept: [404] })).json;
+
+/** One lesson, with what a student types. @param {string} id */
+export const lesson = async (id) => (await ask(`course/${encodeURIComponent(id)}`)).json;
 
 /** What the last `oversell course` has found; null where there was none. */
 export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
@@ -113,7 +116,7 @@ export const currentRun = async () => (await ask('runs/current', { soon: true })
 export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
 
 /** The races that can be replayed here, in the course's order. */
-export const replays = async () => (await ask('replays')).json;
+export const replays = async () => (await ask('replays', { soon: true })).json;
 
 /** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler'} pace */
 export const startReplay = async (lesson, cured, pace) =>

@@ -45,6 +45,8 @@ export function draw(lesson, strategy, settings, next) {
   $('next').replaceChildren(...(next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, spine.placeOf(lesson.id) && spine.after(lesson.id) === next.id ? spine.placeOf(next.id) : 0))] : []));
   document.title = `${lesson.id} ${lesson.title[lang]} · oversell`;
 
+  $('beside').hidden = lesson.strategies.length < 2;
+  $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;
   $('which').hidden = lesson.strategies.length < 2;
   $('which').replaceChildren(...lesson.strategies.map((s, i) => el('a', {
     href: format(lesson.id, settings, i ? s.slug : null), 'aria-current': s === strategy && 'true', title: s.title[lang],

@@ -142,7 +142,7 @@ function before(its) {
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
 function frame() {
-  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
+  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at, lesson.byHand?.length]);
   if (now === drawn) return;
   drawn = now;
   lang.translate();
@@ -159,9 +159,10 @@ function frame() {
     lessonHead.draw(lesson, strategy, settings, after());
     deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.byHand, !strategy && !lesson.tries.length && !lesson.deadlocks.length);
+    byHand.draw(lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length);
     verdict.draw(lesson, verdicts);
     how.draw(strategy?.slug ?? null, lesson.steps);
+    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length);
     jumps.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
@@ -203,6 +204,7 @@ function fromAddress() {
     view = strategy ? 'lesson' : 'text';
   }
   views.show(view);
+  if (view === 'compare' && wanted.strategy) compare.choose(wanted.strategy.split(','));
   // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
   settingsForm.fill(wanted.typed);
   settings = state.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
@@ -214,8 +216,17 @@ function fromAddress() {
   // What is not the race folds away, unless the address asks for a run.
   if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = !raced || (id === 'load' && wanted.asksForRun);
   viewed = view;
+  if (shown && shown.claim && !shown.byHand) typedIn(shown);
   if (view === 'lesson') lookAt(/** @type {Strategy} */ (strategy).slug);
   if (before && lesson !== before) scrollTo({ top: 0, behavior: 'instant' });
+  draw();
+}
+
+/** Asks what a student types in a lesson: all lessons together have more than half of the course. @param {Lesson} its */
+async function typedIn(its) {
+  const found = await api.lesson(its.id).catch(() => null);
+  if (!found) return;
+  its.byHand = found.by_hand;
   draw();
 }
 
@@ -353,8 +364,8 @@ async function begin() {
   lang.translate();
   projector.show();
   try {
-    strategies = await api.strategies();
-    const course = await api.course().catch(() => null);
+    const [all, course] = await Promise.all([api.strategies(), api.course().catch(() => null), race.load()]);
+    strategies = all;
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
     lights.draw(null, false);
@@ -362,12 +373,15 @@ async function begin() {
     return;
   }
   // A reload without an address joins the run under way.
-  await Promise.all([ask(), askVerdicts(), race.load()]);
+  const asked = Promise.all([ask(), askVerdicts()]);
+  if (!location.hash) await asked;
   if (!location.hash && runs.live) {
     history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }
   listen();
   fromAddress();
+  await asked;
+  draw();
   setTimeout(askForEver, ASK_MS);
 }
 

@@ -83,7 +83,8 @@ export async function load() {
 
 /** Joins those that are under way, whoever has started them: after a reload, and beside the window that plays them. */
 export async function look() {
-  if (live.size || off) return;
+  if (!all.length) await load();
+  if (live.size || off || !isShown()) return;
   const { playing } = await api.replays();
   playing.forEach(join);
 }

@@ -78,7 +78,7 @@ const zh = {
 
   docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
-  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 20 ms 发一个。',
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。',
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
   limiter: (id) => of({
     bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
@@ -187,7 +187,7 @@ const en = {
 
   docsTitle: 'API', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
-  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 20 ms.',
+  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms.',
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
   limiter: (id) => of({
     bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',

@@ -103,6 +103,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         // every claim, and its verdict
         .routes(routes!(course::list))
         .routes(routes!(course::last, course::keep))
+        .routes(routes!(course::one))
         // breaking servers and instances by hand
         .routes(routes!(lab::look))
         .routes(routes!(lab::order))
