@@ -359,7 +359,7 @@ function anomalies(its, model) {
   if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
   if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
   if (isOrder(its)) names.push('check-then-act');
-  if (!names.length && (its.ends.inside ?? 0) > Math.max(1, its.cured_ends.inside ?? 0)) names.push('two-holders');
+  if (!names.length && !sells(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');
   return names;
 }
 

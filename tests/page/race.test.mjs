@@ -64,6 +64,11 @@ describe('what is told of a race', () => {
   it('carries what was read from the write that makes it stale to the write by it, and not where it was read again', () => {
     const carries = (events) => modelOf(events).lanes.map((lane) => lane.carries);
     assert.deepEqual(carries(EVENTS), [[{ from: 160_000, to: 190_000, value: '5000', read: 70_000 }], []]);
+    // What was written before in a transaction is there for others once that is committed.
+    const late = [{ t_us: 1, actor: 'B', event: 'written', value: '4999' }, { t_us: 2, actor: 'A', event: 'read', value: '5000' },
+      { t_us: 3, actor: 'B', event: 'committed' }, { t_us: 4, actor: 'A', event: 'written', value: '4999' }];
+    assert.deepEqual(carries(late), [[{ from: 3, to: 4, value: '5000', read: 2 }], []]);
+    assert.deepEqual(carries(late.filter(({ event }) => event !== 'committed')), [[], []]);
     const again = { t_us: 170_000, actor: 'A', event: 'read', value: '4999' };
     assert.deepEqual(carries([...EVENTS, again]), [[], []]);
   });

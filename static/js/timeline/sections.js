@@ -70,7 +70,10 @@ function carriesOf(events, all) {
   return events.filter((e) => e.event === 'read' && isNumber(e.value)).flatMap((read) => {
     const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVES].includes(e.event));
     if (then?.event !== 'written' || !isNumber(then.value)) return [];
-    const other = all.find((e) => e.event === 'written' && e.actor !== read.actor && isNumber(e.value) && read.t_us < e.t_us && e.t_us < then.t_us);
+    // What is written in a transaction is there for others once it is committed.
+    const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
+    const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isNumber(e.value) && e.t_us < then.t_us);
+    const other = others.find((e) => (e.event === 'written' && isNumber(e.value)) || (e.event === 'committed' && wrote(e.actor)));
     return other ? [{ from: other.t_us, to: then.t_us, value: read.value ?? '', read: read.t_us }] : [];
   });
 }
