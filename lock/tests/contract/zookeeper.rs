@@ -183,7 +183,11 @@ impl ZooKeeper {
 
 /// A client with a session of this length that is connected: one that is asked before its first connection is there waits
 /// no longer for it than for a lost one, and a busy machine may need more.
-async fn client_at(address: String, session: Duration, answer: Duration) -> Result<ZkClient> {
+pub(crate) async fn client_at(
+    address: String,
+    session: Duration,
+    answer: Duration,
+) -> Result<ZkClient> {
     let options = ZkOptions::new(address).chroot(CHROOT);
     let client = ZkClient::new(options.session(session).timeout(answer))?;
     until("connected", || async { client.session().is_ok() }).await?;
@@ -361,6 +365,19 @@ async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Resu
     unavailable("a waiter of a closed client", waiter.await?)?;
     let tried = process.client.lock(&name).try_acquire().await;
     unavailable("a closed client", tried)
+}
+
+/// Somebody has kept the session's own client, for requests of their own.
+#[apply(test!)]
+async fn close_leaves_no_node_though_the_session_is_kept(zookeeper: &ZooKeeper) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let kept = process.client.session()?;
+    let guard = take(&process.client.lock(&name)).await?;
+    process.client.close().await;
+    none_of(zookeeper.left(&name).await)?;
+    ensure!(guard.is_lost(), "the holder was not told");
+    drop(kept);
+    Ok(())
 }
 
 #[apply(test!)]
