@@ -1,7 +1,7 @@
 //! What the shared numbers in ZooKeeper promise beside being exact, and the twin that breaks it.
 
 use super::{support::*, zookeeper::*};
-use oversell_lock::zk::{Outcome, Versioned, ZkClient};
+use oversell_lock::zk::{Outcome, Versioned, ZkAtomicLong, ZkClient};
 use tokio::sync::watch;
 
 fn at(value: i32, version: i32) -> Versioned {
