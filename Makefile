@@ -43,7 +43,7 @@ $(BESIDE):
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
-	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/lanes.test.mjs
+	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json

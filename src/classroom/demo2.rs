@@ -22,11 +22,10 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{
-        Job, LockState, Name, Point, Points,
+        Heard, Job, LockState, Name, Point, Points,
         redis_polling::{self as stage, Lock, Stage},
     },
 };
-use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
 use redis::RedisResult;
 use serde::Deserialize;
@@ -97,7 +96,7 @@ struct SyncLock {
 impl Stage for SyncLock {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&lock.key)
             .arg(&lock.owner)
@@ -115,7 +114,7 @@ impl Stage for SyncLock {
         set.query_async(redis).await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
         let value: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if value.as_ref() != Some(&lock.owner) {
             return Ok(false);

@@ -49,7 +49,7 @@ pub(super) enum Error {
     #[error("there is no strategy {0} of the voucher order")]
     NoOrderStrategy(String),
     /// There is no lesson of this name.
-    #[error("there is no lesson {0}; GET /test/deadlock lists those on deadlocks")]
+    #[error("there is no lesson {0}; GET /course lists all, GET /test/deadlock those on deadlocks")]
     NoLesson(String),
     /// As many visits as may be are under way. Nothing was changed.
     #[error(

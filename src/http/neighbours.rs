@@ -64,7 +64,7 @@ struct Reaches {
 /// The part of an instance's `/replays` that is read here.
 #[derive(Deserialize)]
 struct Plays {
-    playing: Option<Played>,
+    playing: Vec<Played>,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +114,8 @@ pub(super) async fn playing(urls: &[String]) -> Option<String> {
     let lessons = join_all(urls.iter().map(async |url| {
         let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
         let answer = replays.timeout(PATIENCE_WITH_PLAYERS).answer().await.ok()?;
-        Some(answer.json::<Plays>().ok()?.playing?.lesson)
+        let playing = answer.json::<Plays>().ok()?.playing;
+        playing.into_iter().next().map(|played| played.lesson)
     }));
     lessons.await.into_iter().flatten().next()
 }

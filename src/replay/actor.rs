@@ -12,7 +12,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill,
-    section::{Follower, Job, Point},
+    section::{Follower, Job, Point, Reached},
 };
 use garde::Validate;
 use oversell_lock::Fence;
@@ -82,6 +82,11 @@ pub enum ActorEvent {
         /// What it has there.
         value: Option<String>,
     },
+    /// It sends this statement or command to a server.
+    Sent {
+        /// The line.
+        line: String,
+    },
     /// It has sold a piece, or done what it was to do.
     Done {
         /// What it believes is left.
@@ -141,15 +146,12 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => tell(ActorEvent::Point { point: seen.point, value: seen.value }),
+                Some(seen) = points.recv() => tell(seen.into()),
                 outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
             }
         };
         while let Ok(seen) = points.try_recv() {
-            tell(ActorEvent::Point {
-                point: seen.point,
-                value: seen.value,
-            });
+            tell(seen.into());
         }
         tell(outcome.map_or_else(failed, |done| {
             ActorEvent::Done {
@@ -166,6 +168,15 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
         events,
         stops,
         _task: AbortOnDropHandle::new(task),
+    }
+}
+
+impl From<Reached> for ActorEvent {
+    fn from(seen: Reached) -> Self {
+        match seen {
+            Reached::Point { point, value } => Self::Point { point, value },
+            Reached::Sent(line) => Self::Sent { line },
+        }
     }
 }
 

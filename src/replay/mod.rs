@@ -34,8 +34,8 @@ pub use actor::{Actor, ActorEvent, Part};
 pub use event::{End, Ending, Log, ReplayEvent};
 pub use faults::{Control, Faults};
 pub use place::{Place, Sent, Stops};
-pub use play::{Pace, Play, Steps, Terms};
-pub use race::{Ends, Half, Race, Script};
+pub use play::{Pace, Play, Steps, Terms, Who};
+pub use race::{Ends, Half, Race, Scheduled, Script};
 pub use role::{A, B, C, Role};
 pub use step::{Deed, Expected, Step, say};
 

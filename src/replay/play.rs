@@ -17,7 +17,12 @@ use super::{
 };
 use crate::{ctx::Ctx, error::Error, orders::Action, section::Point};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::Display,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{Semaphore, watch},
     time::{sleep, timeout},
@@ -41,6 +46,14 @@ const LONG_LEASE_MS: u64 = 600_000;
 /// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
 /// is seen to end.
 const IMPATIENT_MS: [u64; 2] = [4000, 1000];
+/// Where another could come between what an actor has done and what it does next.
+const SCHEDULED: [Point; 5] = [
+    Point::Read,
+    Point::Checked,
+    Point::Written,
+    Point::Conflict,
+    Point::Released,
+];
 /// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
 const SESSION: Duration = Duration::from_secs(30);
 
@@ -69,12 +82,21 @@ pub enum Pace {
     Clock,
     /// Each step when it is asked for.
     Step,
+    /// No step of the race: each actor stands still wherever another could come between, until it is asked to go on, so that
+    /// whoever asks decides the order. Leases end when the clock is asked to go on.
+    Scheduler,
 }
 
 impl Pace {
     /// Whether leases and sessions are ended by order, so that no order is left to the clock.
     pub(super) fn forces(self) -> bool {
-        matches!(self, Self::Fast | Self::Step)
+        matches!(self, Self::Fast | Self::Step | Self::Scheduler)
+    }
+
+    /// Whether a person decides when it goes on.
+    #[must_use]
+    pub fn waits_for_people(self) -> bool {
+        matches!(self, Self::Step | Self::Scheduler)
     }
 
     /// What holds where leases end by the clock, and what where they are ended by order.
@@ -83,20 +105,51 @@ impl Pace {
     }
 }
 
-/// Lets a replay at the pace [`Pace::Step`] go on by one step.
+/// Who is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
+pub enum Who {
+    /// The race.
+    #[serde(skip)]
+    All,
+    /// An actor.
+    A,
+    /// Another one.
+    B,
+    /// One more.
+    C,
+    /// The clock of the leases.
+    #[serde(rename = "clock")]
+    Clock,
+}
+
+/// Lets a replay at the pace [`Pace::Step`] or [`Pace::Scheduler`] go on.
 #[derive(Debug, Clone)]
-pub struct Steps(Arc<Semaphore>);
+pub struct Steps(Arc<(Semaphore, Mutex<VecDeque<Who>>)>);
 
 impl Default for Steps {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
+        Self(Arc::new((Semaphore::new(0), Mutex::default())))
     }
 }
 
 impl Steps {
-    /// The next step.
-    pub fn next(&self) {
-        self.0.add_permits(1);
+    /// Asks for the next step: of the race, or of one of those who play.
+    pub fn next(&self, who: Who) {
+        let (asked, whose) = &*self.0;
+        whose.lock().push_back(who);
+        asked.add_permits(1);
+    }
+
+    /// Waits until a step is asked for: whose.
+    pub(super) async fn asked(&self) -> Result<Who, Error> {
+        let (asked, whose) = &*self.0;
+        let permit = timeout(THOUGHT, asked.acquire()).await;
+        permit
+            .map_err(|_| Error::replay("nobody asked for the next step"))?
+            .map_err(Error::replay)?
+            .forget();
+        let next = whose.lock().pop_front();
+        next.ok_or_else(|| Error::replay("nobody is to go on"))
     }
 }
 
@@ -107,7 +160,7 @@ pub struct Terms {
     pub places: Vec<Place>,
     /// How fast.
     pub pace: Pace,
-    /// For [`Pace::Step`]: lets it go on.
+    /// For [`Pace::Step`] and [`Pace::Scheduler`]: lets it go on.
     pub steps: Steps,
 }
 
@@ -141,6 +194,8 @@ pub(super) struct Side {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
     came: watch::Receiver<Came>,
+    /// How often it was let go on by whoever decides the order.
+    let_go: usize,
     _follow: AbortOnDropHandle<()>,
 }
 
@@ -193,15 +248,9 @@ impl Play {
             ..ReplayEvent::of("step", "step")
         });
         match self.terms.pace {
-            Pace::Fast | Pace::Clock => {}
+            Pace::Fast | Pace::Clock | Pace::Scheduler => {}
             Pace::Slow => sleep(BEAT).await,
-            Pace::Step => {
-                let asked = timeout(THOUGHT, self.terms.steps.0.acquire()).await;
-                asked
-                    .map_err(|_| Error::replay("nobody asked for the next step"))?
-                    .map_err(Error::replay)?
-                    .forget();
-            }
+            Pace::Step => drop(self.terms.steps.asked().await?),
         }
         Ok(())
     }
@@ -305,6 +354,7 @@ impl Play {
             },
             wait_ms: match role.is_impatient {
                 true => pace.of(IMPATIENT_MS),
+                false if pace == Pace::Scheduler => LONG_LEASE_MS,
                 false => LONG.as_millis() as u64,
             },
             linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
@@ -317,24 +367,59 @@ impl Play {
         let follow = tokio::spawn(async move {
             while let Some(event) = actor.next().await {
                 stage.saw(letter, act.name(), act.sells(), &event);
+                let mut stands = None;
                 coming.send_modify(|came| match event {
-                    ActorEvent::Start { .. } => {}
+                    ActorEvent::Start { .. } | ActorEvent::Sent { .. } => {}
                     ActorEvent::Point { point, .. } => {
                         came.by.push(point);
                         if stands_at.borrow().contains(&point) {
                             came.to.push(point);
+                            stands = Some(point);
                         }
                     }
                     end => came.end = Some(end),
                 });
+                if let Some(at) = stands.filter(|_| pace == Pace::Scheduler) {
+                    // It has left the point that it was let go from, and stands there the next time.
+                    stands_at.send_replace(SCHEDULED.to_vec());
+                    stage.stands(letter, at);
+                }
             }
         });
         Ok(Side {
             letter,
             stops,
             came,
+            let_go: 0,
             _follow: AbortOnDropHandle::new(follow),
         })
+    }
+
+    /// Lets a role begin, or go on from where it stands to where it stands next. One that is on its way goes on as it does.
+    pub(super) async fn lets_go(&mut self, role: &Role) -> Result<(), Error> {
+        match self.sides.get_mut(&role.letter) {
+            Some(side) => side.goes_on(),
+            None => drop(self.send(role, &SCHEDULED).await?),
+        }
+        Ok(())
+    }
+
+    /// Waits until all who have begun are at their ends; for ever where fewer than two have begun.
+    pub(super) async fn all_have_ended(&self) {
+        if self.sides.len() < 2 {
+            std::future::pending().await
+        }
+        for side in self.sides.values() {
+            // One that is gone has ended, too.
+            let mut came = side.came.clone();
+            drop(came.wait_for(|came| came.end.is_some()).await);
+        }
+    }
+
+    /// The leases that are held end now.
+    pub(super) async fn clock_goes_on(&self) -> Result<(), Error> {
+        self.has_ended(true);
+        self.sights.end_leases(None).await
     }
 
     /// The lock as its server has it, if anybody has it.
@@ -585,6 +670,16 @@ impl Side {
     /// Lets it run; it will stand at each of these points.
     fn heads_for(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
+    }
+
+    /// Lets it go on from where it stands, if it does.
+    fn goes_on(&mut self) {
+        let came = self.came.borrow().to.clone();
+        if let Some(at) = came.last().filter(|_| came.len() > self.let_go) {
+            self.let_go = came.len();
+            let others = SCHEDULED.iter().filter(|point| *point != at);
+            self.heads_for(&others.copied().collect::<Vec<_>>());
+        }
     }
 
     /// Its client hangs up: what is left are its stops, at which what it has begun besides still stands.

@@ -1,6 +1,13 @@
 //! What a race is: its words, who does what in which order without the cure and with it, and how either must end.
 
-use super::{act::Act, event::Ending, faults::Need, goods, step::Step};
+use super::{
+    act::Act,
+    event::Ending,
+    faults::Need,
+    goods,
+    role::Role,
+    step::{Deed, Step},
+};
 use crate::{bilingual::Bilingual, config::Config, section::Name, server::Server};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -66,7 +73,83 @@ impl Script {
     }
 }
 
+impl Script {
+    fn each(&self) -> impl Iterator<Item = &'static Step> {
+        self.steps.into_iter().flatten().flat_map(Step::each)
+    }
+
+    /// Who plays in it, each as it begins.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        let mut roles: Vec<Role> = Vec::new();
+        for role in self.each().flat_map(Step::roles) {
+            if roles.iter().all(|known| known.letter != role.letter) {
+                roles.push(*role);
+            }
+        }
+        roles.sort_by_key(|role| role.letter);
+        roles
+    }
+
+    /// Who plays in it. The two transactions of a deadlock have no steps of their own.
+    #[must_use]
+    pub fn actors(&self) -> Vec<char> {
+        match self.act {
+            Act::Deadlock(_) => vec!['A', 'B'],
+            _ => self.roles().iter().map(|role| role.letter).collect(),
+        }
+    }
+
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds: so that its picture has room for all of it.
+    #[must_use]
+    pub fn lasts_ms(&self) -> u64 {
+        let of_step = |step: &Step| match step {
+            Step::Say(_) => 700,
+            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver => 1_500,
+            Step::FinishTogether(_) => 900,
+            Step::Does(_, deed) => deed.lasts_ms(),
+            _ => 0,
+        };
+        self.each().map(of_step).sum()
+    }
+
+    /// Whether a lease ends in it.
+    pub(super) fn has_clock(&self) -> bool {
+        self.each().any(|step| {
+            matches!(
+                step,
+                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver
+            )
+        })
+    }
+}
+
+/// What whoever watches a race can decide at the pace [`Scheduler`](super::Pace::Scheduler).
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Scheduled {
+    /// Who plays.
+    #[schema(example = json!(["A", "B"]))]
+    pub actors: Vec<char>,
+    /// Whether the clock can be let end a lease.
+    pub clock: bool,
+}
+
 impl Race {
+    /// Who and what can be let go on in it, with the cure or without it; `None` where the race is not about pieces that are sold
+    /// twice, where its actors do different things, or where something breaks in it.
+    #[must_use]
+    pub fn scheduled(&self, cured: bool) -> Option<Scheduled> {
+        let oversells = self.flaw.ends.sold > self.flaw.ends.gone;
+        let one_act = !self.steps().any(|step| step.act().is_some());
+        if !oversells || !one_act || self.breaks_something() {
+            return None;
+        }
+        let script = self.script(cured);
+        Some(Scheduled {
+            actors: script.actors(),
+            clock: script.has_clock(),
+        })
+    }
+
     /// It, with the cure or without it.
     #[must_use]
     pub fn half(&self, cured: bool) -> &Half {
@@ -110,6 +193,13 @@ impl Race {
     #[must_use]
     pub fn breaks_something(&self) -> bool {
         self.needs().next().is_some()
+    }
+
+    /// Whether nothing else can be played at the same time: it breaks something, or stops a whole process.
+    #[must_use]
+    pub fn needs_all(&self) -> bool {
+        let pauses = |step: &Step| matches!(step, Step::Does(_, Deed::Paused | Deed::Resumed));
+        self.breaks_something() || self.steps().any(pauses)
     }
 
     /// The servers without which it cannot be played, with the cure or without it.

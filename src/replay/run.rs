@@ -8,7 +8,7 @@ use super::{
     actor::ActorEvent,
     event::{End, Ending, Log},
     goods,
-    play::{Pace, Play, Terms},
+    play::{Pace, Play, Terms, Who},
     race::Script,
     role::Role,
     stage::Stage,
@@ -56,7 +56,7 @@ impl Script {
     ) -> Result<Ending, Error> {
         let stock_id = goods::put(ctx, self.act, self.pieces).await?;
         let stage = Arc::new(Stage::new(Arc::clone(log)));
-        let limit = if terms.pace == Pace::Step {
+        let limit = if terms.pace.waits_for_people() {
             PATIENCE
         } else {
             LIMIT
@@ -84,10 +84,37 @@ impl Script {
     }
 
     async fn carried_out(&self, play: &mut Play) -> Result<(), Error> {
+        if play.terms.pace == Pace::Scheduler {
+            return self.scheduled(play).await;
+        }
         for step in self.steps.into_iter().flatten() {
             carry_out(play, step).await?;
         }
         Ok(())
+    }
+
+    /// Whoever asks decides who goes on, until all who have begun are at their ends.
+    async fn scheduled(&self, play: &mut Play) -> Result<(), Error> {
+        let (roles, steps) = (self.roles(), play.terms.steps.clone());
+        loop {
+            let who = tokio::select! {
+                who = steps.asked() => who?,
+                () = play.all_have_ended() => return Ok(()),
+            };
+            let letter = match who {
+                Who::Clock if self.has_clock() => {
+                    play.clock_goes_on().await?;
+                    continue;
+                }
+                Who::All | Who::Clock => continue,
+                Who::A => 'A',
+                Who::B => 'B',
+                Who::C => 'C',
+            };
+            if let Some(role) = roles.iter().find(|role| role.letter == letter) {
+                play.lets_go(role).await?;
+            }
+        }
     }
 
     async fn ending(&self, play: &Play) -> Result<Ending, Error> {

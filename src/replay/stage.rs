@@ -110,6 +110,16 @@ impl Stage {
         self.changed.notify_one();
     }
 
+    /// An actor stands still until whoever decides the order lets it go on.
+    pub(super) fn stands(&self, letter: char, at: Point) {
+        let instance = self.instance_of(letter);
+        self.log.add(ReplayEvent {
+            instance,
+            value: Some(at.name().into()),
+            ..ReplayEvent::of(letter, "stands")
+        });
+    }
+
     /// Reads the servers until it is dropped.
     pub(super) async fn watch(&self, sights: &Sights) {
         loop {
@@ -166,6 +176,10 @@ impl Known {
                 let seen = event(point.name());
                 events.push(self.passed(letter, point, value.as_deref(), seen));
             }
+            ActorEvent::Sent { line } => events.push(ReplayEvent {
+                value: Some(line.clone().into()),
+                ..event("sent")
+            }),
             ActorEvent::Done {
                 remaining,
                 fence,
@@ -203,8 +217,13 @@ impl Known {
                         token: self.actor(letter).and_then(|actor| actor.token),
                         ..event("refused-by-row")
                     },
-                    _ => ReplayEvent {
+                    // Whoever draws it has a word for each kind of refusal, in its own language.
+                    "error" => ReplayEvent {
                         value: Some(detail.clone().into()),
+                        ..event("failed")
+                    },
+                    kind => ReplayEvent {
+                        value: Some(kind.into()),
                         ..event("failed")
                     },
                 });
@@ -299,7 +318,7 @@ impl Known {
                 let queue: Vec<_> = held
                     .queue
                     .iter()
-                    .map(|owner| self.letter_of(owner))
+                    .map(|owner| self.named(owner).unwrap_or_else(|| "·".to_owned()))
                     .collect();
                 let value = Some(queue.join(" ").into());
                 events.push(ReplayEvent {
@@ -366,9 +385,19 @@ impl Known {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
-    /// Whose text this is: the actor's own owner stands in it; or it begins with the name of an instance on which one actor
-    /// runs; or it says nothing of an owner, and belongs to who took the lock last.
+    /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
     fn letter_of(&self, owner: &str) -> String {
+        let nameless = || {
+            let holder = self.holder.filter(|_| !owner.contains(':'));
+            holder.map(String::from)
+        };
+        self.named(owner)
+            .or_else(nameless)
+            .unwrap_or_else(|| owner.to_owned())
+    }
+
+    /// Whom this text names: the actor whose own owner stands in it, or the only one on the instance with whose name it begins.
+    fn named(&self, owner: &str) -> Option<String> {
         let by_owner = self
             .actors
             .iter()
@@ -378,10 +407,7 @@ impl Known {
             .iter()
             .filter(|actor| owner.starts_with(&actor.instance));
         let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
-        let letter = by_owner.or(by_instance).map(|actor| actor.letter);
-        let nameless = || self.holder.filter(|_| !owner.contains(':'));
-        letter
-            .or_else(nameless)
-            .map_or_else(|| owner.to_owned(), String::from)
+        let actor = by_owner.or(by_instance)?;
+        Some(actor.letter.to_string())
     }
 }

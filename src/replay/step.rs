@@ -95,6 +95,18 @@ pub enum Deed {
     CutFrom(&'static str),
 }
 
+impl Deed {
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds.
+    pub(super) fn lasts_ms(self) -> u64 {
+        match self {
+            Self::StandsAt(_) | Self::Ends(_) => 450,
+            Self::Passes(_, [by_clock, _]) => 1_000 * by_clock as u64,
+            Self::SessionEnds | Self::SessionWouldEnd => 11_000,
+            _ => 0,
+        }
+    }
+}
+
 /// The end to which a role must come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
@@ -174,6 +186,15 @@ impl Step {
         match self {
             Self::All(steps) => steps.iter().flat_map(Self::each).collect(),
             step => vec![step],
+        }
+    }
+
+    /// Who plays in it.
+    pub(super) fn roles(&self) -> &[Role] {
+        match self {
+            Self::Does(role, _) => std::slice::from_ref(role),
+            Self::FinishTogether(roles) => roles,
+            _ => &[],
         }
     }
 

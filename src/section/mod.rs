@@ -5,6 +5,7 @@
 //! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
 
 pub(crate) mod backstop;
+mod heard;
 mod job;
 pub(crate) mod mysql;
 pub(crate) mod names;
@@ -15,6 +16,7 @@ pub(crate) mod redis_key;
 pub(crate) mod redis_polling;
 pub(crate) mod zk_node;
 
+pub(crate) use heard::Heard;
 pub use job::{Deducted, Job, LockState, Request};
 pub use names::{Name, Unrenewed};
 pub use observation::Observation;

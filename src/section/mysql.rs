@@ -11,7 +11,7 @@ use super::{Job, Point};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
-    Executor, FromRow, MySql, MySqlConnection, Row as _,
+    Execute as _, Executor, FromRow, MySql, MySqlConnection, Row as _,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},
     query::{Query, QueryScalar},
 };
@@ -68,6 +68,7 @@ pub(crate) async fn read_on(
     job: &Job,
     select: &'static str,
 ) -> Result<Row, Error> {
+    job.seen.points().sends(|| select);
     let row = sqlx::query_as(select)
         .bind(job.request.stock_id)
         .fetch_optional(conn)
@@ -96,6 +97,7 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
+    job.seen.points().sends(|| select.sql().to_owned());
     let session = conn.session();
     session
         .bounded(limit(job), select.fetch_optional(&mut **conn))
@@ -156,6 +158,7 @@ pub(crate) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
 
 /// Commits.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
+    job.seen.points().sends(|| "COMMIT");
     answered(conn.execute("COMMIT").await, job).map(drop)
 }
 
@@ -212,6 +215,7 @@ async fn bounded(
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
+    job.seen.points().sends(|| write.sql().to_owned());
     conn.session()
         .bounded(limit(job), write.execute(&mut **conn))
         .await

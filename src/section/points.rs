@@ -4,7 +4,9 @@
 //!    `job.tell(Point::Read, count).await`. Without a follower it continues at once.
 //! 2. A follower ([`Job::followed`](super::Job::followed)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
-//! 3. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
+//! 3. What it sends to a server on the way, statement by statement, the follower receives too
+//!    ([`Points::sends`], [`Heard`](super::Heard)).
+//! 4. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
 //!
 //! No request can ask for a stop: stops are for replays and tests.
 
@@ -128,13 +130,18 @@ impl From<Follower> for Points {
     }
 }
 
-/// A job has come to a point.
+/// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reached {
-    /// Which point.
-    pub point: Point,
-    /// What it has there: a count that was read, an owner that was found.
-    pub value: Option<String>,
+pub enum Reached {
+    /// The job has come to a point.
+    Point {
+        /// Which point.
+        point: Point,
+        /// What it has there: a count that was read, an owner that was found.
+        value: Option<String>,
+    },
+    /// The job sends this statement or command to a server.
+    Sent(String),
 }
 
 /// A stop that was asked for. Dropping it lets the job go on.
@@ -169,11 +176,20 @@ impl Points {
         self.pass(point, value).await;
     }
 
+    /// Tells that this goes to a server now. It is put into words only where somebody follows.
+    pub(crate) fn sends<T: Display>(&self, what: impl FnOnce() -> T) {
+        if let Some(follower) = &self.0 {
+            // A follower that has gone wants nothing.
+            let _gone = follower.seen.send(Reached::Sent(what().to_string()));
+        }
+    }
+
     async fn pass(&self, point: Point, value: Option<String>) {
         let Some(follower) = &self.0 else {
             return;
         };
-        if follower.seen.send(Reached { point, value }).is_ok() {
+        let reached = Reached::Point { point, value };
+        if follower.seen.send(reached).is_ok() {
             let mut stops = follower.stops.clone();
             drop(stops.wait_for(|stops| !stops.contains(&point)).await);
             if LINGERED.contains(&point) {
@@ -191,7 +207,8 @@ impl Pause {
     /// Safe: it only waits.
     pub async fn reached(&mut self) {
         while let Some(reached) = self.seen.recv().await {
-            if self.stops.borrow().contains(&reached.point) {
+            if matches!(reached, Reached::Point { point, .. } if self.stops.borrow().contains(&point))
+            {
                 return;
             }
         }

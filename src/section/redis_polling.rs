@@ -14,9 +14,8 @@
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deducted, Job, LockState, Point, Points, poll, redis_key};
+use super::{Deducted, Heard, Job, LockState, Point, Points, poll, redis_key};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
-use oversell_lock::redis::Connection;
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -46,13 +45,13 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
     /// Tries once; true if the lock was acquired.
     fn try_lock(
         lock: &Lock<Self>,
-        redis: &mut Connection,
+        redis: &mut Heard,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was no longer there.
     fn unlock(
         lock: &Lock<Self>,
-        redis: &mut Connection,
+        redis: &mut Heard,
         at: &Points,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
@@ -109,7 +108,7 @@ async fn attempt<S: Stage>(
     points: Points,
     lock: Arc<Lock<S>>,
 ) -> Result<Option<Held>, Error> {
-    let mut redis = ctx.redis.connection();
+    let mut redis = Heard::new(ctx.redis.connection(), &points);
     let held = Backstop::new(
         &ctx,
         unlocked(redis.clone(), Arc::clone(&lock), points.clone()),
@@ -139,7 +138,7 @@ pub(crate) async fn under(
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = ctx.redis.connection();
+    let mut redis = Heard::new(ctx.redis.connection(), job.seen.points());
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
         return Err(redis_key::missing(ctx, job.request.stock_id).await);
@@ -169,7 +168,7 @@ impl Held {
 }
 
 async fn unlocked<S: Stage>(
-    mut redis: Connection,
+    mut redis: Heard,
     lock: Arc<Lock<S>>,
     points: Points,
 ) -> Option<LockState> {

@@ -19,16 +19,17 @@ export class Refused extends Error {
 
 /**
  * @param {string} path
- * @param {{method?: string, body?: object, accept?: number[], soon?: boolean}} [how] `accept`: what is an answer too, and no
+ * @param {{method?: string, body?: object, accept?: number[], soon?: boolean, stays?: boolean}} [how] `stays`: it is sent although the
+ *   page is closed; `accept`: what is an answer too, and no
  *   refusal; `soon`: no answer within two seconds is none
  * @returns {Promise<{json: any, instance: string}>}
  */
-async function ask(path, { method = 'GET', body, accept = [], soon = false } = {}) {
+async function ask(path, { method = 'GET', body, accept = [], soon = false, stays = false } = {}) {
   /** @type {Record<string, string>} */
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', signal: soon ? AbortSignal.timeout(SOON_MS) : null });
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SOON_MS) : null });
   // An answer that breaks off is none; of a refusal the status is enough.
   const read = () => (answer.ok ? answer.json() : answer.json().catch(() => null));
   const json = /json/.test(answer.headers.get('content-type') ?? '') ? await read() : null;
@@ -39,8 +40,11 @@ async function ask(path, { method = 'GET', body, accept = [], soon = false } = {
 /** Every strategy, in the course's order. */
 export const strategies = async () => (await ask('strategies')).json;
 
-/** The course's chapters and lessons; null where the service does not have them. */
-export const course = async () => (await ask('course', { accept: [404] })).json;
+/** The course's chapters and lessons, without what a student types; null where the service does not have them. */
+export const course = async () => (await ask('course?brief=true', { accept: [404] })).json;
+
+/** One lesson, with what a student types. @param {string} id */
+export const lesson = async (id) => (await ask(`course/${encodeURIComponent(id)}`)).json;
 
 /** What the last `oversell course` has found; null where there was none. */
 export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
@@ -112,14 +116,14 @@ export const currentRun = async () => (await ask('runs/current', { soon: true })
 export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
 
 /** The races that can be replayed here, in the course's order. */
-export const replays = async () => (await ask('replays')).json;
+export const replays = async () => (await ask('replays', { soon: true })).json;
 
-/** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'step'} pace */
+/** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler'} pace */
 export const startReplay = async (lesson, cured, pace) =>
   (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace })}`, { method: 'POST' })).json;
 
-/** @param {string} id */
-export const stepReplay = (id) => ask(`replays/${id}/step`, { method: 'POST' });
+/** Lets one of those who play go on: an actor, or the clock. @param {string} id @param {string} actor */
+export const nextOf = (id, actor) => ask(`replays/${id}/next?actor=${actor}`, { method: 'POST' });
 
 /** @param {string} id */
-export const cancelReplay = (id) => ask(`replays/${id}`, { method: 'DELETE' });
+export const cancelReplay = (id) => ask(`replays/${id}`, { method: 'DELETE', stays: true });

@@ -33,6 +33,12 @@ let why = '';
 let drawn = '';
 let picked = '';
 
+/** Ticks these, and no others: what a lesson compares. @param {string[]} slugs */
+export function choose(slugs) {
+  ticked.clear();
+  for (const slug of slugs) ticked.add(slug);
+}
+
 export const going = () => under != null;
 /** Stops after the run under way. */
 export const stop = () => { stopped = true; };

@@ -24,7 +24,7 @@
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
  * @property {Title | null} whyNot
- * @property {Line[]} byHand
+ * @property {Line[] | null} byHand what a student types; null: not asked for yet
  */
 /** @typedef {{id: string, title: Title | null, lessons: Lesson[]}} Chapter */
 
@@ -54,11 +54,11 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, why_not, by_hand }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, why_not }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // What the lesson itself is about comes first; the limits have a page that draws them.
   const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: by_hand };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: null };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */

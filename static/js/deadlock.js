@@ -20,7 +20,7 @@ const SIDES = ['A', 'B'];
 
 /** @type {Map<string, Deadlock>} */
 const known = new Map();
-/** The last play of each lesson. @type {Map<string, {played: Played | null, why: string}>} */
+/** The last play of each lesson, the flaw and the cure. @type {Map<string, {both: Played[], why: string}>} */
 const plays = new Map();
 let playing = false;
 let shown = '';
@@ -36,14 +36,13 @@ export function draw(slugs) {
   if (!known.has(slug)) load(slugs);
   const lang = current();
   const { breaks, cure } = known.get(slug) ?? {};
-  for (const [id, what, why] of /** @type {const} */ ([['deadlock-flaw', 'flaw', breaks], ['deadlock-cure', 'cured', cure]])) {
-    $(id).setAttribute('aria-disabled', String(playing));
-    put($(id), why ? `${t(what)}${t('colon')}${why[lang]}` : t(what));
-    $(id).onclick = () => play(slugs, id === 'deadlock-cure');
-  }
-  const { played, why } = plays.get(slug) ?? { played: null, why: '' };
-  put($('deadlock-say'), playing ? t('replayLive') : why ? t('failed', why) : played ? verdict(played) : t('deadlockIdle'));
-  $('deadlock-played').replaceChildren(...(played && !playing ? picture(played) : []));
+  const { both, why } = plays.get(slug) ?? { both: [], why: '' };
+  $('deadlock-run').setAttribute('aria-disabled', String(playing));
+  put($('deadlock-run'), t(both.length ? 'raceAgain' : 'race'));
+  $('deadlock-run').onclick = () => play(slugs);
+  put($('deadlock-say'), playing ? t('replayLive') : why ? t('failed', why) : both.length && breaks && cure ? `${t('why')}${breaks[lang]}${t('stop')}${t('space')}${t('cureIs')}${cure[lang]}${t('stop')}` : t('deadlockIdle'));
+  $('deadlock-played').replaceChildren(...(playing ? [] : both.map((played) => el('section', {},
+    el('h3', {}, t(played.cured ? 'cured' : 'flaw')), el('p', { class: 'say' }, verdict(played)), ...picture(played)))));
 }
 
 /** @param {string[]} slugs */
@@ -52,16 +51,17 @@ async function load(slugs) {
   if (known.has(slugs[0])) draw(slugs);
 }
 
-/** @param {string[]} slugs @param {boolean} cured */
-async function play(slugs, cured) {
+/** The flaw, and then its cure. @param {string[]} slugs */
+async function play(slugs) {
   if (playing) return;
   playing = true;
   draw(slugs);
-  const played = await api.playDeadlock(slugs[0], cured).then(
-    (played) => ({ played, why: '' }),
-    (error) => ({ played: null, why: reason(error) }),
-  );
-  plays.set(slugs[0], played);
+  try {
+    const both = [await api.playDeadlock(slugs[0], false), await api.playDeadlock(slugs[0], true)];
+    plays.set(slugs[0], { both, why: '' });
+  } catch (error) {
+    plays.set(slugs[0], { both: [], why: reason(/** @type {any} */ (error)) });
+  }
   playing = false;
   // Another lesson may be on show by now; it is drawn when this one is.
   if (JSON.parse(shown)[1] === slugs[0]) draw(slugs);
@@ -85,7 +85,8 @@ function cell({ steps }, step, i, side) {
     const notes = [
       step.waited_until ? t('deadlockWaits', step.waited_until) : '',
       step.error ? t('deadlockError', step.error) : '',
-      step.row_locks ? t('deadlockRows', step.row_locks) : '',
+      // The server counts the lock that is waited for, too.
+      step.row_locks && !step.waited_until ? t('deadlockRows', step.row_locks) : '',
     ].filter(Boolean).join(t('comma'));
     return el('td', { class: step.error ? 'victim' : step.waited_until ? 'begins' : '' }, el('code', {}, plain(step.sql)), notes && el('span', { class: 'note' }, notes));
   }

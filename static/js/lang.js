@@ -22,7 +22,9 @@ export function t(name, ...about) {
 }
 
 /** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). @param {any} error */
-export function reason({ message, problem }) {
+export function reason({ name, message, problem }) {
+  // The browser's own word for a connection that failed is its own language.
+  if (name === 'TypeError' && !problem) return t('unreached');
   if (lang === 'en' || !problem?.title) return message;
   return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
 }

@@ -4,6 +4,7 @@ import { nameIn } from './course.js';
 import { $, el, put, quoting } from './dom.js';
 import { current, t } from './lang.js';
 import { mark } from './marks.js';
+import * as spine from './spine.js';
 import { format } from './state.js';
 
 /** @typedef {import('./course.js').Lesson} Lesson */
@@ -26,10 +27,10 @@ function claim({ claim: own }, strategy) {
 }
 
 /**
- * @param {Lesson} lesson @param {Strategy | null} strategy @param {string | null} replay where its race can be replayed
- * @param {import('./state.js').Settings} settings
+ * @param {Lesson} lesson @param {Strategy | null} strategy @param {import('./state.js').Settings} settings
+ * @param {Lesson | null} next the one that comes after it
  */
-export function draw(lesson, strategy, replay, settings) {
+export function draw(lesson, strategy, settings, next) {
   const lang = current();
   put($('chapter'), lesson.id);
   put($('title'), lesson.title[lang]);
@@ -41,10 +42,11 @@ export function draw(lesson, strategy, replay, settings) {
   if (strategy?.lease_ms != null) facts.push(t('lease', strategy.lease_ms / 1000));
   if (strategy?.beyond) facts.push(t('beyond'));
   put($('needs'), facts.join(' · '));
-  $('replay-link').hidden = !replay;
-  if (replay) $('replay-link').href = replay;
+  $('next').replaceChildren(...(next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, spine.placeOf(lesson.id) && spine.after(lesson.id) === next.id ? spine.placeOf(next.id) : 0))] : []));
   document.title = `${lesson.id} ${lesson.title[lang]} · oversell`;
 
+  $('beside').hidden = lesson.strategies.length < 2;
+  $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;
   $('which').hidden = lesson.strategies.length < 2;
   $('which').replaceChildren(...lesson.strategies.map((s, i) => el('a', {
     href: format(lesson.id, settings, i ? s.slug : null), 'aria-current': s === strategy && 'true', title: s.title[lang],

@@ -27,24 +27,29 @@ const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
 /** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** @typedef {{at: number, status: number}} Answer when it came, in milliseconds since the first was sent */
+/** @typedef {{sent: number, at: number, status: number}} Answer when it was sent and when it was answered, in milliseconds since the first was sent */
+
+/** Who is answered so much later has waited. */
+const WAITED_MS = 300;
 
 /** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
 async function burst(path, answers, changed) {
   const begun = performance.now();
   const one = async (/** @type {number} */ n) => {
     await pause(n * EACH_MS);
+    const sent = performance.now() - begun;
     const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => ({ status: 0 }));
-    answers.push({ at: performance.now() - begun, status: answer.status });
+    answers.push({ sent, at: performance.now() - begun, status: answer.status });
     changed();
   };
   await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));
 }
 
-/** Let through above the axis, refused below it, those of one column in a pile. @param {Answer[]} answers @param {string} label */
+/** Let through above the axis, refused below it, those of one column in a pile; a line from when one was sent that has waited; beside each second how many
+ * were let through in it. @param {Answer[]} answers @param {string} label */
 function picture(answers, label) {
   const piles = new Map();
-  const marks = answers.map(({ at, status }) => {
+  const marks = answers.flatMap(({ sent, at, status }) => {
     const column = Math.min(Math.floor(at / COLUMN_MS), SHOWN_MS / COLUMN_MS - 1);
     const through = status === 200;
     const pile = `${column} ${through}`;
@@ -52,14 +57,16 @@ function picture(answers, label) {
     piles.set(pile, height + 1);
     const x = (column + 0.5) * COLUMN;
     const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
-    if (through) return svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS });
-    return svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` });
+    const waited = through && at - sent > WAITED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
+    if (through) return [...waited, svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
+    return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
   });
+  const inSecond = (/** @type {number} */ s) => answers.filter(({ at, status }) => status === 200 && Math.floor(at / 1000) === s).length;
   const width = (SHOWN_MS / COLUMN_MS) * COLUMN;
   const seconds = Array.from({ length: SHOWN_MS / 1000 }, (_, s) => {
     const x = (s * 1000 / COLUMN_MS) * COLUMN;
     return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${AXIS - 4}v8` }),
-      svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s`));
+      svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
   });
   return svg('svg', { class: 'strip', viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': label },
     svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);

@@ -30,7 +30,8 @@ export function draw(run, names, polled) {
 function cost(run, polled) {
   if (!run) return [];
   const { snapshot: s, row } = run;
-  const some = [];
+  // Of what this run sold: the product on show is another.
+  const some = row ? [t('leftThere', number(row.after))] : [];
   if (s.sold_out > 0) some.push(`${t('soldOut')} ${number(s.sold_out)}`);
   if (s.unknown > 0) some.push(`${t('noAnswer')} ${number(s.unknown)}`);
   const retries = row?.retries ?? s.retries;

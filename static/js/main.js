@@ -24,12 +24,13 @@ import * as lights from './lights.js';
 import * as live from './live.js';
 import * as numbers from './numbers.js';
 import * as projector from './projector.js';
-import * as replay from './replay.js';
+import * as race from './race.js';
 import * as runLanes from './run-lanes.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
 import * as shelf from './shelf.js';
+import * as spine from './spine.js';
 import * as state from './state.js';
 import * as strip from './strip.js';
 import * as theme from './theme.js';
@@ -56,6 +57,8 @@ let chapters = [];
 let verdicts = null;
 /** @type {views.View} */
 let view = 'lesson';
+/** The one before. @type {views.View | ''} */
+let viewed = '';
 /** The one on show, or the last one that was. @type {Lesson} */
 let lesson;
 /** The strategy that shows it; null where it has none. @type {Strategy | null} */
@@ -100,7 +103,7 @@ function draw() {
     const where = target() === 'one' ? t('toOne', first()) : t('toThree');
     shelf.draw(strategy, settings.count, running, where);
   }
-  if (view === 'replay') replay.redraw();
+  if (view === 'lesson' || view === 'text') race.redraw();
   if (view === 'verdicts') verdict.list(chapters, verdicts);
 }
 
@@ -139,13 +142,13 @@ function before(its) {
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
 function frame() {
-  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
+  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at, lesson.byHand?.length]);
   if (now === drawn) return;
   drawn = now;
   lang.translate();
   const waiting = health?.waiting ?? [];
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
-  lessons.draw(chapters, shown, settings, waiting);
+  lessons.draw(chapters, shown, waiting);
   const ids = all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
   lights.draw(health, reached);
   breaking.draw(lights.instances(health));
@@ -153,13 +156,14 @@ function frame() {
   $('notice').hidden = !trouble;
   put($('notice'), trouble);
   if (shown) {
-    lessonHead.draw(lesson, strategy, replayAddress(), settings);
+    lessonHead.draw(lesson, strategy, settings, after());
     deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.byHand, !strategy && !lesson.tries.length && !lesson.deadlocks.length);
+    byHand.draw(lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length);
     verdict.draw(lesson, verdicts);
     how.draw(strategy?.slug ?? null, lesson.steps);
-    jumps.draw(strategy != null);
+    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length);
+    jumps.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
     document.title = 'oversell';
@@ -169,11 +173,8 @@ function frame() {
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
-/** Where the race of the lesson on show can be replayed. */
-function replayAddress() {
-  const its = strategy === (lesson.strategies[0] ?? null) && replay.has(lesson.id);
-  return its ? `#/replay/${lesson.id}` : strategy && replay.of(strategy.slug);
-}
+/** The lesson that comes next: of the twelve, the next of those. */
+const after = () => all().find((l) => l.id === spine.after(lesson.id)) ?? all()[all().indexOf(lesson) + 1] ?? null;
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
@@ -195,8 +196,7 @@ function fromAddress() {
   const before = lesson;
   lesson ??= all()[0];
   strategy ??= lesson.strategies[0] ?? null;
-  if (replay.isAddress(location.hash)) view = 'replay';
-  else if (wanted.name === 'compare' || wanted.name === 'verdicts') view = wanted.name;
+  if (wanted.name === 'compare' || wanted.name === 'verdicts') view = wanted.name;
   else if (wanted.name && !found) view = 'unknown';
   else {
     if (found) lesson = found.lesson;
@@ -204,16 +204,29 @@ function fromAddress() {
     view = strategy ? 'lesson' : 'text';
   }
   views.show(view);
-  if (view !== 'replay') {
-    replay.leave();
-    // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
-    settingsForm.fill(wanted.typed);
-    settings = state.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
-    // Without a lesson, the address is made to say what is on show.
-    if (!wanted.name) history.replaceState(null, '', address(settings));
-  } else replay.show(location.hash);
+  if (view === 'compare' && wanted.strategy) compare.choose(wanted.strategy.split(','));
+  // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
+  settingsForm.fill(wanted.typed);
+  settings = state.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
+  // Without a lesson, the address is made to say what is on show.
+  if (!wanted.name) history.replaceState(null, '', address(settings));
+  const shown = view === 'lesson' || view === 'text' ? lesson : null;
+  // Two transactions are shown statement by statement.
+  const raced = race.show(shown?.deadlocks.length ? '' : shown?.id ?? '');
+  // What is not the race folds away, unless the address asks for a run.
+  if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = !raced || (id === 'load' && wanted.asksForRun);
+  viewed = view;
+  if (shown && shown.claim && !shown.byHand) typedIn(shown);
   if (view === 'lesson') lookAt(/** @type {Strategy} */ (strategy).slug);
   if (before && lesson !== before) scrollTo({ top: 0, behavior: 'instant' });
+  draw();
+}
+
+/** Asks what a student types in a lesson: all lessons together have more than half of the course. @param {Lesson} its */
+async function typedIn(its) {
+  const found = await api.lesson(its.id).catch(() => null);
+  if (!found) return;
+  its.byHand = found.by_hand;
   draw();
 }
 
@@ -235,19 +248,16 @@ function goTo(as, isStep) {
 
 /** @param {1 | -1} by */
 function step(by) {
-  if (view === 'replay') {
-    replay.another(by);
-    return;
-  }
   const next = all()[all().indexOf(lesson) + by];
-  if (next) location.hash = state.format(next.id, settings);
+  if (next) location.hash = `#/${next.id}`;
 }
 
 // ---- acts ------------------------------------------------------------------------------------------------------
 
 async function run() {
-  if (view === 'replay') {
-    await replay.run();
+  // What is folded away is not what is meant.
+  if (race.isShown() && !$('load').open) {
+    await race.run();
     return;
   }
   if (settingsForm.refuse()) return;
@@ -262,7 +272,7 @@ async function run() {
 }
 
 function cancel() {
-  if (view === 'replay') replay.cancel();
+  race.cancel();
   compare.stop();
   const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
   if (mine) runs.cancel().catch(() => {});
@@ -300,7 +310,7 @@ function reset() {
 async function ask() {
   const answer = await lights.ask(health);
   [health, reached] = [answer ?? health, answer != null];
-  if (reached) await Promise.allSettled([runs.look(), shelf.refresh(), view === 'replay' && replay.look()]);
+  if (reached) await Promise.allSettled([runs.look(), shelf.refresh(), race.look()]);
   draw();
 }
 
@@ -316,14 +326,6 @@ async function askForEver() {
   setTimeout(askForEver, ASK_MS);
 }
 
-/** @param {string} name @param {Element} at @returns {(() => void) | null} */
-function keyed(name, at) {
-  if (view === 'replay') return replay.keyed(name, at);
-  const there = replayAddress();
-  const typing = at.matches('input, pre, select');
-  return (name === 'r' || name === 'R') && there && !typing ? () => { location.hash = there; } : null;
-}
-
 function listen() {
   settingsForm.listen(draw, (field) => {
     if (field === 'target') settings = { ...settings, target: settingsForm.target() };
@@ -332,11 +334,12 @@ function listen() {
     else draw();
   });
   $('run').onclick = pressed;
-  replay.listen();
+  race.listen(() => { drawn = ''; draw(); });
+  lessons.listen();
   tries.listen();
   breaking.listen(ask);
   compare.listen(draw);
-  keys.listen({ step, run, cancel, other: keyed, help: help.open, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
+  keys.listen({ step, run, cancel, other: race.keyed, help: help.open, search: lessons.search, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
   addEventListener('popstate', fromAddress);
   document.addEventListener('visibilitychange', async () => {
@@ -361,8 +364,8 @@ async function begin() {
   lang.translate();
   projector.show();
   try {
-    strategies = await api.strategies();
-    const course = await api.course().catch(() => null);
+    const [all, course] = await Promise.all([api.strategies(), api.course().catch(() => null), race.load()]);
+    strategies = all;
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
     lights.draw(null, false);
@@ -370,12 +373,15 @@ async function begin() {
     return;
   }
   // A reload without an address joins the run under way.
-  await Promise.all([ask(), askVerdicts(), replay.load(strategies.map((s) => s.slug))]);
+  const asked = Promise.all([ask(), askVerdicts()]);
+  if (!location.hash) await asked;
   if (!location.hash && runs.live) {
     history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }
   listen();
   fromAddress();
+  await asked;
+  draw();
   setTimeout(askForEver, ASK_MS);
 }
 

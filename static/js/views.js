@@ -1,8 +1,8 @@
-/** What is on show: a lesson with its run, a lesson without one (`text`), the comparison, a replay, all verdicts, or that there is no such lesson. */
+/** What is on show: a lesson with its run, a lesson without one (`text`), the comparison, all verdicts, or that there is no such lesson. */
 
 import { $ } from './dom.js';
 
-/** @typedef {'lesson' | 'text' | 'compare' | 'replay' | 'unknown' | 'verdicts'} View */
+/** @typedef {'lesson' | 'text' | 'compare' | 'unknown' | 'verdicts'} View */
 
 /** @type {View | ''} */
 let shown = '';
@@ -15,5 +15,5 @@ export function show(view) {
   for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-in]'))) {
     part.hidden = !(part.dataset.in ?? '').split(' ').includes(view);
   }
-  $('frame').classList.toggle('wide', view === 'replay');
+  $('frame').dataset.view = view;
 }

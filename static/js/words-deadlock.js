@@ -4,7 +4,7 @@
 
 /** @type {import('./words.js').Words} */
 export const zh = {
-  deadlockTitle: '在真的 MySQL 上演一遍', deadlockIdle: '还没演。上面两种各按一次，比一比。', deadlockOrder: '两个事务依次发出的语句',
+  deadlockTitle: '在真的 MySQL 上演一遍', deadlockIdle: '按一下，有问题的和修正后的都在真的 MySQL 上演一遍，并排比一比。', deadlockOrder: '两个事务依次发出的语句',
   deadlockVictim: ({ victim, error, committed }) => (error === 1213
     ? `死锁：InnoDB 回滚了 ${victim}（错误 ${error}），${committed} 提交了。`
     : `${victim} 等锁超时（错误 ${error}），没有提交；${committed} 提交了。`),
@@ -25,7 +25,7 @@ export const zh = {
 
 /** @type {import('./words.js').Words} */
 export const en = {
-  deadlockTitle: 'Play it on the real MySQL', deadlockIdle: 'Not played yet. Press each of the two, and compare.', deadlockOrder: 'What the two transactions send, in order',
+  deadlockTitle: 'Play it on the real MySQL', deadlockIdle: 'One press plays the flaw and its cure on the real MySQL, side by side.', deadlockOrder: 'What the two transactions send, in order',
   deadlockVictim: ({ victim, error, committed }) => (error === 1213
     ? `A deadlock: InnoDB rolled ${victim} back (error ${error}), and ${committed} committed.`
     : `${victim} waited too long for a lock (error ${error}) and did not commit; ${committed} did.`),

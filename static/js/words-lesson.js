@@ -2,7 +2,7 @@
 
 import * as deadlock from './words-deadlock.js';
 
-export { eventIn } from './words-replay.js';
+export { eventIn, nodeIn, refusedIn } from './words-replay.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
 const of = (words, name) => words[name];
@@ -49,7 +49,7 @@ export const zh = {
   stuck: (done, all, n, of, name) => `停住了（${done} / ${all}）：${of} 个没有回答的请求里，${n} 个在等 ${name}。`,
   stalled: (done, all, of, dead) => `停住了（${done} / ${all}）：过去一秒没有一个回答，${of} 个请求在等。${dead ? `实例 ${dead} 没有回应，它可能还占着锁。` : ''}`,
   apart: '卖出与少了对不上：有的请求无响应，或者有别人动了库存。这一场不能算数。',
-  waits: (mean, most) => `等锁平均 ${mean} ms，最久 ${most} ms`,
+  waits: (mean, most) => `进去以前平均等 ${mean} ms，最久 ${most} ms`, leftThere: (n) => `货架上还剩 ${n} 件`,
   waitedMost: (ms) => `最久等 ${ms} ms`,
   mostInside: (n) => `同时在里面最多 ${n} 个`,
   noAnswerYet: (n) => `${n} 个没回答`,
@@ -69,7 +69,7 @@ export const zh = {
 
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
   how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
-  byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
+  byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。oversell 就是 target/release/oversell；redis-cli、mysql 随系统的软件包来；zkCli.sh 在 ZooKeeper 的 bin 目录里（Debian：/usr/share/zookeeper/bin）。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
   seen: '上一次 oversell course 的结论', restsOnTiming: '结果取决于计时，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
@@ -86,7 +86,7 @@ export const zh = {
   seriesPlan: (p) => `${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
   json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一个实例', onThree: '三个实例', rateOne: '一个实例 每秒', rateThree: '三个实例 每秒',
   retriesHead: '重试', waitHead: '最久等', insideHead: '同时在里面',
-  keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '重演'], ['P', '投影：放大，收起目录'], ['空格', '重演：播放、暂停'], ['← →', '重演：一步步'], ['L', '中文 / English'], ['?', '这一页']],
+  keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '竞态：演一遍'], ['P', '投影：放大，收起目录'], ['空格', '竞态：播放、暂停'], ['← →', '竞态：上一句、下一句'], ['Shift ← →', '竞态：上一刻、下一刻'], ['/', '找一课'], ['L', '中文 / English'], ['?', '这一页']],
 };
 
 /** @type {import('./words.js').Words} */
@@ -121,7 +121,7 @@ export const en = {
   stuck: (done, all, n, of, name) => `Nothing moves (${done} / ${all}): ${n} of ${of} requests without an answer wait for ${name}.`,
   stalled: (done, all, of, dead) => `Nothing moves (${done} / ${all}): no answer within the last second, ${of} requests wait. ${dead ? `Instance ${dead} does not answer, and may hold the lock.` : ''}`,
   apart: 'Sold and gone disagree: some requests were never answered, or somebody else changed the stock. This run proves nothing.',
-  waits: (mean, most) => `waited ${mean} ms on average, ${most} ms at most`,
+  waits: (mean, most) => `waited ${mean} ms before getting in on average, ${most} ms at most`, leftThere: (n) => `${n} left on the shelf`,
   waitedMost: (ms) => `waited ${ms} ms at most`,
   mostInside: (n) => `${n} inside at once at most`,
   noAnswerYet: (n) => `${n} without an answer`,
@@ -141,7 +141,7 @@ export const en = {
 
   tries: 'Try it in the browser', tryNote: 'Each press is one more person; one browser has at most 6 under way. Or open this page on a phone.', who: 'Name', someone: 'student', tryWaits: 'waits…',
   how: 'How it is done', survives: 'It survives:', breaksIt: 'What breaks it:', wokenSum: (n, sum) => `${n} releases have woken ${sum} in all`, raw: 'This run as JSON', allVerdicts: 'All verdicts', verdictsJson: 'Raw data, JSON', verdictsCount: (n, ran, all, when) => `${ran} lessons were run, and ${n} reproduced what the course says; it has ${all} in all (${when}).`, verdictOf: (v) => VERDICTS.en[v] ?? 'not run', lessonHead: 'Lesson', verdictHead: 'Verdict', seenHead: 'What was seen', readme: 'Read me', wholeFile: 'The whole file',
-  byHand: 'By hand, in a terminal', byHandNote: 'Typed in the order of the numbers; below each is what it prints.', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:',
+  byHand: 'By hand, in a terminal', byHandNote: 'Typed in the order of the numbers; below each is what it prints. oversell is target/release/oversell; redis-cli and mysql come with your system’s packages; zkCli.sh is in the bin folder of ZooKeeper (Debian: /usr/share/zookeeper/bin).', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:',
   seen: 'What the last oversell course found', restsOnTiming: 'rests on timing: it may differ from run to run',
   found: (v, when) => `${VERDICTS.en[v] ?? v} (${when})`,
   notFound: 'Not run yet: type oversell course in a terminal.', notRun: 'This lesson is not run:',
@@ -158,5 +158,5 @@ export const en = {
   seriesPlan: (p) => `${p.threads} × ${p.loops} · hold ${p.hold_ms} ms · stock ${p.count}`,
   json: 'Download JSON', html: 'Download report', remove: 'Delete', strategy: 'Strategy', onOne: 'One', onThree: 'Three', rateOne: 'One, /s', rateThree: 'Three, /s',
   retriesHead: 'Retries', waitHead: 'Longest wait', insideHead: 'Inside at once',
-  keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['R', 'replay'], ['P', 'projector: larger, no sidebar'], ['Space', 'replay: play, pause'], ['← →', 'replay: step'], ['L', '中文 / English'], ['?', 'this page']],
+  keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['R', 'play the race'], ['P', 'projector: larger, no sidebar'], ['Space', 'race: play, pause'], ['← →', 'race: caption by caption'], ['Shift ← →', 'race: moment by moment'], ['/', 'find a lesson'], ['L', '中文 / English'], ['?', 'this page']],
 };

@@ -1,4 +1,4 @@
-/** The words of breaking things by hand, of the lanes of a run and of replays side by side, in both languages. See words.js. */
+/** The words of breaking things by hand, of and the lanes of a run, in both languages. See words.js. */
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
 const of = (words, name) => words[name];
@@ -24,10 +24,7 @@ export const zh = {
   }, action) ?? action}。`,
   faultAll: '全部恢复了。',  senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
 
-  both: '上下对照', bothWhy: '有问题的和修正后的都重演过以后，一上一下画在一起', bothFlaw: '时间线：有问题', bothCure: '时间线：修正后', watchReplay: '去看正在演的',
-  replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
-
-  lanesRead: '一行是一个请求（线程·第几次）：点线在等，黑条在里面；红的是不止一个同时在里面。',
+  lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在里面；红的是不止一个同时在里面。',
   lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在里面；共享锁下可以有几个同时在里面。',
   lanesTries: '一行是一个请求（线程·第几次）：谁也不独占，可以同时进行。空框是白试的一次，别人先写了；灰条是写成的那次，从读到（一条语句的，从发出）到写完；点线在等。',
   lanesCrowd: (of, n) => `${of} 个请求里只画 ${n} 个：同时进行的最多的那一刻前后，一个接一个开始的。`,
@@ -60,10 +57,7 @@ export const en = {
   }, action) ?? action}.`,
   faultAll: 'All is put back.',  senderStill: (done, all, name) => `Stands at ${done} / ${all}: instance ${name}, which sends the requests, does not answer; it goes on when that one does.`,
 
-  both: 'Both', bothWhy: 'Once flaw and cure have both been played: one above the other', bothFlaw: 'Timeline: flaw', bothCure: 'Timeline: cure', watchReplay: 'Watch what is being played',
-  replayOther: (lesson, which) => `Lesson ${lesson} is being played (${which}); this one can be played when it is over.`,
-
-  lanesRead: 'A line for each request (thread·loop): dotted it waits, black it is inside; red, more than one are inside.',
+  lanesRead: 'A line for each request (thread·loop): dotted it waits, solid it is inside; red, more than one are inside.',
   lanesShared: 'A line for each request (thread·loop): dotted it waits, grey it is inside; a shared lock lets several in.',
   lanesTries: 'A line for each request (thread·loop): nobody is alone, and all may be under way at once. An empty box is a try in vain, as another wrote first; grey is the one that wrote, from its read (one statement: from its sending) to its end; dotted it waits.',
   lanesCrowd: (of, n) => `${n} of ${of} requests are drawn: those who began one after the other around the moment at which the most were under way.`,

@@ -28,5 +28,17 @@ const EVENTS = {
   count: { zh: (n) => `计数 ${n}`, en: (n) => `count ${n}` },
 };
 
+/** Why one was refused. @type {Record<'zh' | 'en', Record<string, string>>} */
+const REFUSED = {
+  zh: { 'not-had': '没等到', 'sold-out': '卖完了', 'already-ordered': '已经下过单', 'under-way': '另一单还没完', lost: '锁丢了', dead: '死了', killed: 'kill -9', 'hung-up': '挂断了' },
+  en: { 'not-had': 'waited in vain', 'sold-out': 'sold out', 'already-ordered': 'has ordered already', 'under-way': 'another order is under way', lost: 'has lost the lock', dead: 'dies', killed: 'kill -9', 'hung-up': 'hangs up' },
+};
+
+/** @param {'zh' | 'en'} lang @param {string | undefined} kind @returns {string} */
+export const refusedIn = (lang, kind) => REFUSED[lang][kind ?? ''] ?? kind ?? '';
+
 /** @param {'zh' | 'en'} lang @param {ReplayEvent} event */
 export const eventIn = (lang, { event, value }) => EVENTS[event]?.[lang](value ?? '') ?? `${event} ${value ?? ''}`.trim();
+
+/** Of a lock on several nodes, which one it is. @param {string | undefined} key @returns {string} */
+export const nodeIn = (key) => (/^redis(-\d+)? /.test(key ?? '') ? ` ${(key ?? '').split(' ')[0]}` : '');

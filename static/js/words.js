@@ -7,6 +7,7 @@
 import * as together from './words-class.js';
 import * as lesson from './words-lesson.js';
 import * as live from './words-live.js';
+import * as race from './words-race.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string | number} name */
 const of = (words, name) => words[name];
@@ -69,7 +70,7 @@ const zh = {
   retries: (n) => `重试 ${n} 次`, fence: (n) => `令牌 ${n}`,
   sameAnswer: (n) => `两人都写回 ${n}：卖出两件，只少一件`,
 
-  disconnected: '连不上这里的服务，每 3 秒再试一次。',
+  disconnected: '连不上这里的服务，每 3 秒再试一次。', unreached: '服务没有回答',
 
   marks: '记号',
   mark: (p) => of({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
@@ -77,7 +78,7 @@ const zh = {
 
   docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
-  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 20 ms 发一个。',
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。',
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
   limiter: (id) => of({
     bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
@@ -99,22 +100,19 @@ const zh = {
   cacheSaid: (cost) => of({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' }, cost),
 
   // ---- replays: the timeline
-  replay: '重演', replays: '可以重演的课', replayLink: '重演这一课的竞态', toLesson: '回到这一课',
   replayOff: '这里不能重演：只有 oversell lab 或 docker compose 起的实例才行。',
-  replayNone: (name) => `没有“${name}”这个重演；下面是有的。`,
   replayCannot: (why) => `现在演不了：${why}`,
-  replayIdle: '还没演。按“重演”，在真的服务器上演一遍。',
-  replayLive: '正在演…', replayNext: '下一步', replayStep: '一步步', replaySlow: '连着演', pace: '演法',
-  flaw: '有问题', cured: '修正后', version2: '哪一种',
-  play: '播放', pause: '暂停', back: '上一步', forward: '下一步', speed: '播放速度', slower: (n) => (n === 1 ? '原速' : `慢 ${n} 倍`),
+  replayLive: '正在演…',
+  flaw: '有问题', cured: '修正后',
+  play: '播放', pause: '暂停', back: '上一句（按住 Shift：上一个时刻）', forward: '下一句（按住 Shift：下一个时刻）', speed: '播放速度', slower: (n) => (n === 1 ? '原速' : `慢 ${n} 倍`),
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
   laneNow: (kind) => of({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => of({
-    waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
-    released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败', retries: `重试 ${e.value}`, sold: '卖出',
+    waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
+    released: e.value ?? '解锁', lost: e.value === 'unseen' ? 'DEL：键已不在' : '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: lesson.refusedIn('zh', e.value), retries: `重试 ${e.value}`, sold: '卖出',
   }, e.event) ?? lesson.eventIn('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
@@ -122,12 +120,12 @@ const zh = {
   replayInside: (n) => (n > 1 ? `最多有 ${n} 个同时在里面。` : '里面从来只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {
-    const who = of({ lock: '锁', stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
+    const who = of({ lock: `锁${lesson.nodeIn(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
     const said = of({
-      start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读到 ${e.value}`, written: `写回 ${e.value}`,
-      checked: `看锁是谁的：${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
+      start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读${e.value == null ? '了' : `到 ${e.value}`}`, written: `写${e.value == null ? '了' : `回 ${e.value}`}`, sent: `发 ${e.value ?? ''}`,
+      checked: e.owner ? `看锁是谁的：${e.owner}` : '查订单：没有', deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
       renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
-      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${e.value ?? ''}`, done: '做完了', retries: `重试了 ${e.value} 次`,
+      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${lesson.refusedIn('zh', e.value)}`, done: '做完了', retries: `重试了 ${e.value} 次`,
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
     }, e.event) ?? lesson.eventIn('zh', e);
     if (e.actor === 'step') return stepIn(e.value, 'zh');
@@ -178,7 +176,7 @@ const en = {
   retries: (n) => (String(n) === '1' ? '1 retry' : `${n} retries`), fence: (n) => `token ${n}`,
   sameAnswer: (n) => `Both wrote ${n}: two sold, one gone`,
 
-  disconnected: 'The service here does not answer; trying again every 3 s.',
+  disconnected: 'The service here does not answer; trying again every 3 s.', unreached: 'the service did not answer',
 
   marks: 'Marks',
   mark: (p) => of({
@@ -189,7 +187,7 @@ const en = {
 
   docsTitle: 'API', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
-  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 20 ms.',
+  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms.',
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
   limiter: (id) => of({
     bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',
@@ -212,22 +210,19 @@ const en = {
   cacheSaid: (cost) => of({ none: 'this time: the server was not asked', head: 'this time: 304, a head alone', all: 'this time: 200, with the body' }, cost),
 
   // ---- replays: the timeline
-  replay: 'Replay', replays: 'Lessons that can be replayed', replayLink: 'Replay the race of this lesson', toLesson: 'To the lesson',
   replayOff: 'No replays here: only instances of oversell lab or of docker compose play them.',
-  replayNone: (name) => `There is no replay “${name}”; these there are.`,
   replayCannot: (why) => `It cannot be played now: ${why}`,
-  replayIdle: 'Not played yet. Press Replay to play it on the real servers.',
-  replayLive: 'Playing…', replayNext: 'Next step', replayStep: 'step by step', replaySlow: 'in one go', pace: 'Pace',
-  flaw: 'Flaw', cured: 'Cure', version2: 'Which one',
-  play: 'Play', pause: 'Pause', back: 'Step back', forward: 'Step on', speed: 'Speed', slower: (n) => (n === 1 ? 'as it was' : `${n} × slower`),
+  replayLive: 'Playing…',
+  flaw: 'Flaw', cured: 'Cure',
+  play: 'Play', pause: 'Pause', back: 'The caption before (Shift: the moment before)', forward: 'The next caption (Shift: the next moment)', speed: 'Speed', slower: (n) => (n === 1 ? 'as it was' : `${n} × slower`),
   at: (s) => `${s} s`, unscaled: 'one step after the other: time is not to scale',
   lanes: 'Timeline', cursor: 'Time',
   lockLane: 'Lock', rowLane: 'row.fence', asSentences: 'The same in words',
   laneNow: (kind) => of({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
   tick: (e) => of({
-    waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
-    released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails', retries: `retries ${e.value}`, sold: 'sells',
+    waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : 'finds no order', deleted: 'DEL',
+    released: e.value ?? 'unlocks', lost: e.value === 'unseen' ? 'DEL: no key' : 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: lesson.refusedIn('en', e.value), retries: `retries ${e.value}`, sold: 'sells',
   }, e.event) ?? lesson.eventIn('en', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
@@ -235,12 +230,12 @@ const en = {
   replayInside: (n) => (n > 1 ? `At most ${n} were inside at once. ` : 'Never more than one inside. '),
   replayApart: 'This time it did not go as it does.',
   told: (e) => {
-    const who = of({ lock: 'Lock', stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
+    const who = of({ lock: `Lock${lesson.nodeIn(e.key)}`, stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
     const said = of({
-      start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value}`, written: `writes ${e.value}`,
-      checked: `looks whose lock it is: ${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
+      start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, sent: `sends ${e.value ?? ''}`,
+      checked: e.owner ? `looks whose lock it is: ${e.owner}` : 'asks for the order, and finds none', deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
       renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
-      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${e.value ?? ''}`, done: 'is done', retries: `tried anew ${e.value} times`,
+      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${lesson.refusedIn('en', e.value)}`, done: 'is done', retries: `tried anew ${e.value} times`,
       held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
     }, e.event) ?? lesson.eventIn('en', e);
     if (e.actor === 'step') return stepIn(e.value, 'en');
@@ -248,4 +243,4 @@ const en = {
   },
 };
 
-export const languages = { zh: { ...zh, ...live.zh }, en: { ...en, ...live.en } };
+export const languages = { zh: { ...zh, ...live.zh, ...race.zh }, en: { ...en, ...live.en, ...race.en } };

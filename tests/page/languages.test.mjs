@@ -32,14 +32,9 @@ describe('what the page says', () => {
         await tab.has('#how[hidden], #steps > *');
         await look(id, language);
       }
-      for (const view of ['compare', '9.9', 'verdicts', 'replay/2.3']) {
+      for (const view of ['compare', '9.9', 'verdicts']) {
         await tab.go(view);
         await look(view, language);
-      }
-      for (const replay of await tab.page.$$eval('#replay-all option', (all) => all.map((option) => option.value))) {
-        await tab.go(`replay/${replay}`);
-        await tab.holds((lesson) => document.getElementById('replay-chapter').textContent === lesson, replay);
-        await look(replay, language);
       }
       for (const other of ['limits.html', 'cache.html']) {
         await tab.page.goto(`${suite.at.http}/${other}`);
@@ -64,18 +59,22 @@ describe('what the page says', () => {
   it('tells a deadlock in words, and its cure has no victim', async () => {
     const tab = await suite.tab('#/003.deadlock.opposite-order');
     await tab.shows('003.deadlock.opposite-order');
-    for (const { button, said, victims, waits, sentences } of [
-      { button: 'deadlock-flaw', said: /^死锁：/, victims: 1, waits: 1, sentences: 3 },
-      { button: 'deadlock-cure', said: /^没有死锁/, victims: 0, waits: 0, sentences: 0 },
+    await tab.press('#deadlock-run');
+    await tab.reads('#deadlock-say', /^为什么：/);
+    for (const { half, said, victims, waits, sentences } of [
+      { half: 1, said: /^死锁：/, victims: 1, waits: 1, sentences: 3 },
+      { half: 2, said: /^没有死锁/, victims: 0, waits: 0, sentences: 0 },
     ]) {
-      await tab.press(`#${button}`);
-      await tab.reads('#deadlock-say', said);
-      assert.equal(await tab.count('.statements .victim'), victims);
-      assert.ok((await tab.count('.statements .waits')) >= waits);
-      assert.equal(await tab.count('.account li'), sentences);
-      assert.deepEqual(await tab.evaluate(others), []);
-      await tab.screenshot(button);
+      const its = `#deadlock-played > section:nth-child(${half})`;
+      await tab.reads(`${its} > .say`, said);
+      assert.equal(await tab.count(`${its} .victim`), victims);
+      assert.ok((await tab.count(`${its} .waits`)) >= waits);
+      assert.equal(await tab.count(`${its} .account li`), sentences);
     }
+    // Who waits has not locked what it waits for.
+    assert.doesNotMatch(await tab.text('#deadlock-played .begins'), /锁住/);
+    assert.deepEqual(await tab.evaluate(others), []);
+    await tab.screenshot('deadlock');
     const account = await tab.evaluate(`import('/js/innodb.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
     const [one, other] = account.transactions.map(({ waits }) => waits[0]);
     assert.deepEqual([one.id, one.kind, other.end, account.rolledBack], [20, 'row', true, 2]);
@@ -102,7 +101,7 @@ describe('what the page says', () => {
         await tab.shows(id);
         await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
         if (id.includes('deadlock')) {
-          await tab.press('#deadlock-flaw');
+          await tab.press('#deadlock-run');
           await tab.holds(() => document.querySelectorAll('.statements tbody tr').length > 6);
         }
         await tab.evaluate(() => { for (const fold of document.querySelectorAll('details')) fold.open = true; });

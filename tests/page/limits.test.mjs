@@ -20,8 +20,20 @@ describe('the page of limits', () => {
       const through = await tab.count(`#${limiter} svg .through`);
       assert.equal(through, answers.filter((status) => status === 200).length);
       assert.ok(through >= 1 && through < SENT, `${through} were let through`);
+      // Beside each second stands how many: together all of them.
+      const seconds = await tab.page.$$eval(`#${limiter} svg text`, (texts) => texts.map((text) => Number(text.textContent.split('· ')[1])));
+      assert.equal(seconds.reduce((a, b) => a + b), through);
     });
   }
+
+  it('draws how long those have waited who stood in the queue, and nobody waits where none may', async () => {
+    const tab = await suite.tab('limits.html');
+    for (const [limiter, waits] of /** @type {const} */ ([['queued', true], ['nodelay', false]])) {
+      await tab.press(`#${limiter} .send`);
+      await tab.counts(`#${limiter} svg :is(.through, .refused)`, SENT);
+      assert.equal((await tab.count(`#${limiter} svg .waited`)) > 0, waits, limiter);
+    }
+  });
 
   it("says of a limit that a lone instance does not have that it is nginx's", async () => {
     const tab = await suite.tab('limits.html', undefined, suite.at.instances[0].url);

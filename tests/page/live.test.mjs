@@ -86,29 +86,26 @@ describe('a run on the page', () => {
     tab.nothingWentWrong();
   });
 
-  // Whoever comes while a race is played sees it from its beginning, and drives it.
+  // Whoever comes while a race is played sees it from its beginning, and can end it. This one stands until somebody asks for its next step.
   it('of a race is joined after a reload and from another window', async () => {
-    const tab = await suite.tab('#/replay/2.3');
-    await tab.has('#replay-run[aria-disabled=false]');
-    await tab.page.select('#replay-pace', 'step');
-    await tab.press('#replay-run');
-    await stands(tab);
-
-    const other = await suite.tab('#/replay/1.3');
-    await other.reads('#replay-end', /^正在演第 2\.3 课/);
-    await other.has('#replay-watch:not([hidden])');
-    await other.press('#replay-watch');
-    await other.holds(() => location.hash === '#/replay/2.3');
-    await stands(other);
-
+    const started = await fetch(`${suite.at.http}/replays/2.3?pace=step`, { method: 'POST' });
+    assert.equal(started.status, 202);
+    const other = await suite.tab('#/1.3');
+    await other.reads('#race-idle', /^正在演第 2\.3 课/);
+    await other.press('#race-idle a');
+    const tab = await suite.tab('#/2.3');
+    await tab.has('#race-run.cancel');
     await tab.page.reload();
-    await stands(tab);
-    const before = await tab.count('#replay-told li');
-    await tab.press('#replay-run');
-    for (const window of [tab, other]) await window.holds((told) => document.querySelectorAll('#replay-told li').length > told, before);
+    const { id } = await started.json();
+    assert.equal((await fetch(`${suite.at.http}/replays/${id}/step`, { method: 'POST' })).status, 204);
+    for (const window of [tab, other]) {
+      await window.shows('2.3');
+      await window.has('#race-run.cancel');
+      await window.has('#race-flaw [data-kind=inside]');
+    }
     await other.key('Escape');
     for (const window of [tab, other]) {
-      await window.reads('#replay-run', /^重演$/);
+      await window.has('#race-run:not(.cancel)[aria-disabled=false]');
       window.nothingWentWrong();
     }
   });
@@ -148,10 +145,4 @@ async function run(tab) {
 async function showLanes(tab, name) {
   await tab.evaluate(() => document.getElementById('run-lanes-part').scrollIntoView({ behavior: 'instant' }));
   await tab.screenshot(name);
-}
-
-/** Waits until a race stands at a step. @param {Tab} tab */
-async function stands(tab) {
-  await tab.reads('#replay-run', /^下一步$/);
-  await tab.has('#replay-told li');
 }

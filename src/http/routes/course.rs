@@ -3,7 +3,7 @@
 use crate::http::routes::prelude::*;
 use crate::{
     course::{
-        self, Chapter,
+        self, Chapter, Lesson,
         kept::{self, Kept, Verdicts},
         places::Places,
     },
@@ -18,15 +18,54 @@ pub(in crate::http) struct Course {
     chapters: Vec<Chapter>,
 }
 
+/// How much of it.
+#[derive(Debug, Default, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct HowMuch {
+    /// Without what a student types, which is more than half of it: `GET /course/{lesson}` has that of one lesson.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(default = false)]
+    brief: bool,
+}
+
 /// Every claim of the documents, chapter by chapter.
-#[utoipa::path(get, path = "/course", tag = "course",
+#[utoipa::path(get, path = "/course", tag = "course", params(HowMuch),
     responses((status = 200, description = "The chapters and their lessons", body = Course)))]
-pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Course> {
+pub(in crate::http) async fn list(
+    State(app): State<AppState>,
+    Query(HowMuch { brief }): Query<HowMuch>,
+) -> axum::Json<Course> {
     let places = places(&app.ctx);
-    let chapters = course::ALL.iter().map(|chapter| places.fill(chapter));
-    axum::Json(Course {
-        chapters: chapters.collect(),
-    })
+    let mut chapters: Vec<_> = course::ALL
+        .iter()
+        .map(|chapter| places.fill(chapter))
+        .collect();
+    if brief {
+        let lessons = chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons);
+        lessons.for_each(|lesson| lesson.by_hand.clear());
+    }
+    axum::Json(Course { chapters })
+}
+
+/// One lesson, with what a student types.
+#[utoipa::path(get, path = "/course/{lesson}", tag = "course",
+    params(("lesson" = String, Path, description = "Its number", example = "2.3")),
+    responses(
+        (status = 200, description = "The lesson", body = Lesson),
+        (status = 404, description = "There is no such lesson"),
+    ))]
+pub(in crate::http) async fn one(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<axum::Json<Lesson>, Error> {
+    let places = places(&app.ctx);
+    let mut lessons = course::ALL
+        .iter()
+        .flat_map(|chapter| places.fill(chapter).lessons);
+    let found = lessons.find(|lesson| lesson.id == id);
+    found.map(axum::Json).ok_or(Error::NoLesson(id))
 }
 
 /// The verdicts of the last run, the same on each instance.

@@ -91,6 +91,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::routes::list))
         .routes(routes!(replays::routes::start, replays::routes::cancel))
         .routes(routes!(replays::routes::step))
+        .routes(routes!(replays::routes::next))
         .routes(routes!(replays::routes::events))
         .routes(routes!(replays::actors::play))
         .routes(routes!(replays::actors::direct))
@@ -102,6 +103,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         // every claim, and its verdict
         .routes(routes!(course::list))
         .routes(routes!(course::last, course::keep))
+        .routes(routes!(course::one))
         // breaking servers and instances by hand
         .routes(routes!(lab::look))
         .routes(routes!(lab::order))

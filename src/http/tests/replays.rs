@@ -39,6 +39,9 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         ("POST /replays/1.3?cured=perhaps", 400),
         ("POST /replays/1.3?step=1", 400),
         ("POST /replays/none/step", 404),
+        ("POST /replays/none/next?actor=A", 404),
+        ("POST /replays/none/next?actor=D", 400),
+        ("POST /replays/2.2?pace=scheduler", 400),
         ("DELETE /replays/none", 404),
         ("GET /replays/none/events", 404),
     ] {
@@ -59,7 +62,7 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         );
     }
     let list = read(&service, "/replays", &[]).await.json();
-    assert!(list["playing"].is_null(), "{list}");
+    assert_eq!(list["playing"], serde_json::json!([]), "{list}");
     for (part, field) in table(WRONG_PARTS) {
         let request = format!(r#"POST /replays/actors {{"id":"{ID}","part":{part}}}"#);
         ask(&service, &request).await.assert_refuses(field, "");

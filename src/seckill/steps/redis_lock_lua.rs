@@ -3,12 +3,11 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
-    section::{
+    section::{Heard, 
         Points,
         redis_polling::{Lock, Stage},
     },
 };
-use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
@@ -34,7 +33,7 @@ struct Scripted;
 impl Stage for Scripted {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
@@ -43,7 +42,7 @@ impl Stage for Scripted {
 
     async fn unlock(
         lock: &Lock<Self>,
-        redis: &mut Connection,
+        redis: &mut Heard,
         points: &Points,
     ) -> RedisResult<bool> {
         points.at(Point::Compared).await;

@@ -3,12 +3,11 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
-    section::{
+    section::{Heard, 
         Points,
         redis_polling::{Lock, Stage},
     },
 };
-use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STEP: Facts = Facts {
@@ -27,7 +26,7 @@ struct Owned;
 impl Stage for Owned {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
@@ -36,7 +35,7 @@ impl Stage for Owned {
 
     async fn unlock(
         lock: &Lock<Self>,
-        redis: &mut Connection,
+        redis: &mut Heard,
         points: &Points,
     ) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;

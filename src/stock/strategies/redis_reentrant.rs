@@ -1,11 +1,10 @@
 #![doc = include_str!("redis_reentrant.md")]
 
-use crate::section::{
+use crate::section::{Heard, 
     Points, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
-use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
@@ -47,7 +46,7 @@ impl Reentrant {
 impl Stage for Reentrant {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         ENTER
             .key(&lock.key)
             .arg(&lock.owner)
@@ -56,7 +55,7 @@ impl Stage for Reentrant {
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
         LEAVE
             .key(&lock.key)
             .arg(&lock.owner)

@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_script.md")]
 
-use crate::section::redis_key;
+use crate::section::{Heard, redis_key};
 use crate::stock::prelude::*;
 use redis::Script;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     let left: Option<i64> = redis_key::answered(
         TAKE.key(key)
-            .invoke_async(&mut ctx.redis.connection())
+            .invoke_async(&mut Heard::new(ctx.redis.connection(), job.seen.points()))
             .await,
     )?;
     match job.tried(since, left) {

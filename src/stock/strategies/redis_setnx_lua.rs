@@ -1,11 +1,10 @@
 #![doc = include_str!("redis_setnx_lua.md")]
 
-use crate::section::{
+use crate::section::{Heard, 
     Points, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
-use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
@@ -39,14 +38,14 @@ impl Scripted {
 impl Stage for Scripted {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
         DELETE_IF_MINE
             .key(&lock.key)
             .arg(&lock.owner)

@@ -1,11 +1,10 @@
 #![doc = include_str!("redis_setnx_owner.md")]
 
-use crate::section::{
+use crate::section::{Heard, 
     Points, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
-use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STRATEGY: Facts = Facts {
@@ -30,7 +29,7 @@ struct Owned;
 impl Stage for Owned {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
@@ -39,7 +38,7 @@ impl Stage for Owned {
 
     async fn unlock(
         lock: &Lock<Self>,
-        redis: &mut Connection,
+        redis: &mut Heard,
         points: &Points,
     ) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;

@@ -1,9 +1,8 @@
 #![doc = include_str!("redis_watch.md")]
 
-use crate::section::redis_key;
+use crate::section::{Heard, redis_key};
 use crate::stock::prelude::*;
-use deadpool_redis::Connection;
-use redis::AsyncCommands;
+use redis::{AsyncCommands, aio::ConnectionLike};
 
 /// The mean pause after a conflict.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -21,7 +20,8 @@ pub(super) const STRATEGY: Facts = Facts {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut conn = redis_key::watch_connection(ctx, job.wait_left()).await?;
+    let conn = redis_key::watch_connection(ctx, job.wait_left()).await?;
+    let mut conn = Heard::new(conn, job.seen.points());
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;
@@ -47,7 +47,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// The count, which is watched from now on.
 pub(super) async fn watched(
     ctx: &Ctx,
-    conn: &mut Connection,
+    conn: &mut (impl ConnectionLike + Send + Sync),
     key: &str,
     stock_id: i64,
 ) -> Result<i64, Error> {
@@ -60,7 +60,7 @@ pub(super) async fn watched(
 }
 
 /// Writes the count, unless another did since it was watched.
-pub(super) async fn exec(conn: &mut Connection, key: &str, count: i64) -> Result<bool, Error> {
+pub(super) async fn exec(conn: &mut (impl ConnectionLike + Send + Sync), key: &str, count: i64) -> Result<bool, Error> {
     let exec = redis::pipe()
         .atomic()
         .set(key, count)

@@ -2,7 +2,7 @@
 
 use super::redis_reentrant::Reentrant;
 use crate::section::{
-    Points,
+    Heard, Points,
     redis_polling::{self as stage, Lock},
 };
 use crate::stock::prelude::*;
@@ -41,7 +41,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn renew(ctx: Ctx, lock: Lock<Reentrant>, points: Points) {
-    let mut redis = ctx.redis.connection();
+    let mut redis = Heard::new(ctx.redis.connection(), &points);
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
         points.at(Point::Renew).await;

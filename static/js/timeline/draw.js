@@ -11,6 +11,9 @@ import { svg } from '../dom.js';
 /** What stands at the left of a lane: who it is, and what holds at the cursor. @typedef {{name: string, detail: string, now: string}} Name */
 /** @typedef {{lanes: Name[], locks: Name[], shelf: Name, row: Name}} Names */
 
+/** As in layout.js: a line of words. */
+const LINE = 22;
+
 let drawings = 0;
 
 export class Drawing {
@@ -21,6 +24,8 @@ export class Drawing {
   #labels = [];
   /** @type {Map<string, Element>} */
   #nows = new Map();
+  /** What stands at the left, and stays there where the picture is scrolled. */
+  #names = svg('g', { class: 'names' });
   /** @type {Element | undefined} */
   #clip;
   /** @type {Element | undefined} */
@@ -50,13 +55,14 @@ export class Drawing {
     this.#cursor = cursor;
     const spans = svg('g', { 'clip-path': `url(#${this.#id}-clip)` });
     const marks = svg('g');
+    this.#names.replaceChildren(svg('rect', { class: 'ground', x: -4, y: 0, width: scene.gutter - 8 * unit, height }));
     scene.lanes.forEach((lane, i) => this.#lane(lane, names.lanes[i], spans, marks, i));
     scene.locks.forEach((lock, i) => this.#lock(lock, names.locks[i], spans, marks, i));
     this.#steps(scene.shelf, names.shelf, 'shelf', spans, marks);
     this.#steps(scene.row, names.row, 'row', spans, marks);
     this.node.replaceChildren(
       svg('defs', {}, svg('clipPath', { id: `${this.#id}-clip` }, clip), hatch(`${this.#id}-hatch`, unit)),
-      this.#axis(scene, height), spans, ...this.#arrows(scene), marks, cursor);
+      this.#axis(scene, height), ...this.#messages(scene), spans, ...this.#arrows(scene), marks, cursor, this.#names);
   }
 
   /** Shows it up to this moment. @param {number} at @param {Names} names what holds then @returns {number} where the cursor stands */
@@ -79,6 +85,12 @@ export class Drawing {
     this.#now('shelf', names.shelf.now);
     this.#now('row', names.row.now);
     return x;
+  }
+
+  /** It is scrolled so far: what stands at the left stays in sight. @param {number} left */
+  scrolled(left) {
+    this.#names.setAttribute('transform', `translate(${left} 0)`);
+    this.#names.classList.toggle('over', left > 0);
   }
 
   /** The moment at this place. @param {number} x */
@@ -105,7 +117,7 @@ export class Drawing {
   #name(name, key, first, second) {
     const now = svg('text', { class: 'now', x: 0, y: second }, name.now);
     this.#nows.set(key, now);
-    return [svg('text', { class: 'who', x: 0, y: first }, name.name, ' ', svg('tspan', { class: 'of' }, name.detail)), now];
+    this.#names.append(svg('text', { class: 'who', x: 0, y: first, 'data-actor': name.name }, name.name, ' ', svg('tspan', { class: 'of' }, name.detail)), now);
   }
 
   /** @param {Placed[]} labels @param {(row: number) => number} base where a row of words stands */
@@ -120,8 +132,8 @@ export class Drawing {
   /** @param {import('./layout.js').LaneShape} lane @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
   #lane(lane, name, spans, marks, i) {
     const u = this.#unit;
-    const [middle, height] = [lane.bar + 12 * u, 24 * u];
-    const box = (/** @type {{x: number, width: number}} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: s.x, width: s.width, y: lane.bar, height, ...with_ });
+    const [middle, height] = [lane.bar + 10 * u, 20 * u];
+    const box = (/** @type {{x: number, width: number}} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: s.x, width: s.width, y: lane.bar, height, 'data-actor': lane.actor, ...with_ });
     const bars = lane.bars.map((bar) => (['waits', 'leaves'].includes(bar.kind)
       ? svg('line', { class: bar.within ? 'waits within' : bar.kind, 'data-kind': bar.kind, x1: bar.x, x2: bar.x + bar.width, y1: middle, y2: middle })
       : box(bar, { class: bar.kind, 'data-kind': bar.kind })));
@@ -134,22 +146,23 @@ export class Drawing {
     const inside = lane.bars.filter((bar) => bar.text)
       .map((bar) => this.#mark(bar.at, svg('text', { class: 'label', x: bar.x + 12 * u, y: middle + 7 * u }, bar.text)));
     const dots = lane.dots.map((dot) => this.#mark(dot.at, svg('circle', {
-      class: `dot-${dot.event === 'read' || dot.event === 'checked' ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event,
+      class: `dot-${dot.event === 'read' || dot.event === 'checked' ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event, 'data-actor': lane.actor,
     })));
     // A word further up than the first row has a thread to its mark.
     const threads = lane.labels.filter((label) => label.row > 0)
-      .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - 25 * u * label.row, y2: lane.bar })));
-    const base = (/** @type {number} */ row) => lane.bar - 6 * u - 25 * u * row;
+      .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - LINE * u * label.row, y2: lane.bar })));
+    const base = (/** @type {number} */ row) => lane.bar - 6 * u - LINE * u * row;
     // Without a row of words above it, its name stands beside its bar.
-    const first = lane.bar > lane.top ? base(0) : lane.bar + 19 * u;
-    marks.append(...inside, ...threads, ...dots, ...this.#words(lane.labels, base), ...this.#name(name, `lane-${i}`, first, lane.bar + 19 * u));
+    const first = lane.bar > lane.top ? base(0) : lane.bar + 16 * u;
+    marks.append(...inside, ...threads, ...this.#carries(lane), ...dots, ...this.#words(lane.labels, base));
+    this.#name(name, `lane-${i}`, first, lane.bar + 16 * u);
   }
 
   /** @param {import('./layout.js').LockShape} lock @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
   #lock(lock, name, spans, marks, i) {
     const u = this.#unit;
     for (const wedge of lock.wedges) {
-      spans.append(svg('polygon', { class: 'wedge', points: wedge.points, 'data-kind': 'wedge' }),
+      spans.append(svg('polygon', { class: 'wedge', points: wedge.points, 'data-kind': 'wedge', 'data-actor': wedge.owner }),
         svg('line', { class: 'held', x1: wedge.x, x2: wedge.x + wedge.width, y1: lock.base, y2: lock.base }));
       marks.append(...wedge.texts.map(({ x, at, text }) => this.#mark(at, svg('text', { class: 'label bold owner', x, y: lock.base - 7 * u }, text))));
     }
@@ -159,8 +172,8 @@ export class Drawing {
     }
     const top = lock.base - lock.height;
     const second = lock.height > 30 * u ? lock.base - 3 * u : lock.base;
-    marks.append(...this.#words(lock.labels, (row) => top - 6 * u - 25 * u * row),
-      ...this.#name(name, `lock-${i}`, second - 24 * u, second));
+    marks.append(...this.#words(lock.labels, (row) => top - 6 * u - LINE * u * row));
+    this.#name(name, `lock-${i}`, second - 20 * u, second);
   }
 
   /** @param {import('./layout.js').StepShape | null} steps @param {Name} name @param {string} key @param {Element} spans @param {Element} marks */
@@ -172,7 +185,26 @@ export class Drawing {
     this.#nows.set(key, now);
     const who = svg('text', { class: 'who', x: 0, y: steps.base - 6 * u }, name.name, ' ', now);
     marks.append(...steps.marks.map((mark) => this.#mark(mark.at, svg('line', { class: mark.red ? 'shelf-line red' : 'shelf-line', x1: mark.x, x2: mark.x, y1: steps.base - 18 * u, y2: steps.base }))),
-      ...this.#words(steps.labels, (row) => steps.base - 6 * u - 25 * u * row), who);
+      ...this.#words(steps.labels, (row) => steps.base - 6 * u - LINE * u * row));
+    this.#names.append(who);
+  }
+
+  /** @param {Scene} scene */
+  #messages(scene) {
+    return scene.messages.map(({ x, from, to, at, actor, event }) => this.#mark(at, svg('line', { class: 'message', 'data-actor': actor, 'data-kind': 'message', 'data-event': event, x1: x, x2: x, y1: from, y2: to })));
+  }
+
+  /** From the read of a number that is no longer so to the write by it, below the bar. @param {import('./layout.js').LaneShape} lane */
+  #carries(lane) {
+    const u = this.#unit;
+    const base = lane.bar + 20 * u;
+    return lane.carries.flatMap(({ from, at, to, text }) => [
+      this.#mark(at, svg('path', {
+        class: 'carry', 'data-kind': 'carry',
+        d: `M${from} ${base + 3 * u}V${base + 12 * u}H${to}V${base + 9 * u}m${-5 * u} ${3 * u}l${5 * u} ${-9 * u}l${5 * u} ${9 * u}`,
+      })),
+      this.#mark(at, svg('text', { class: 'label red stale', x: from + 8 * u, y: base + 17 * u }, text)),
+    ]);
   }
 
   /** @param {Scene} scene */

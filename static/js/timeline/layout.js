@@ -12,11 +12,12 @@ import { leftAt } from './wedges.js';
 /** @typedef {import('./labels.js').Placed} Placed */
 /** @typedef {import('./labels.js').Wanted} Wanted */
 /** @typedef {{x: number, width: number, kind: string, within: boolean, at: number, text: string}} BarShape `within`: over a bar; `text`: what stands in it */
-/** @typedef {{top: number, bar: number, bars: BarShape[], overlaps: {x: number, width: number}[], dots: {x: number, at: number, event: string, red: boolean}[], labels: Placed[]}} LaneShape */
-/** @typedef {{points: string, x: number, width: number, texts: {x: number, at: number, text: string}[]}} WedgeShape */
+/** @typedef {{top: number, bar: number, bars: BarShape[], overlaps: {x: number, width: number}[], carries: {from: number, at: number, to: number, text: string}[], dots: {x: number, at: number, event: string, red: boolean}[], labels: Placed[], actor: string}} LaneShape */
+/** @typedef {{points: string, x: number, width: number, owner: string, texts: {x: number, at: number, text: string}[]}} WedgeShape */
 /** @typedef {{top: number, base: number, height: number, wedges: WedgeShape[], labels: Placed[], queue: {x: number, y: number, width: number, name: string, at: number}[], queueTop: number}} LockShape */
 /** @typedef {{top: number, base: number, lines: {x: number, width: number, red: boolean}[], marks: {x: number, at: number, red: boolean}[], labels: Placed[]}} StepShape */
 /** @typedef {{x: number, from: number, to: number, at: number, red: boolean}} ArrowShape */
+/** What goes between an actor and a server. @typedef {{x: number, from: number, to: number, at: number, actor: string, event: string}} MessageShape */
 /**
  * @typedef {object} Scene
  * @property {number} width
@@ -28,6 +29,7 @@ import { leftAt } from './wedges.js';
  * @property {StepShape | null} shelf
  * @property {StepShape | null} row
  * @property {ArrowShape[]} arrows
+ * @property {MessageShape[]} messages
  * @property {{x: number, text: string}[]} axis
  */
 /**
@@ -41,9 +43,11 @@ import { leftAt } from './wedges.js';
  * @property {{tick: (e: any) => string, arrow: (a: any) => string, seconds: (s: number) => string, stopped: string, comma: string}} words
  */
 
-/** Heights, in units: of a line of words, a bar, a wedge, a place in the queue; and the gap between two lanes. */
-const [LINE, BAR, WEDGE, PLACE, GAP] = [25, 24, 42, 22, 9];
+/** Heights, in units: of a line of words, a bar, a wedge, a place in the queue; the gap between two lanes, and the arc of a stale value. */
+const [LINE, BAR, WEDGE, PLACE, GAP, ARC] = [22, 20, 36, 22, 9, 20];
 const [GUTTER, NARROW] = [172, 120];
+/** What an actor asks the store of the stock, and what the lock's server. */
+const [TO_SHELF, TO_LOCK] = [['read', 'written'], ['checked', 'deleted', 'lost', 'released']];
 /** On a screen narrower than this the names have less room. */
 const PHONE = 600;
 /** Room at the right, for the words of the last moment. */
@@ -67,12 +71,13 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const labels = put(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
     const top = y;
     const bar = top + u(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
-    y = bar + u(BAR + (model.compact ? GAP / 2 : GAP));
+    y = bar + u(BAR + (model.compact ? GAP / 2 : GAP) + (lane.carries.length ? ARC : 0));
     const solid = lane.bars.filter((b) => b.kind === 'inside');
     return {
-      top, bar, labels,
+      top, bar, labels, actor: lane.actor,
+      carries: lane.carries.map((carry) => ({ from: x(carry.read), at: carry.to, to: x(carry.to), text: carry.value })),
       bars: lane.bars.map((b) => ({ ...flat(b), kind: b.kind, at: b.from, text: b.kind === 'stopped' && measure(words.stopped, false) + u(24) < flat(b).width ? words.stopped : '', within: b.kind === 'waits' && solid.some((s) => s.from <= b.from && b.to <= s.to) })),
-      overlaps: lane.overlaps.map(flat),
+      overlaps: [...lane.overlaps, ...lane.carries].map(flat),
       dots: lane.ticks.map((tick) => ({ x: x(tick.at), at: tick.at, event: tick.event.event, red: tick.red })),
     };
   });
@@ -120,8 +125,13 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const end = arrow.to === 'row' ? row?.base : lock && lock.base - lock.height * 0.35;
     return lane && end ? [{ x: x(arrow.at), from: lane.bar + u(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
   });
+  // A wedge has room for its lines; where there are several locks, which one a message went to is not told.
+  const messages = model.lanes.flatMap((lane, i) => lane.ticks.flatMap(({ at, event }) => {
+    const to = TO_SHELF.includes(event.event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event.event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
+    return to ? [{ x: x(at), from: lanes[i].bar + u(BAR), to, at, actor: lane.actor, event: event.event }] : [];
+  }));
   const axis = seconds(span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
-  return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, axis };
+  return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, messages, axis };
 }
 
 /** @param {import('./model.js').Wedge} wedge @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */
@@ -144,7 +154,7 @@ function wedgeShape(wedge, { x, base, height, measure, unit }) {
     free = left + wide + 4 * unit;
     return [{ x: left, at, text }];
   });
-  return { points: points.join(' '), x: x(wedge.from), width: x(wedge.to) - x(wedge.from), texts };
+  return { points: points.join(' '), owner: wedge.owner, x: x(wedge.from), width: x(wedge.to) - x(wedge.from), texts };
 }
 
 /** Marks of the axis: few, and round. @param {number} span */

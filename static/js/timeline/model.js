@@ -5,6 +5,9 @@
  * 2. Each lock has wedges: its owner, from when to when, and how much of its lease is left.
  * 3. The shelf and the row's fencing token are steps.
  * 4. Who deletes another's lock, and who is refused by the row, has an arrow.
+ * 5. Who reads, and writes by what it has read although another has written since, carries a stale value: from that other's write
+ *    to its own.
+ * 6. A caption says what has happened: it stands from when the last of it has, and never before.
  *
  * All times are in microseconds since the replay began. Next: sections.js, how a lane's bars are found; layout.js.
  */
@@ -20,8 +23,9 @@ import { locksOf } from './wedges.js';
  * believes to be inside, but the row has seen a newer token; `leaves`: it has written and not unlocked yet.
  * @typedef {Span & {kind: 'waits' | 'inside' | 'shared' | 'vain' | 'shut' | 'stopped' | 'leaves', open: boolean}} Bar
  */
+/** A number that is no longer so, from another's write to one's own; `read`: when it was read. @typedef {Span & {value: string, read: number}} Carry */
 /** A moment on a lane, with what is said of it. @typedef {{at: number, event: ReplayEvent, red: boolean}} Tick */
-/** @typedef {{actor: string, instance: string, token: number, runs: string, bars: Bar[], overlaps: Span[], ticks: Tick[]}} Lane */
+/** @typedef {{actor: string, instance: string, token: number, runs: string, bars: Bar[], overlaps: Span[], carries: Carry[], ticks: Tick[]}} Lane */
 /** @typedef {{at: number, pttl: number}} Left how much of the lease was left then, in ms; -1: there is no lease */
 /** @typedef {Span & {owner: string, left: Left[], counts: {at: number, count: number}[]}} Wedge */
 /** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[]}} LockLane */
@@ -48,19 +52,22 @@ const LOOKED_US = 150_000;
  * @param {ReplayEvent[]} events in any order
  * @param {number} [now] how far it has come; by default to its last event
  * @param {number} [room] so many may be inside at once: the permits of a semaphore, readers
+ * @param {{live?: boolean, actors?: string[]}} [how] `live`: what happens just now is not over; `actors`: who will have a lane
  * @returns {Model}
  */
-export function modelOf(events, now = 0, room = 1) {
-  const all = events.toSorted((a, b) => a.t_us - b.t_us);
+export function modelOf(events, now = 0, room = 1, { live = false, actors = [] } = {}) {
+  const all = events.toSorted((a, b) => a.t_us - b.t_us).filter((e) => e.event !== 'sent' && e.event !== 'stands');
   const end = Math.max(now, all.at(-1)?.t_us ?? 0);
   const row = stepsOf(all.filter((e) => e.actor === 'row' && e.token != null), (e) => String(e.token));
-  const shelf = shelfOf(all);
-  const lanes = lanesOf(all, end, shelf, room);
+  // Of what is not sold there is no shelf.
+  const sells = all.some((e) => e.actor === 'stock' || e.event === 'sold');
+  const shelf = sells ? shelfOf(all) : [];
+  const lanes = lanesOf(all, end, shelf, room, actors);
   return {
     end, lanes, shelf, row,
     locks: locksOf(all, end),
     arrows: all.flatMap(arrow),
-    captions: all.filter((e) => e.actor === 'step').map(caption),
+    captions: captionsOf(all, live),
     moments: [...new Set(all.map((e) => e.t_us))],
   };
 }
@@ -104,6 +111,23 @@ function arrow(e) {
   if (isForeign(e)) return [{ ...base, to: 'lock' }];
   if (isActor(e) && e.event === 'refused-by-row') return [{ ...base, to: 'row' }];
   return [];
+}
+
+/** What happens too often, or too silently, to hold a caption back. */
+const ASIDE = ['refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
+/** What takes longer is told of as soon as it begins. */
+const LONG_US = 1_500_000;
+
+/** Each at the last of what it speaks about; of what goes on just now nothing is said yet. @param {ReplayEvent[]} all @param {boolean} live @returns {Caption[]} */
+function captionsOf(all, live) {
+  const said = all.flatMap((e, i) => (e.actor === 'step' ? [i] : []));
+  return said.flatMap((i, n) => {
+    const next = said[n + 1];
+    if (next == null && live) return [];
+    const about = all.slice(i + 1, next).filter((e) => !ASIDE.includes(e.event)).map((e) => e.t_us);
+    const at = about.findLast((t) => t - about[0] <= LONG_US) ?? all[next ?? i].t_us;
+    return [{ ...caption(all[i]), at }];
+  });
 }
 
 /** @param {ReplayEvent} e @returns {Caption} */

@@ -24,16 +24,18 @@ export class Picture {
   constructor(host) {
     this.host = host;
     host.replaceChildren(this.#drawing.node);
+    host.addEventListener('scroll', () => this.#drawing.scrolled(host.scrollLeft));
   }
 
   /**
    * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real; `span`: how
-   * much time it shows, where another picture has the same scale.
-   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number}} how
+   * much time it shows, where another picture has the same scale; `scale`: smaller than it could be, so that both are in sight.
+   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, scale?: number}} how
    */
-  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live) }) {
+  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), scale = 1 }) {
     const style = getComputedStyle(this.host);
-    const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
+    this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
     const width = Math.max(this.host.clientWidth, LEAST * unit);
     const names = this.#names(model, cursor);
@@ -47,8 +49,8 @@ export class Picture {
       this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
-    // Beyond the end nothing is played: all of it is shown, without a cursor.
-    this.host.classList.toggle('still', cursor > model.end);
+    // At the end nothing is played: all of it is shown, without a cursor that stands on its last words.
+    this.host.classList.toggle('still', !live && cursor >= model.end);
     const x = this.#drawing.cursor(cursor, names);
     this.#follow(x, width, moves);
   }
@@ -73,13 +75,16 @@ export class Picture {
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token && !narrow ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
-        name: several ? lock.key : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
+        name: several ? shortKey(lock.key) : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
       })),
       shelf: { name: t('shelf'), detail: '', now: narrow ? '' : moment.shelf },
       row: { name: t('rowLane'), detail: '', now: '' },
     };
   }
 }
+
+/** A node's name says which lock it is; any other is told by its name without the number of the product. @param {string} key */
+const shortKey = (key) => /^(redis(?:-\d+)?) /.exec(key)?.[1] ?? key.replace(/[:-]\d{9,}$/, '');
 
 /** The same in words, in order, for who does not see it. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
 export const sentences = (events) => events.map((e) => el('li', {}, el('span', { class: 'dim' }, `${(e.t_us / 1e6).toFixed(2)} s`), ' ', t('told', e)));

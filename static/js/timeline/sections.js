@@ -9,7 +9,7 @@
  * A holder with an older token is shut out from when a newer one has shown its token to the row.
  */
 
-import { isActor, isForeign } from './events.js';
+import { isActor, isForeign, isNumber } from './events.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./model.js').Bar} Bar */
@@ -39,9 +39,9 @@ const HANDOVER_US = 100_000;
 /** What needs no word on the lane: the bars and the wedges show it. */
 const SILENT = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
 
-/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @param {number} room so many may be inside @returns {Lane[]} */
-export function lanesOf(all, end, shelf, room) {
-  const actors = [...new Set(all.filter(isActor).map((e) => e.actor))].toSorted();
+/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @param {number} room so many may be inside @param {string[]} known who will have a lane @returns {Lane[]} */
+export function lanesOf(all, end, shelf, room, known) {
+  const actors = [...new Set([...known, ...all.filter(isActor).map((e) => e.actor)])].toSorted();
   const lanes = actors.map((actor) => {
     const events = all.filter((e) => e.actor === actor);
     return { actor, events, sections: sectionsOf(events) };
@@ -57,8 +57,25 @@ export function lanesOf(all, end, shelf, room) {
     bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar).filter((bar) => bar.to > bar.from), ...stopsOf(events, end)],
     overlaps: room > 1 ? crowded(insides[i], insides.flat(), room)
       : merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
-    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: e.event === 'waits' && actors.length === 1 ? { ...e, value: 'self' } : e, red: isForeign(e) || lostUpdate(e, shelf) })),
+    carries: carriesOf(events, all),
+    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: told(e, actors, events), red: isForeign(e) || lostUpdate(e, shelf) })),
   }));
+}
+
+/**
+ * What it carried that was no longer so: read, written by another, and then written by itself all the same.
+ * @param {ReplayEvent[]} events of one actor @param {ReplayEvent[]} all @returns {import('./model.js').Carry[]}
+ */
+function carriesOf(events, all) {
+  return events.filter((e) => e.event === 'read' && isNumber(e.value)).flatMap((read) => {
+    const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVES].includes(e.event));
+    if (then?.event !== 'written' || !isNumber(then.value)) return [];
+    // What is written in a transaction is there for others once it is committed.
+    const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
+    const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isNumber(e.value) && e.t_us < then.t_us);
+    const other = others.find((e) => (e.event === 'written' && isNumber(e.value)) || (e.event === 'committed' && wrote(e.actor)));
+    return other ? [{ from: other.t_us, to: then.t_us, value: read.value ?? '', read: read.t_us }] : [];
+  });
 }
 
 /** @param {ReplayEvent[]} events of one actor @returns {Section[]} */
@@ -175,6 +192,16 @@ function stopsOf(events, end) {
     const on = events.find((later) => later.event === 'continued' && later.t_us >= e.t_us);
     return { kind: 'stopped', from: e.t_us, to: on?.t_us ?? end, open: !on };
   });
+}
+
+/** Locks of the course whose unlock deletes the key without a look at it: it has found none. */
+const NEVER_LOOK = ['redis-setnx', 'redis-setnx-ttl'];
+
+/** An event with what its word depends on. @param {ReplayEvent} e @param {string[]} actors @param {ReplayEvent[]} events of the same actor */
+function told(e, actors, events) {
+  if (e.event === 'waits' && actors.length === 1) return { ...e, value: 'self' };
+  const runs = events.findLast((before) => before.event === 'start' && before.t_us <= e.t_us)?.value ?? '';
+  return e.event === 'lost' && NEVER_LOOK.includes(runs) ? { ...e, value: 'unseen' } : e;
 }
 
 /** Does it want a word on the lane? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */

@@ -25,6 +25,7 @@ export function modelOfStays({ drawn }, alone) {
     runs: '',
     bars: barsOf(stay, alone).filter((b) => b.to > b.from),
     overlaps: alone ? together(inside, i) : [],
+    carries: [],
     ticks: [],
   }));
   return { end: Math.max(0, ...inside.map((s) => s.to)), lanes, locks: [], shelf: [], row: [], arrows: [], captions: [], moments: [], compact: true };

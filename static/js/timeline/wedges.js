@@ -26,17 +26,22 @@ export function locksOf(all, end) {
     const lock = locks.get(key) ?? { key, wedges: [], queue: [] };
     locks.set(key, lock);
     if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
-    else hold(lock, e, ownerOf(e, all, actors), end);
+    else hold(lock, e, ownerOf(e, all, actors), end, all);
   }
   const seen = [...locks.values()].filter((lock) => lock.wedges.length > 0 || lock.queue.length > 0);
-  return seen.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
+  // The nodes of a lock on several, in their order.
+  const ordered = seen.length > 1 ? seen.toSorted((a, b) => nodeOf(a.key) - nodeOf(b.key)) : seen;
+  return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
 }
 
-/** @param {LockLane} lock @param {ReplayEvent} e @param {string} owner @param {number} end */
-function hold(lock, e, owner, end) {
+/** `redis redLock` is the first node, `redis-2 redLock` the second; what is on no node stays as it came. @param {string} key */
+const nodeOf = (key) => Number(/^redis(?:-(\d+))? /.exec(key)?.[1] ?? 1);
+
+/** @param {LockLane} lock @param {ReplayEvent} e @param {string} owner @param {number} end @param {ReplayEvent[]} all */
+function hold(lock, e, owner, end, all) {
   const at = e.t_us;
-  const last = lock.wedges.at(-1);
-  const current = last && last.to === Infinity ? last : null;
+  const open = lock.wedges.filter((wedge) => wedge.to === Infinity);
+  const current = open.find((wedge) => wedge.owner === owner) ?? open.at(-1) ?? null;
   const left = { at, pttl: e.pttl ?? -1 };
   if (e.event === 'free' || e.event === 'expired') {
     if (current) current.to = at;
@@ -48,10 +53,17 @@ function hold(lock, e, owner, end) {
       if (e.pttl != null) current.left.push(left);
       current.counts.push(count);
     } else {
-      if (current) current.to = Math.min(at, end);
+      // Readers have it together: each gives its own back later.
+      for (const other of open) if (!givesBack(other.owner, e, all)) other.to = Math.min(at, end);
       lock.wedges.push({ owner, from: at, to: Infinity, left: [left], counts: [count] });
     }
   }
+}
+
+/** Whether its end is told after this, before it is held by the same again. @param {string} owner @param {ReplayEvent} held @param {ReplayEvent[]} all */
+function givesBack(owner, held, all) {
+  const later = all.filter((e) => e.actor === 'lock' && e.key === held.key && e.owner === owner && e.t_us > held.t_us);
+  return ['free', 'expired'].includes(later.find((e) => e.event !== 'renewed')?.event ?? '');
 }
 
 /** Who looks at a lease sees it a little early or late: a real renewal lifts it by more. @param {Wedge} wedge @param {import('./model.js').Left} left */

@@ -1,4 +1,4 @@
-//! Replays of the lessons' races: one at a time in an instance, watched by as many as want to.
+//! Replays of the lessons' races: one at a time in an instance, or a race beside its cure, and a few whose order somebody decides; watched by as many as want to.
 //!
 //! `routes.rs` has the routes for people, `actors.rs` those that instances use among themselves.
 
@@ -17,10 +17,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The replay that goes on, or the last one; and the actors that play here for others.
+/// So many people decide the order of a race at once.
+const MOST_ORDERS: usize = 8;
+/// So many replays are remembered: those, and a race and its cure.
+const REMEMBERED: usize = MOST_ORDERS + 2;
+
+/// The replays that go on, or the last ones; and the actors that play here for others.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
-    latest: Mutex<Option<Arc<Going>>>,
+    latest: Mutex<Vec<Arc<Going>>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
@@ -30,13 +35,15 @@ struct Going {
     lesson: &'static str,
     cured: bool,
     pace: Pace,
+    needs_all: bool,
     steps: Steps,
     log: Arc<Log>,
     cancel: CancellationToken,
 }
 
 impl Replays {
-    /// Starts a replay, unless one is going on.
+    /// Starts a replay, unless another is going on. One that stops and breaks nothing may be played beside its cure, and beside those
+    /// of which somebody decides the order.
     fn start(
         &self,
         app: &AppState,
@@ -45,8 +52,20 @@ impl Replays {
         pace: Pace,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
-        if let Some(going) = latest.as_ref().filter(|going| going.log.end().is_none()) {
-            return Err(Error::ReplayInProgress(going.lesson));
+        let needs_all = race.needs_all();
+        let goes_beside = |other: &Going| match (pace, other.pace) {
+            _ if needs_all || other.needs_all => false,
+            (Pace::Scheduler, _) | (_, Pace::Scheduler) => true,
+            (Pace::Step, _) | (_, Pace::Step) => false,
+            _ => other.lesson == lesson && other.cured != cured,
+        };
+        let going: Vec<_> = latest.iter().filter(|going| going.goes_on()).collect();
+        if let Some(other) = going.iter().find(|other| !goes_beside(other)) {
+            return Err(Error::ReplayInProgress(other.lesson));
+        }
+        let orders = going.iter().filter(|going| going.pace == Pace::Scheduler);
+        if pace == Pace::Scheduler && orders.count() >= MOST_ORDERS {
+            return Err(Error::Overloaded);
         }
         let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
         let going = Arc::new(Going {
@@ -54,11 +73,17 @@ impl Replays {
             lesson,
             cured,
             pace,
+            needs_all,
             steps,
             log,
             cancel,
         });
-        *latest = Some(Arc::clone(&going));
+        while latest.len() >= REMEMBERED
+            && let Some(over) = latest.iter().position(|going| !going.goes_on())
+        {
+            latest.remove(over);
+        }
+        latest.push(Arc::clone(&going));
         let terms = Terms {
             places: places(app),
             pace,
@@ -83,21 +108,29 @@ impl Replays {
 
     /// The lesson of the replay that is going on.
     pub(in crate::http) fn playing(&self) -> Option<String> {
-        self.going().map(|going| going.lesson.to_owned())
+        let going = self.going();
+        going.first().map(|going| going.lesson.to_owned())
     }
 
-    fn going(&self) -> Option<Arc<Going>> {
-        self.latest
-            .lock()
-            .clone()
-            .filter(|going| going.log.end().is_none())
+    fn going(&self) -> Vec<Arc<Going>> {
+        let latest = self.latest.lock();
+        latest
+            .iter()
+            .filter(|going| going.goes_on())
+            .cloned()
+            .collect()
     }
 
     fn find(&self, id: &str) -> Result<Arc<Going>, Error> {
-        let latest = self.latest.lock().clone();
-        latest
-            .filter(|going| going.id.to_string() == id)
-            .ok_or_else(|| Error::NoReplay(id.to_owned()))
+        let latest = self.latest.lock();
+        let found = latest.iter().find(|going| going.id.to_string() == id);
+        found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
+    }
+}
+
+impl Going {
+    fn goes_on(&self) -> bool {
+        self.log.end().is_none()
     }
 }
 

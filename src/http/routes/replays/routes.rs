@@ -6,7 +6,7 @@ use crate::{
     bilingual::Bilingual,
     course,
     http::sse,
-    replay::{self, End, Ends, Log, Pace, ReplayEvent},
+    replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Who},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
@@ -18,8 +18,8 @@ use http::header;
 pub(in crate::http) struct List {
     /// Whether this instance plays them.
     enabled: bool,
-    /// The one that is going on here, whoever has started it.
-    playing: Option<View>,
+    /// Those that are going on here, whoever has started them: one, or a race beside its cure; and those whose order somebody decides.
+    playing: Vec<View>,
     replays: Vec<Listed>,
 }
 
@@ -43,6 +43,24 @@ struct Listed {
     ends: Ends,
     /// How it ends on the cure.
     cured_ends: Ends,
+    /// Whether it is played neither beside its cure nor beside another: something is stopped or broken in it.
+    alone: bool,
+    /// Who plays.
+    #[schema(example = json!(["A", "B"]))]
+    actors: Vec<char>,
+    /// Who plays on the cure.
+    #[schema(example = json!(["A", "B"]))]
+    cured_actors: Vec<char>,
+    /// About how long it takes at the pace `slow`.
+    #[schema(example = 6_500)]
+    lasts_ms: u64,
+    /// The same on the cure.
+    #[schema(example = 6_500)]
+    cured_lasts_ms: u64,
+    /// Who can be let go on at the pace `scheduler`; null where that pace does not play it.
+    scheduled: Option<Scheduled>,
+    /// The same on the cure.
+    cured_scheduled: Option<Scheduled>,
     /// Why it cannot be played here.
     cannot: Option<Bilingual>,
 }
@@ -121,9 +139,20 @@ pub(in crate::http) async fn list(
         cured_runs: race.cured.act.name(),
         ends: race.flaw.ends,
         cured_ends: race.cured.ends,
+        alone: race.needs_all(),
+        actors: race.script(false).actors(),
+        cured_actors: race.script(true).actors(),
+        lasts_ms: race.script(false).lasts_ms(),
+        cured_lasts_ms: race.script(true).lasts_ms(),
+        scheduled: race.scheduled(false),
+        cured_scheduled: race.scheduled(true),
         cannot: race.cannot(&app.ctx.config),
     });
-    let playing = replays.going().map(|going| View::of(&app, &going));
+    let playing = replays
+        .going()
+        .iter()
+        .map(|going| View::of(&app, going))
+        .collect();
     axum::Json(List {
         enabled: app.ctx.config.replays.enabled,
         playing,
@@ -148,6 +177,10 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    if how.pace == Pace::Scheduler && found.1.scheduled(how.cured).is_none() {
+        let rule = "this race is not played in an order of one's own";
+        return Err(Error::bad_input("pace", rule));
+    }
     app.instance.reaches(&found.1.servers(how.cured)).await?;
     let going = replays.start(&app, found, how.cured, how.pace)?;
     let view = View::of(&app, &going);
@@ -166,7 +199,35 @@ pub(in crate::http) async fn step(
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    replays.find(&id)?.steps.next();
+    replays.find(&id)?.steps.next(Who::All);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who is to go on.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Next {
+    /// An actor, or the clock, which ends the leases that are held.
+    #[garde(skip)]
+    #[param(inline)]
+    actor: Who,
+}
+
+/// Lets one of those who play go on, at the pace `scheduler`: from where it stands to where it stands next. Who is on its way, or at
+/// its end, goes on as it does.
+#[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays",
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), Next),
+    responses(
+        (status = 204, description = "It goes on"),
+        (status = 404, description = "There is no such replay"),
+    ))]
+pub(in crate::http) async fn next(
+    Own(replays): Own<Replays>,
+    Path(id): Path<String>,
+    Query(Next { actor }): Query<Next>,
+) -> Result<StatusCode, Error> {
+    replays.find(&id)?.steps.next(actor);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,0 +1,55 @@
+/** Before a race is played: what will it come to? A guess is a press, costs nothing, and stands beside what came. */
+
+import { $, el } from './dom.js';
+import { number, t } from './lang.js';
+
+/** @typedef {import('./race.js').Race} Race */
+
+/** So many pieces are there at first. */
+const PIECES = 5000;
+
+/** @type {number | null} */
+let guessed = null;
+let changed = () => {};
+
+export const made = () => guessed;
+
+/** Another race. */
+export function forget() {
+  guessed = null;
+}
+
+/** What is asked, what can be answered, and what it is; null where the race has no number to guess. @param {Race} race */
+function question({ ends, cured_ends }) {
+  const { sold = 0, gone = 0, inside = 0 } = ends;
+  if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
+    const least = Math.min(PIECES - sold, PIECES - gone);
+    return { ask: t('guessLeft', sold), choices: [least, least + 1, least + 2], is: PIECES - gone };
+  }
+  if (inside > 0 && inside !== (cured_ends.inside ?? 0)) return { ask: t('guessInside'), choices: [1, 2, 3], is: inside };
+  return null;
+}
+
+/** @param {Race} race @param {import('./timeline/events.js').Ending | null} ending of the flaw, once it has ended */
+export function draw(race, ending) {
+  const asked = question(race);
+  $('race-guess').hidden = !asked;
+  if (!asked) return;
+  const { ask, choices, is } = asked;
+  $('race-guess').setAttribute('aria-label', ask);
+  const known = ending?.as_meant ? is : null;
+  $('race-guess').replaceChildren(el('span', {}, ask), ...choices.map((n) => {
+    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, number(n));
+    button.addEventListener('click', () => {
+      guessed = n;
+      changed();
+      $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
+    });
+    return button;
+  }), known != null && guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', number(known))) : '');
+}
+
+/** @param {() => void} then a guess was made */
+export function listen(then) {
+  changed = then;
+}

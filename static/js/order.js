@@ -1,0 +1,426 @@
+/**
+ * Whoever watches decides the order: A, B and C each have a button. The real requests stand still wherever another could come between,
+ * until it is pressed. Then all orders are tried, one after the other: on the cure none of them sells a piece twice.
+ *
+ * What each would do next is known from a race that is played at once, before.
+ */
+
+import * as api from './api.js';
+import { announce } from './announce.js';
+import { $, el, put, refill } from './dom.js';
+import { current, reason, t } from './lang.js';
+import * as lines from './lines.js';
+import { follow } from './replay-stream.js';
+import { spanOf } from './timeline/layout.js';
+import { modelOf } from './timeline/model.js';
+import { Picture } from './timeline/picture.js';
+import { add, empty } from './timeline/player.js';
+
+/** @typedef {import('./race.js').Race} Race */
+/** @typedef {import('./race.js').Scheduled} Scheduled */
+/** @typedef {import('./timeline/events.js').ReplayEvent} ReplayEvent */
+/** @typedef {import('./timeline/events.js').Ending} Ending */
+/** Where one who plays is. @typedef {'start' | 'way' | 'stands' | 'end'} Stage */
+/** What is sent before it stands still at `point`, or comes to its end. @typedef {{point: string, sent: string[]}} Part */
+
+/** Where one stands still: as the service has it. */
+const POINTS = ['read', 'checked', 'written', 'conflict', 'released'];
+const ENDS = ['sold', 'done', 'failed', 'refused-by-row'];
+/** Nothing new for so long: who is on its way waits for another. */
+const QUIET_MS = 300;
+/** Nothing new for so long from one whom nothing keeps: it is lost. */
+const LONG_MS = 5000;
+const TICK_MS = 20;
+/** The service looks at the lock more often than so. */
+const LOOK_MS = 80;
+/** So many orders are tried at the same time. */
+const AT_ONCE = 3;
+/** The clock is a player, too. */
+const CLOCK = 'clock';
+
+/** One that is played in an order of one's own. */
+class Play {
+  recording = { ...empty(), stepped: true };
+  /** @type {Ending | null} */
+  ending = null;
+  failed = '';
+  /** @type {string[]} */
+  presses = [];
+  heard = performance.now();
+  #id = '';
+  #before = 0;
+  #close = () => {};
+
+  /** @param {Race} race @param {boolean} cured @param {() => void} changed */
+  async begin(race, cured, changed) {
+    const { id, events } = await api.startReplay(race.lesson, cured, 'scheduler');
+    this.#id = id;
+    this.#close = follow(events, {
+      begin: () => {
+        this.recording.events = [];
+        this.#before = 0;
+      },
+      event: (event) => {
+        add(this.recording, event, this.#before);
+        this.#before = event.t_us;
+        if (event.event !== 'refused') this.heard = performance.now();
+        changed();
+      },
+      over: (name, ending) => {
+        this.recording.live = false;
+        this.ending = name === 'done' ? ending : null;
+        this.failed = name === 'done' ? '' : ending.detail ?? t('vanished');
+        changed();
+      },
+    });
+  }
+
+  get isOver() { return !this.recording.live; }
+
+  /** @param {string} actor */
+  async press(actor) {
+    this.presses.push(actor);
+    this.heard = performance.now();
+    await api.nextOf(this.#id, actor);
+  }
+
+  /** Where this one is. @param {string} actor @returns {Stage} */
+  stage(actor) {
+    const its = this.recording.events.filter((e) => e.actor === actor);
+    if (its.some((e) => ENDS.includes(e.event))) return 'end';
+    const pressed = this.presses.filter((one) => one === actor).length;
+    if (!pressed) return 'start';
+    return its.filter((e) => e.event === 'stands').length >= pressed ? 'stands' : 'way';
+  }
+
+  /** At which point it stands. @param {string} actor */
+  at(actor) {
+    return this.recording.events.findLast((e) => e.actor === actor && e.event === 'stands')?.value ?? '';
+  }
+
+  /** Who has the lock, by what its server said last. */
+  holder() {
+    const last = this.recording.events.findLast((e) => e.actor === 'lock' && ['held', 'free', 'expired'].includes(e.event));
+    return last?.event === 'held' ? { owner: last.owner ?? '', leased: (last.pttl ?? -1) >= 0 } : null;
+  }
+
+  /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
+  able({ actors, clock }) {
+    if (this.isOver || !this.#id) return [];
+    const can = actors.filter((actor) => ['start', 'stands'].includes(this.stage(actor)));
+    return clock && this.holder()?.leased ? [...can, CLOCK] : can;
+  }
+
+  /** Waits until all who are on their way stand, have ended, or wait for another; and, where the clock plays, until the lock was looked at. @param {Scheduled} scheduled */
+  async settled({ actors, clock }) {
+    while (!this.isOver && actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS))) await tick();
+    for (const since = performance.now(); clock && performance.now() - since < LOOK_MS;) await tick();
+    // Who has ended may be the last one.
+    const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
+    while (!this.isOver && ended() && performance.now() - this.heard < QUIET_MS) await tick();
+  }
+
+  /** Is another in its way, by what was told? Else it is only slow. @param {string} actor */
+  #mayWait(actor) {
+    const { events } = this.recording;
+    const told = events.findLastIndex((e) => e.actor === actor && ['stands', 'start'].includes(e.event));
+    const owner = this.holder()?.owner;
+    return (owner && owner !== actor) || events.slice(told).some((e) => e.actor === actor && ['waits', 'refused'].includes(e.event));
+  }
+
+  end() {
+    this.#close();
+    if (!this.isOver && this.#id) api.cancelReplay(this.#id).catch(() => {});
+    this.recording.live = false;
+  }
+
+  get oversold() { return (this.ending?.sold ?? 0) > (this.ending?.gone ?? 0); }
+}
+
+const tick = () => new Promise((resolve) => { setTimeout(resolve, TICK_MS); });
+
+let open = false;
+let cured = false;
+/** @type {Play | null} */
+let play = null;
+/** What each half does, one alone. @type {Map<string, Part[]>} */
+const programs = new Map();
+/** All orders of a half: how many were tried, how many oversold, whether all were. @type {Map<string, {tried: number, oversold: number, done: boolean}>} */
+const tries = new Map();
+/** All orders are being tried; it ends where this is another. */
+let trying = 0;
+/** The fewest presses to the oversell, by half. @type {Map<string, number>} */
+const best = new Map();
+const picture = new Picture($('order-lanes'));
+let drawn = '';
+let its = () => /** @type {Race | null} */ (null);
+let changed = () => {};
+
+const key = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
+/** @param {Race} race */
+const scheduled = (race) => (cured ? race.cured_scheduled : race.scheduled);
+
+export const isOpen = () => open;
+
+/** Another lesson, or the race as it is. */
+export function leave() {
+  open = false;
+  trying += 1;
+  play?.end();
+  play = null;
+  drawn = '';
+  $('order').hidden = true;
+}
+
+/** The button that opens it. @param {Race} race @param {boolean} busy */
+export function frame(race, busy) {
+  $('race-order').hidden = !race.scheduled;
+  $('race-order').setAttribute('aria-disabled', String(busy && !open));
+  $('race-order').setAttribute('aria-expanded', String(open));
+  put($('race-order'), t(open ? 'orderClose' : 'orderOpen'));
+  for (const name of ['flaw', 'cure']) if (open) $(`race-${name}-part`).hidden = true;
+  $('race-lines').hidden = open;
+  $('order').hidden = !open;
+  redraw(race);
+}
+
+/** @param {() => Race | null} race the one on show @param {() => void} draw */
+export function listen(race, draw) {
+  its = race;
+  changed = draw;
+  $('race-order').onclick = () => {
+    if ($('race-order').getAttribute('aria-disabled') === 'true') return;
+    if (open) leave();
+    else {
+      open = true;
+      cured = false;
+      again();
+    }
+    changed();
+  };
+  $('order-again').onclick = again;
+  // Nobody would press on in a page that is closed.
+  addEventListener('pagehide', leave);
+  $('order-all').onclick = () => ($('order-all').dataset.going ? again() : tryAll());
+  $('order').addEventListener('change', (/** @type {Event} */ event) => {
+    cured = /** @type {HTMLInputElement} */ (event.target).value === 'true';
+    again();
+  });
+}
+
+/** A new one of this half, from its beginning. */
+async function again() {
+  const race = its();
+  if (!race) return;
+  trying += 1;
+  const mine = trying;
+  // What was tried so far is not all.
+  for (const [name, { done }] of tries) if (!done) tries.delete(name);
+  play?.end();
+  const now = new Play();
+  play = now;
+  redraw(race);
+  try {
+    await learn(race);
+    if (mine !== trying) return;
+    await begin(now, race);
+  } catch (error) {
+    now.failed = reason(/** @type {any} */ (error));
+    now.recording.live = false;
+  }
+  redraw(race);
+}
+
+/** The one before may be ending still. @param {Play} one @param {Race} race */
+async function begin(one, race) {
+  for (let n = 0; ; n += 1) {
+    try {
+      await one.begin(race, cured, () => (its() === race ? redraw(race) : undefined));
+      return;
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 409 || n > 100) throw error;
+      await tick();
+    }
+  }
+}
+
+/** Plays the half once, at once, to learn what each does next. @param {Race} race */
+async function learn(race) {
+  if (programs.has(key(race))) return;
+  const name = key(race);
+  /** @type {ReplayEvent[]} */
+  const events = [];
+  const { id, events: path } = await started(race);
+  await new Promise((resolve) => {
+    const close = follow(path ?? `replays/${id}/events`, {
+      begin: () => { events.length = 0; },
+      event: (e) => events.push(e),
+      over: () => { close(); resolve(null); },
+    });
+  });
+  programs.set(name, programOf(events));
+}
+
+/** @param {Race} race */
+async function started(race) {
+  for (let n = 0; ; n += 1) {
+    try {
+      return await api.startReplay(race.lesson, cured, 'fast');
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 409 || n > 100) throw error;
+      await tick();
+    }
+  }
+}
+
+/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @returns {Part[]} */
+function programOf(events) {
+  const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
+  const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
+    .toSorted((a, b) => a.length - b.length);
+  /** @type {Part[]} */
+  const parts = [{ point: '', sent: [] }];
+  for (const e of straight ?? []) {
+    const last = /** @type {Part} */ (parts.at(-1));
+    if (e.event === 'sent') last.sent.push(e.value ?? '');
+    else if (POINTS.includes(e.event)) {
+      last.point = e.event;
+      parts.push({ point: '', sent: [] });
+    }
+  }
+  return parts;
+}
+
+/** What it would send next, in words and as it is sent. @param {Race} race @param {Play} one @param {string} actor */
+function nextOf(race, one, actor) {
+  const parts = programs.get(key(race)) ?? [];
+  const stage = one.stage(actor);
+  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.at(actor));
+  // Who was beaten begins again.
+  const part = one.at(actor) === 'conflict' ? parts[0] : parts[at + 1];
+  return { what: t('orderNext', part?.point ?? '', stage === 'start'), sent: lines.plain((part?.sent ?? []).join('; ')) };
+}
+
+// ---- all orders --------------------------------------------------------------------------------------------------------
+
+/** Tries each order of A and B, and of the clock: what was chosen first is changed last. */
+async function tryAll() {
+  const race = its();
+  const who = race && scheduled(race);
+  if (!race || !who) return;
+  trying += 1;
+  const mine = trying;
+  const name = key(race);
+  const players = { actors: who.actors.slice(0, 2), clock: who.clock };
+  const seen = { tried: 0, oversold: 0, done: false };
+  tries.set(name, seen);
+  /** What is still to be tried: how each begins. @type {string[][]} */
+  const left = [[]];
+  let busy = 0;
+  play?.end();
+  const worker = async () => {
+    while (mine === trying && (left.length || busy)) {
+      const prefix = left.pop();
+      if (!prefix) {
+        await tick();
+        continue;
+      }
+      busy += 1;
+      const one = new Play();
+      play = one;
+      try {
+        await playOut(one, race, players, prefix, left, () => mine === trying);
+      } finally {
+        busy -= 1;
+        if (!one.isOver) one.end();
+      }
+      if (mine !== trying) return;
+      seen.tried += 1;
+      if (one.oversold) seen.oversold += 1;
+      redraw(race);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    seen.done = mine === trying;
+  } catch (error) {
+    if (play) play.failed = reason(/** @type {any} */ (error));
+  }
+  if (mine !== trying) return;
+  trying += 1;
+  redraw(race);
+  announce($('order-say').textContent, true);
+}
+
+/**
+ * Plays one order: as it begins, then always the first who can go on; what else could have been is still to be tried.
+ * @param {Play} one @param {Race} race @param {Scheduled} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn
+ */
+async function playOut(one, race, players, prefix, left, goesOn) {
+  await begin(one, race);
+  while (!one.isOver && goesOn()) {
+    const able = one.able(players).filter((actor) => actor !== CLOCK || !one.presses.includes(CLOCK));
+    if (!able.length) {
+      await tick();
+      continue;
+    }
+    const n = one.presses.length;
+    const chosen = prefix[n] ?? able[0];
+    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...one.presses, other]);
+    await one.press(chosen);
+    await one.settled(players);
+  }
+  if (one.failed) throw new Error(one.failed);
+}
+
+// ---- drawing -----------------------------------------------------------------------------------------------------------
+
+/** @param {Race} race */
+export function redraw(race) {
+  if (!open || !play) return;
+  const who = scheduled(race);
+  const going = tries.get(key(race));
+  const now = JSON.stringify([current(), key(race), play.recording.events.length, play.presses, play.isOver, play.failed, going, trying, programs.has(key(race))]);
+  if (now === drawn || !who) return;
+  drawn = now;
+  const shown = play;
+  const auto = going != null && !going.done && !shown.failed;
+  if (shown.oversold && !auto && shown.isOver) best.set(key(race), Math.min(best.get(key(race)) ?? Infinity, shown.presses.length));
+  for (const radio of document.querySelectorAll('[name="order-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
+  put($('order-goal'), t(cured ? 'orderGoalCure' : 'orderGoalFlaw'));
+  put($('order-presses'), t('orderPresses', shown.presses.length, best.get(key(race)) ?? 0));
+  put($('order-all'), t(auto ? 'cancel' : 'orderAll'));
+  $('order-all').dataset.going = auto ? '1' : '';
+  const able = auto ? [] : shown.able(who);
+  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
+  put($('order-say'), said(shown, going, auto));
+  $('order-say').classList.toggle('red', shown.oversold && !auto);
+  const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
+  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
+  lines.draw($('order-lines'), shown.recording.events, model.end);
+}
+
+/** @param {Race} race @param {Play} one @param {string} actor @param {boolean} can */
+function button(race, one, actor, can) {
+  const stage = actor === CLOCK ? 'stands' : one.stage(actor);
+  const { what, sent } = actor === CLOCK ? { what: t('orderClock', one.holder()?.leased ? one.holder()?.owner : ''), sent: '' } : nextOf(race, one, actor);
+  const holder = one.holder()?.owner ?? '';
+  const words = stage === 'end' ? t('orderEnd') : stage === 'way' ? t('orderWaits', holder === actor ? '' : holder) : what;
+  const made = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
+    el('b', {}, actor === CLOCK ? '⏱' : actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
+  made.addEventListener('click', async () => {
+    if (made.getAttribute('aria-disabled') === 'true') return;
+    await one.press(actor).catch((error) => { one.failed = reason(error); });
+    redraw(race);
+  });
+  return made;
+}
+
+/** @param {Play} one @param {{tried: number, oversold: number, done: boolean} | undefined} going @param {boolean} auto */
+function said(one, going, auto) {
+  if (one.failed) return t('failed', one.failed);
+  if (auto && going) return t('orderTrying', going.tried, going.oversold);
+  const all = going?.done ? t('orderTried', going.tried, going.oversold) : '';
+  if (!one.isOver || !one.ending) return all;
+  return `${t('replaySold', one.ending)}${one.oversold ? t('orderWon', one.presses.length) : t('orderLost')}${t('space')}${all}`;
+}
