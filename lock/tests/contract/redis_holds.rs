@@ -114,6 +114,30 @@ async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis
     each_kind(redis, keeps).await
 }
 
+/// It ran, and its answer is lost: neither the one who handed it off keeps the lock, nor the one who would have it.
+#[apply(test!)]
+async fn an_unanswered_hand_off_leaves_nothing(redis: &Redis) -> Result {
+    let (name, mute) = (name(), Mute::to(redis.host())?);
+    let process = redis.client_at(&mute.address()).await;
+    let lock = process.lock(&name).lease(LONG);
+    let hand_off = async || {
+        let holder = take(&lock).await?;
+        let mut next = pin!(lock.acquire(SOON));
+        ensure!(futures::poll!(&mut next).is_pending(), "it did not wait");
+        anyhow::Ok(tokio::join!(holder.release(), next))
+    };
+    let (released, next) = hand_off().await?;
+    released?;
+    next?.release().await?;
+    let script = redis::Script::new(include_str!("../../src/redis/lua/hand_off.lua"));
+    mute.mute_at(script.get_hash().to_owned().leak());
+    let (released, next) = hand_off().await?;
+    unavailable("the release", released)?;
+    unavailable("the next one", next)?;
+    mute.heal();
+    redis.no_key_left(&name).await
+}
+
 /// The answer to the release is late and not waited for; the owner takes the lock again meanwhile. What is then sent again
 /// frees nothing of it.
 #[apply(test!)]
@@ -124,6 +148,8 @@ async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Res
         let process = redis.client_at(&mute.address()).await;
         let lock = process.lock(&name).owner(process.owner());
         let lock = lock.lease(Lease::Watchdog(SOON * 3));
+        // The scripts are known to the server: each is a single command.
+        pass(&lock).await?;
         let first = take(&lock).await?;
         // Longer than one command may take, shorter than two.
         mute.delay(LIMIT * 4 / 3);
