@@ -190,7 +190,8 @@ pub trait Lock: Send + Sync {
     ///
     /// [`LockError::Taken`] where another held it for all of `wait`, [`LockError::Unavailable`] where the
     /// server is down or did not answer, [`LockError::Refused`] where it answered with an error,
-    /// [`LockError::Invalid`] where a name or a lease breaks a rule.
+    /// [`LockError::Invalid`] where a name or a lease breaks a rule, [`LockError::Lost`] where its owner has it already and
+    /// has lost it: that hold is to be released first.
     ///
     /// # Cancel safety
     ///

@@ -13,7 +13,7 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::engine::request::{ask, create, once, planted};
+use super::engine::request::{ask, catch_up, create, once, planted};
 use super::engine::unless;
 use super::{ZkClient, ZkLock};
 use crate::{Lock, LockError};
@@ -147,6 +147,7 @@ impl ZkAtomicLong {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<i64, LockError> {
+        catch_up(&self.client, &self.path).await?;
         Ok(self.look().await?.value)
     }
 
@@ -326,6 +327,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<Outcome, LockError> {
+        catch_up(&self.client, &self.path).await?;
         let seen = self.look().await?;
         let succeeded =
             seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;

@@ -138,7 +138,7 @@ impl ZkBarrier {
     /// # Errors
     ///
     /// [`LockError::Taken`] where it stayed closed for all of `wait`, [`LockError::Unavailable`] where there was no
-    /// connection for half of the time-out.
+    /// connection for as long as the session was sure.
     ///
     /// # Cancel safety
     ///
@@ -163,12 +163,14 @@ impl ZkBarrier {
     }
 
     async fn look(&self) -> Result<Option<Closed>, LockError> {
-        // Not `exists`: that leaves a watch behind where the barrier is open.
         ask(&self.client, &self.path, |client| async move {
-            let node = unless(
-                &[Error::NoNode],
-                client.get_and_watch_data(&self.path).await,
-            )?;
+            // The server may follow behind the one on which another client has closed it. A session's requests are carried
+            // out in order.
+            let caught_up = client.sync(&self.path);
+            // Not `exists`: that leaves a watch behind where the barrier is open.
+            let found = client.get_and_watch_data(&self.path);
+            caught_up.await?;
+            let node = unless(&[Error::NoNode], found.await)?;
             Ok(node.map(|(_, stat, watch)| Closed {
                 czxid: stat.czxid,
                 watch,

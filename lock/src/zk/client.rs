@@ -1,7 +1,8 @@
 //! This process's handle on its ZooKeeper session.
 //!
 //! 1. [`ZkClient::new`] starts the session's supervisor (`engine/session.rs`), which tells how the session stands.
-//! 2. What a caller asks for waits while the connection is lost, for half of [`ZkOptions::timeout`] at most.
+//! 2. What a caller asks for while the connection is lost waits for half of [`ZkOptions::timeout`] at most. Who waits for
+//!    a lock by then goes on as long as the session is sure, and so keeps its turn through the election of a leader.
 //! 3. [`ZkClient::close`] waits for the last releases and ends the session.
 //!
 //! What it survives: a server that is down when it is made, lost connections, sessions that end. **What breaks it**: a
@@ -10,12 +11,12 @@
 //! Next to read: `options.rs`.
 
 use super::ZkOptions;
-use super::engine::session::{Link, Session, Supervisor};
+use super::engine::session::{Connection, Lost, Session, Supervisor};
 use super::engine::{Wait, unavailable};
 use crate::{LockError, Owner, Process, local::ByType};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use zookeeper_client::Client;
@@ -42,7 +43,7 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 pub struct ZkClient(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    link: watch::Receiver<Link>,
+    connection: watch::Receiver<Connection>,
     timeout: Duration,
     process: Process,
     pub(super) shared: ByType,
@@ -76,20 +77,20 @@ impl ZkClient {
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
         let timeout = options.timeout;
-        let (sender, link) = watch::channel(Link::new());
+        let (sender, connection) = watch::channel(Connection::new());
         let (end, tasks) = (CancellationToken::new(), TaskTracker::new());
         let supervisor = TaskTracker::new();
         supervisor.spawn(
             Supervisor {
                 options,
-                link: sender,
+                connection: sender,
                 tasks: tasks.clone(),
                 end: end.clone(),
             }
             .run(),
         );
         Ok(Self(Arc::new(Inner {
-            link,
+            connection,
             timeout,
             process: Process::new(),
             shared: ByType::default(),
@@ -119,10 +120,9 @@ impl ZkClient {
         if self.0.closing.is_cancelled() {
             return Err(closed());
         }
-        let link = self.0.link.borrow();
-        match &link.up {
-            Some(session) => Ok(Client::clone(session)),
-            None => Err(unavailable(link.reason.as_str())),
+        match self.0.connection.borrow().session() {
+            Ok(session) => Ok(Client::clone(session)),
+            Err(lost) => Err(unavailable(lost.reason.as_str())),
         }
     }
 
@@ -142,7 +142,8 @@ impl ZkClient {
 
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
     /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
-    /// when it is called.
+    /// when it is called. Where a caller has kept what [`session`](Self::session) gave, the session lasts as long as that,
+    /// without the nodes that it had.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -173,7 +174,7 @@ impl ZkClient {
     pub(super) async fn connected(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
         tokio::select! {
             biased;
-            error = self.given_up() => Err(error),
+            error = self.given_up(false) => Err(error),
             up = self.up() => Ok(up),
             () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable("the session is over"))),
         }
@@ -182,19 +183,19 @@ impl ZkClient {
     /// The live session, however long it takes.
     pub(super) async fn up(&self) -> Arc<Session> {
         let mut up = None;
-        let live = |link: &Link| {
-            up = link.up().cloned();
+        let live = |connection: &Connection| {
+            up = connection.up().cloned();
             up.is_some()
         };
-        drop(self.0.link.clone().wait_for(live).await);
+        drop(self.0.connection.clone().wait_for(live).await);
         match up {
             Some(session) => session,
             None => pending().await,
         }
     }
 
-    /// What `future` comes to, as long as there is reason to wait for it: a connection, and not longer than
-    /// [`ZkOptions::timeout`] after the wait.
+    /// What `future` comes to, as long as there is reason to wait for it: a session that is sure or a connection, and not
+    /// longer than [`ZkOptions::timeout`] after the wait.
     pub(super) async fn answered<T>(
         &self,
         wait: Wait,
@@ -203,7 +204,7 @@ impl ZkClient {
         tokio::select! {
             biased;
             done = future => Ok(done),
-            error = self.given_up() => Err(error),
+            error = self.given_up(true) => Err(error),
             () = sleep_until(wait.end + self.timeout()) => Err(unavailable("no answer")),
         }
     }
@@ -213,20 +214,25 @@ impl ZkClient {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }
 
-    /// Completes once there has been no connection for half of the time-out, or the client is closed: waiting is then in vain.
-    async fn given_up(&self) -> LockError {
-        let mut link = self.0.link.clone();
+    /// Completes once waiting is in vain: there has been no connection for half of the time-out or, where something
+    /// `stands` in the session (a waiter has its turn there), the session is no longer sure, either; or the client is closed.
+    async fn given_up(&self, stands: bool) -> LockError {
+        let mut connection = self.0.connection.clone();
+        let in_vain = async |lost: &Lost| {
+            sleep_until(lost.since + self.timeout() / 2).await;
+            if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| stands) {
+                sure_until.over().await;
+            }
+        };
         let cut = async {
             loop {
-                let cut = link.borrow_and_update().cut_off();
-                let changed = match cut {
-                    None => link.changed().await,
-                    Some((since, reason)) => {
-                        match timeout_at(since + self.timeout() / 2, link.changed()).await {
-                            Ok(changed) => changed,
-                            Err(_) => return unavailable(reason),
-                        }
-                    }
+                let lost = connection.borrow_and_update().session().err().cloned();
+                let changed = match lost {
+                    None => connection.changed().await,
+                    Some(lost) => tokio::select! {
+                        () = in_vain(&lost) => return unavailable(lost.reason),
+                        changed = connection.changed() => changed,
+                    },
                 };
                 if changed.is_err() {
                     return closed();
@@ -263,7 +269,7 @@ fn closed() -> LockError {
 impl fmt::Debug for ZkClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ZkClient")
-            .field(&self.0.link.borrow())
+            .field(&self.0.connection.borrow())
             .finish()
     }
 }

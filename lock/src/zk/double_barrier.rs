@@ -10,7 +10,7 @@
 //! 3. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
 //!    counted and is in, or nobody was let in on its account.
 //! 4. Leave: the first of those who are in, by name, stays until it is alone, and watches the last. Each other deletes its
-//!    node and watches the first. A member that is alone, or sees none, is done; one that was alone deletes `ready`.
+//!    node and watches the first. One that is alone deletes its node and `ready`. A member that sees none is done.
 //!
 //! `ready` only wakes people, and is what Curator's members go by. For those, who mark nobody, a member that is older
 //! than `ready` is in.
@@ -25,7 +25,7 @@
 //! Next to read: `shared_count.rs`.
 
 use super::ZkClient;
-use super::engine::request::ask;
+use super::engine::request::{ask, catch_up};
 use super::engine::{
     Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
 };
@@ -122,8 +122,8 @@ impl ZkDoubleBarrier {
     /// # Errors
     ///
     /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
-    /// there was no connection for half of the time-out, or no answer: it may have been counted. The member is then taken away, in
-    /// the background.
+    /// there was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
+    /// then taken away, in the background.
     ///
     /// # Cancel safety
     ///
@@ -168,7 +168,8 @@ impl ZkDoubleBarrier {
     /// # Errors
     ///
     /// [`LockError::Lost`] where the member is not in (any more): it has left, or its session has ended;
-    /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for half of the time-out.
+    /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for as long as the
+    /// session was sure.
     /// Except where there was no connection to begin with, the member has left all the same, in the background where
     /// the server does not answer and as long as this client's session lasts.
     ///
@@ -190,10 +191,7 @@ impl ZkDoubleBarrier {
             .await?;
         let mut own = Node::existing(session, &self.path, member);
         // Another client entered: our server may not have heard of it yet.
-        ask(&self.client, &self.path, |session| async move {
-            session.sync(&self.path).await
-        })
-        .await?;
+        catch_up(&self.client, &self.path).await?;
         loop {
             let inside = self.inside(member).await?;
             let place = inside.iter().position(|name| name == member);
@@ -204,11 +202,12 @@ impl ZkDoubleBarrier {
             let other = match inside.as_slice() {
                 [] => return Ok(()),
                 [_] if place.is_some() => {
-                    return self
-                        .client
-                        .answered(wait, self.leave_last(own))
+                    self.client
+                        .answered(wait, self.leave_last(&mut own))
                         .await?
-                        .map_err(failed);
+                        .map_err(failed)?;
+                    // Whoever came in beside it meanwhile is still there.
+                    continue;
                 }
                 [.., last] if place == Some(0) => last,
                 [first, ..] => first,
@@ -339,7 +338,7 @@ impl ZkDoubleBarrier {
     }
 
     /// The last one takes `ready` along, at once: nobody finds it alone.
-    async fn leave_last(&self, mut own: Node) -> Result<(), Error> {
+    async fn leave_last(&self, own: &mut Node) -> Result<(), Error> {
         let (session, path, ready) = (own.session(), own.path(), self.node(READY));
         let both = insist(async || {
             let mut both = session.new_multi_writer();

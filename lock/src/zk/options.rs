@@ -11,8 +11,10 @@
 
 use super::engine::valid;
 use crate::LockError;
-use std::{fmt, time::Duration};
+use std::{fmt, num::NonZeroU16, time::Duration};
 use zookeeper_client::{Acls, Client, Connector};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// How to reach ZooKeeper, and what to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
 ///
@@ -78,7 +80,7 @@ impl ZkOptions {
         }
     }
 
-    /// Sets the session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless
+    /// Sets the session time-out that is asked for, from 100 ms to an hour; the server sets bounds to it (2 to 20 ticks unless
     /// it is told otherwise). A dead holder blocks the others for as long. Four ticks or more leave room for a leader
     /// that has been cut off from its followers and still answers; `syncLimit` does not matter, as every heartbeat goes
     /// to the leader.
@@ -89,7 +91,8 @@ impl ZkOptions {
 
     /// Sets how long an answer is waited for: a request without one by then is given up, and may have been carried out.
     /// Where a lock is waited for, this begins when that wait is over; a release that is given up goes on in the
-    /// background. While there is no connection, half of it is waited for one. From 1 ms to an hour.
+    /// background. While there is no connection, half of it is waited for one, and a waiter stays in its queue for as long as
+    /// its session is sure: two thirds of it. From 1 ms to an hour.
     ///
     /// It should be longer than the slowest write to the servers' disks: a busy disk may take seconds.
     #[must_use]
@@ -154,7 +157,7 @@ impl ZkOptions {
     pub(super) fn check(&self) -> Result<(), LockError> {
         let rules = [
             (
-                !self.connect.is_empty() && !self.connect.contains('/'),
+                self.connect.split(',').all(is_address),
                 "connect: host:port[,host:port…], no chroot",
             ),
             (
@@ -162,11 +165,11 @@ impl ZkOptions {
                 "chroot: empty, or an absolute path",
             ),
             (
-                self.session >= Duration::from_millis(100),
-                "session: at least 100 ms",
+                (Duration::from_millis(100)..=HOUR).contains(&self.session),
+                "session: from 100 ms to an hour",
             ),
             (
-                (Duration::from_millis(1)..=Duration::from_secs(60 * 60)).contains(&self.timeout),
+                (Duration::from_millis(1)..=HOUR).contains(&self.timeout),
                 "timeout: from 1 ms to an hour",
             ),
             (
@@ -179,4 +182,12 @@ impl ZkOptions {
             None => Ok(()),
         }
     }
+}
+
+/// Whether it is `host:port`, a server's own address.
+fn is_address(address: &str) -> bool {
+    address.rsplit_once(':').is_some_and(|(host, port)| {
+        let port = port.parse::<NonZeroU16>();
+        port.is_ok() && !host.is_empty() && !host.contains('/')
+    })
 }

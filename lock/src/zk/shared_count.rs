@@ -13,7 +13,7 @@
 //! Next to read: `atomic_long.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, once, planted};
+use super::engine::request::{ask, catch_up, once, planted};
 use super::engine::{failed, over, unanswered};
 use crate::LockError;
 use std::time::Duration;
@@ -107,6 +107,7 @@ impl ZkSharedCount {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
+        catch_up(&self.client, &self.path).await?;
         let found = ask(&self.client, &self.path, |client| async move {
             planted(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)

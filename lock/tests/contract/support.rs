@@ -4,6 +4,7 @@ use oversell_lock::Fence;
 use std::{
     fmt::Debug,
     sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
+    task::Poll,
 };
 
 pub(crate) use super::{
@@ -59,6 +60,20 @@ pub(crate) async fn until<F: Future<Output = bool>>(
     timeout(SOON, holds)
         .await
         .with_context(|| format!("never came: {what}"))
+}
+
+/// Polls this until it has been pending `times` times, then drops it, and what it gave.
+pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
+    let mut left = times;
+    let mut dropped = pin!(dropped);
+    std::future::poll_fn(|context| match dropped.as_mut().poll(context) {
+        Poll::Pending if left > 0 => {
+            left -= 1;
+            Poll::Pending
+        }
+        _ => Poll::Ready(()),
+    })
+    .await;
 }
 
 /// Something that only so many may use at a time: it knows how many were inside at most, and its count, read and written

@@ -2,11 +2,13 @@
 
 use super::{
     support::*,
-    zk_double_barrier::{THREE, TWO, enter_together, leave_together, members},
-    zk_wire::Wire,
+    zk_double_barrier::{LEAVE, Leave, THREE, TWO, enter_together, leave_together, members},
+    zk_wire::{GET_DATA, MULTI, Wire},
     zookeeper::*,
 };
-use zookeeper_client::CreateMode;
+use futures::FutureExt;
+use std::num::NonZeroU32;
+use zookeeper_client::{CreateMode, Error};
 
 /// All members of a round died, and what they left lets nobody in.
 #[apply(test!)]
@@ -85,4 +87,69 @@ async fn a_waiter_for_the_next_round_holds_up_nobody(zookeeper: &ZooKeeper) -> R
     make(&client, &newcomer, CreateMode::Ephemeral).await?;
     leave_together(&barrier, inside).await?;
     Ok(client.delete(&newcomer, None).await?)
+}
+
+/// The last one counts itself alone, and before it goes another comes in beside it: it has left only after that one.
+async fn waits_for_one_that_comes_meanwhile(zookeeper: &ZooKeeper, leave: Leave) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let wire = Wire::to(zookeeper.address()).await;
+    let leaver = zookeeper.process_with(&wire.address(), LONG).await;
+    let theirs = leaver.client.double_barrier(&name, NonZeroU32::MIN);
+    let barrier = process.client.double_barrier(&name, NonZeroU32::MIN);
+    let last = theirs.enter(SOON).await?;
+    wire.close_to(MULTI);
+    let mut leaving = tokio::spawn(leave(theirs, leaver.client.clone(), last));
+    timeout(SOON, wire.holds()).await.context("it never goes")?;
+    let late = barrier.enter(SOON).await.context("beside the last")?;
+    let before = wire.asked(GET_DATA);
+    wire.open();
+    let watches = async || wire.asked(GET_DATA) > before;
+    beside(&mut leaving, until("it watches the late one", watches)).await?;
+    barrier.leave(&late, SOON).await?;
+    leaving.await??;
+    zookeeper.gone(&name).await
+}
+
+#[apply(test!)]
+async fn the_last_one_waits_for_one_that_comes_while_it_leaves(zookeeper: &ZooKeeper) -> Result {
+    waits_for_one_that_comes_meanwhile(zookeeper, LEAVE).await
+}
+
+/// The twin goes by what it counted.
+#[apply(test!)]
+async fn a_last_one_that_does_not_count_again_is_caught(zookeeper: &ZooKeeper) -> Result {
+    let twin: Leave = |barrier, client, member| {
+        async move {
+            let (session, name) = (client.session()?, barrier.name());
+            let mut both = session.new_multi_writer();
+            for node in [member.as_str(), "ready"] {
+                let path = format!("{name}/{node}");
+                both.add_delete(&path, None).map_err(broken)?;
+            }
+            both.commit().await.map_err(|e| broken(Error::from(e)))?;
+            // Here the honest one looks for those who came meanwhile.
+            Ok(())
+        }
+        .boxed()
+    };
+    let verdict = waits_for_one_that_comes_meanwhile(zookeeper, twin).await;
+    caught(verdict, "it did not wait")
+}
+
+/// Its last request is carried out, and the answer is lost with the connection.
+#[apply(test!)]
+async fn a_last_leave_without_an_answer_is_a_leave(zookeeper: &ZooKeeper) -> Result {
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
+    let wire = Wire::to(mute.address()).await;
+    let client = patient(wire.address()).await?;
+    let barrier = client.double_barrier(&name, NonZeroU32::MIN);
+    let member = barrier.enter(SOON).await?;
+    wire.close_to(MULTI);
+    let leaving = tokio::spawn(async move { barrier.leave(&member, SOON).await });
+    timeout(SOON, wire.holds()).await.context("it never goes")?;
+    mute.mute();
+    wire.open();
+    zookeeper.gone(&name).await?;
+    mute.heal();
+    leaving.await?.context("it has left")
 }

@@ -7,7 +7,7 @@ use super::{
     zookeeper::*,
 };
 use oversell_lock::zk::{ZkClient, ZkOptions};
-use zookeeper_client::{Acl, AuthId, Error, Permission};
+use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Error, Permission};
 
 /// The server refused because of the node's access control list.
 fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Result {
@@ -63,7 +63,18 @@ async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper
 async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result {
     let process = zookeeper.client().await;
     connected(&process).await?;
-    for bad in ["door", "/a//b", "/a/", "", "/", "/a/../b"] {
+    for bad in [
+        "door",
+        "/a//b",
+        "/a/",
+        "",
+        "/",
+        "/a/../b",
+        "/a\n",
+        "/\u{e000}",
+        "/\u{fff0}",
+        "/🔒",
+    ] {
         let client = &process.client;
         let refusals = [
             process.lock(bad).acquire(SOON).await.map(|_| ()),
@@ -144,10 +155,18 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
     let bad = [
         ZkOptions::new(""),
         ZkOptions::new("127.0.0.1:2181/chroot"),
+        ZkOptions::new("127.0.0.1"),
+        ZkOptions::new("127.0.0.1:99999"),
+        ZkOptions::new("127.0.0.1:0"),
+        ZkOptions::new("127.0.0.1:abc"),
+        ZkOptions::new(":2181"),
+        ZkOptions::new(","),
+        ZkOptions::new("127.0.0.1:2181,"),
         there().chroot("tests"),
         there().chroot("/tests/"),
         there().chroot("/"),
         there().session(Duration::ZERO),
+        there().session(Duration::MAX),
         there().timeout(Duration::ZERO),
         there().timeout(Duration::MAX),
         there().only_for_ourselves(),
@@ -159,21 +178,33 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
     Ok(())
 }
 
-/// What is no lock for one alone; the clause has the others.
+/// What is no lock; the clause has the locks. What is waited for comes after it is waited for.
 #[apply(test!)]
 async fn a_wait_without_end_is_a_wait(zookeeper: &ZooKeeper) -> Result {
     const MAX: Duration = Duration::MAX;
     let (name, process) = (name(), zookeeper.client().await);
     let client = &process.client;
-    client.barrier(&format!("{name}-barrier")).wait(MAX).await?;
-    let double = client.double_barrier(&format!("{name}-double"), std::num::NonZeroU32::MIN);
-    let member = double.enter(MAX).await?;
-    Ok(double.leave(&member, MAX).await?)
+    let barrier = client.barrier(&format!("{name}-barrier"));
+    barrier.set().await?;
+    let mut waiting = Box::pin(barrier.wait(MAX));
+    asked(&process, &name, &mut waiting).await?;
+    barrier.remove().await?;
+    waiting.await?;
+    let double = client.double_barrier(&format!("{name}-double"), TWO);
+    let mut first = Box::pin(double.enter(MAX));
+    asked(&process, &name, &mut first).await?;
+    let (first, last) = tokio::join!(first, double.enter(SOON));
+    let (first, last) = (first?, last?);
+    let mut leaving = Box::pin(double.leave(&first, MAX));
+    asked(&process, &name, &mut leaving).await?;
+    let (first, last) = tokio::join!(leaving, double.leave(&last, SOON));
+    first?;
+    Ok(last?)
 }
 
-/// Another client entered, and the server of the one that leaves for it may not have heard of that yet.
+/// Another client has changed what is read, and this one's server may not have heard of that yet.
 #[apply(test!)]
-async fn a_leave_for_another_clients_member_asks_for_the_latest_first(
+async fn what_another_client_may_have_changed_is_read_after_a_sync(
     zookeeper: &ZooKeeper,
 ) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
@@ -184,9 +215,68 @@ async fn a_leave_for_another_clients_member_asks_for_the_latest_first(
     // Its heartbeat, which is a sync too, is a quarter of a minute apart.
     let other = patient(wire.address()).await?;
     until("it is connected", async || wire.asked(SYNC) == 1).await?;
-    let barrier = other.double_barrier(&name, one);
-    barrier.leave(&member, SOON).await?;
-    is("syncs", wire.asked(SYNC), 2)
+    other
+        .double_barrier(&name, one)
+        .leave(&member, SOON)
+        .await?;
+    is("syncs with a leave", wire.asked(SYNC), 2)?;
+    let [barrier, count, long] = ["barrier", "count", "long"].map(|of| format!("{name}-{of}"));
+    other.barrier(&barrier).wait(SOON).await?;
+    is("syncs with a barrier", wire.asked(SYNC), 3)?;
+    other.shared_count(&count, 0).get().await?;
+    is("syncs with a count", wire.asked(SYNC), 4)?;
+    other.atomic_long(&long).get().await?;
+    is("syncs with a long", wire.asked(SYNC), 5)?;
+    other.atomic_long(&long).compare_and_set(0, 1).await?;
+    is("syncs with a comparison", wire.asked(SYNC), 6)
+}
+
+// --- the chroot ----------------------------------------------------------------------------------------------------
+
+/// A client whose paths are below `chroot`, a full path.
+async fn below(zookeeper: &ZooKeeper, chroot: &str) -> Result<ZkClient> {
+    let client = ZkClient::new(ZkOptions::new(zookeeper.address()).chroot(chroot))?;
+    until("connected", async || client.session().is_ok()).await?;
+    Ok(client)
+}
+
+/// It is there, and what is above it is somebody else's.
+#[apply(test!)]
+async fn a_chroot_below_what_only_others_may_change_is_taken(zookeeper: &ZooKeeper) -> Result {
+    let (name, outsider) = (name(), zookeeper.outsider().await);
+    let chroot = format!("{name}/ours");
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    outsider.mkdir(&chroot, &persistent).await?;
+    let acl = [Acl::new(Permission::READ, AuthId::anyone())];
+    outsider.set_acl(&name, &acl, None).await?;
+    let client = below(zookeeper, &format!("{CHROOT}{chroot}")).await?;
+    pass(&client.lock("/door")).await
+}
+
+/// Somebody deletes it under a client that is connected: whatever is made next makes it again.
+#[apply(test!)]
+async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result {
+    let (name, outsider) = (name(), zookeeper.outsider().await);
+    let client = below(zookeeper, &format!("{CHROOT}{name}")).await?;
+    let deleted = async || -> Result {
+        for child in outsider.list_children(&name).await? {
+            outsider.delete(&format!("{name}/{child}"), None).await?;
+        }
+        Ok(outsider.delete(&name, None).await?)
+    };
+    deleted().await?;
+    pass(&client.lock("/door")).await?;
+    deleted().await?;
+    ensure!(client.barrier("/barrier").set().await?, "it was closed");
+    deleted().await?;
+    is(
+        "the seed",
+        client.shared_count("/count", 7).get().await?.value,
+        7,
+    )?;
+    deleted().await?;
+    client.atomic_long("/long").add(1).await?;
+    deleted().await
 }
 
 // --- waiters --------------------------------------------------------------------------------------------------
@@ -224,6 +314,30 @@ async fn a_waiter_hears_after_a_cut_that_the_one_before_it_went(zookeeper: &ZooK
     let writer = other.client.rw_lock(&path).write();
     let reader = |process: &Member| process.client.rw_lock(&path).read();
     hears_of_it_after_a_cut(zookeeper, writer, reader).await
+}
+
+/// A leader is elected, say: the waiter's session is sure for longer than that takes, and it keeps its turn. What is not
+/// in the queue yet need not wait.
+#[apply(test!)]
+async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKeeper) -> Result {
+    let (name, way) = (name(), Proxy::to(zookeeper.address())?);
+    let impatient = client_at(way.address(), LONG, Duration::from_millis(200)).await?;
+    let holder = zookeeper.client().await;
+    let guard = take(&holder.lock(&name)).await?;
+    let mut waiting = zookeeper.queued(impatient.lock(&name)).await?;
+    let nodes = zookeeper.left(&name).await;
+    way.cut();
+    until("the loss is known", async || impatient.session().is_err()).await?;
+    let tried = async {
+        let tried = impatient.lock(&name).acquire(SOON).await;
+        unavailable("without a connection", tried)
+    };
+    beside(&mut waiting, tried).await?;
+    way.mend();
+    is("the queue", zookeeper.left(&name).await, nodes)?;
+    guard.release().await?;
+    waiting.await?.context("its turn")?.release().await?;
+    zookeeper.gone(&name).await
 }
 
 /// The waiter's session ends: it queues again, and leaves no node of the old one.

@@ -129,3 +129,30 @@ async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(
     let waiter = |process: &Member| process.client.rw_lock(name).write();
     between_its_list_and_its_watch(zookeeper, name, "__WRIT__", waiter, happens).await
 }
+
+/// After 2^31 nodes the server goes on with numbers below 0: such a node would be before the holder's.
+#[apply(test!)]
+async fn a_contender_whose_number_is_below_0_is_refused(zookeeper: &ZooKeeper) -> Result {
+    let (name, holder) = (name(), zookeeper.client().await);
+    let wire = Wire::to(zookeeper.address()).await;
+    let late = zookeeper.process_with(&wire.address(), LONG).await;
+    let guard = take(&holder.lock(&name)).await?;
+    wire.number_below_0();
+    invalid("beside the holder", late.lock(&name).acquire(SOON).await)?;
+    zookeeper.until_nodes(&name, 1).await?;
+    Ok(guard.release().await?)
+}
+
+/// They are two locks, and a wait for one ends while others wait for the other.
+#[apply(test!)]
+async fn a_mutex_and_a_read_write_lock_at_one_path_are_two_locks(zookeeper: &ZooKeeper) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let lock = process.client.rw_lock(&name);
+    let writing = take(&lock.write()).await?;
+    let next = zookeeper.queued(lock.write()).await?;
+    let passed = timeout(SOON, pass(&process.lock(&name))).await;
+    passed.context("a wait had no end")??;
+    writing.release().await?;
+    next.await??.release().await?;
+    zookeeper.gone(&name).await
+}

@@ -10,7 +10,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
 use tokio::{
@@ -29,6 +29,7 @@ pub(crate) const LIST: i32 = 8;
 pub(crate) const SYNC: i32 = 9;
 const PING: i32 = 11;
 pub(crate) const MULTI: i32 = 14;
+const CREATE: i32 = 15;
 
 /// What went over a way, and what is to be held back.
 #[derive(Default)]
@@ -37,6 +38,7 @@ struct Seen {
     notifications: AtomicU64,
     closed_to: watch::Sender<Option<i32>>,
     held: watch::Sender<u64>,
+    numbers_below_0: AtomicBool,
 }
 
 /// A way that holds back every request of one kind, from when it is closed until it is opened.
@@ -103,6 +105,11 @@ impl Wire {
         held.expect("the way is there");
     }
 
+    /// The numbers of the nodes that are made from now on are below 0, as after 2^31 of them.
+    pub(crate) fn number_below_0(&self) {
+        self.seen.numbers_below_0.store(true, SeqCst);
+    }
+
     /// Lets everything through again.
     pub(crate) fn open(&self) {
         self.seen.closed_to.send_replace(None);
@@ -124,8 +131,11 @@ impl Seen {
         // The first frame asks for the session.
         to.write_all(&frame(&mut from).await?).await?;
         loop {
-            let request = frame(&mut from).await?;
+            let mut request = frame(&mut from).await?;
             let kind = number(&request, 8);
+            if kind == CREATE && self.numbers_below_0.load(SeqCst) {
+                lengthen_path(&mut request, b"-1");
+            }
             let mut closed_to = self.closed_to.subscribe();
             if *closed_to.borrow_and_update() == Some(kind) {
                 self.held.send_modify(|held| *held += 1);
@@ -161,4 +171,15 @@ fn number(frame: &[u8], at: usize) -> i32 {
         .get(at..at + 4)
         .and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, i32::from_be_bytes)
+}
+
+/// A request's first field is its path; the server puts a node's number behind it.
+fn lengthen_path(request: &mut Vec<u8>, by: &[u8]) {
+    let path = number(request, 12);
+    let end = 16 + usize::try_from(path).expect("a length");
+    request.splice(end..end, by.iter().copied());
+    for at in [0, 12] {
+        let longer = number(request, at) + i32::try_from(by.len()).expect("a length");
+        request[at..at + 4].copy_from_slice(&longer.to_be_bytes());
+    }
 }

@@ -363,6 +363,19 @@ async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Resu
     unavailable("a closed client", tried)
 }
 
+/// Somebody has kept the session's own client, for requests of their own.
+#[apply(test!)]
+async fn close_leaves_no_node_though_the_session_is_kept(zookeeper: &ZooKeeper) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let kept = process.client.session()?;
+    let guard = take(&process.client.lock(&name)).await?;
+    process.client.close().await;
+    none_of(zookeeper.left(&name).await)?;
+    ensure!(guard.is_lost(), "the holder was not told");
+    drop(kept);
+    Ok(())
+}
+
 #[apply(test!)]
 async fn a_deleted_directory_is_made_again(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);

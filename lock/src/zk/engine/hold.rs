@@ -61,7 +61,7 @@ impl Handle {
             .enter(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;
-        let place = slot_of(&slot);
+        let slot_kept = slot_of(&slot);
         let (same, other) = slot.of(recipe.shared);
         if let Some(hold) = same.upgrade() {
             hold.again(zk, path, wait).await?;
@@ -73,15 +73,16 @@ impl Handle {
         let hold = match other.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.beside(recipe.marker);
-                let fence = zk
-                    .answered(wait, node.create())
+                zk.answered(wait, node.create())
                     .await?
                     .map_err(|error| ended(error, path))?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(zk, path, wait).await?;
-                Hold::of(Turn { node, fence }, Some(place))
+                // Its own zxid is above those of the writers that already wait behind it.
+                let fence = writer.fence;
+                Hold::of(Turn { node, fence }, Some(slot_kept))
             }
-            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(place)),
+            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)

@@ -90,12 +90,17 @@ where
 /// [`LockError::Invalid`].
 pub(super) fn valid(path: &str) -> Result<(), LockError> {
     let mut parts = path.split('/');
-    let sound = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_taken);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
         return Ok(());
     }
-    let rule = "a path begins with / and has no part that is empty, . or ..";
+    let rule = "a path begins with /, has no part that is empty, . or .., and no control or private character or emoji";
     Err(LockError::invalid(path, rule))
+}
+
+/// Whether ZooKeeper takes it in a path, by its `PathUtils`; what Java writes as two characters it does not.
+fn is_taken(character: char) -> bool {
+    !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 /// How long a caller waits, and when that ends.
@@ -125,11 +130,36 @@ mod tests {
 
     #[test]
     fn a_path_has_sound_parts() {
-        for path in ["/a", "/curator/lock", "/a b", "/.a", "/a..b"] {
+        for path in [
+            "/a",
+            "/curator/lock",
+            "/a b",
+            "/.a",
+            "/a..b",
+            "/锁",
+            "/\u{a0}\u{ffef}",
+        ] {
             assert!(valid(path).is_ok(), "{path}");
         }
         for path in [
-            "", "/", "a", "a/b", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/../b", "/a\0",
+            "",
+            "/",
+            "a",
+            "a/b",
+            "/a/",
+            "//a",
+            "/a//b",
+            "/.",
+            "/a/..",
+            "/a/../b",
+            "/a\0",
+            "/\u{1f}",
+            "/\u{7f}",
+            "/\u{9f}",
+            "/\u{e000}",
+            "/\u{f8ff}",
+            "/\u{fff0}",
+            "/🔒",
         ] {
             assert!(
                 matches!(valid(path), Err(LockError::Invalid { .. })),

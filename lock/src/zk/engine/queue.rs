@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     Fence, Holder, LockError,
-    registry::{self, Registry},
+    registry::{Registration, Registry},
     zk::ZkClient,
 };
 use futures::future::try_join_all;
@@ -93,17 +93,18 @@ pub(in crate::zk) async fn turn(
     valid(directory)?;
     loop {
         let session = zk.connected(wait.end).await?;
-        let queues = session.shared.of::<Registry<String, Queue>>();
-        let queue = queues.of(directory, |place| {
-            Queue::new(directory, recipe.markers, place)
-        });
+        let queues = session.shared.of::<Registry<Key, Queue>>();
+        let key = (directory.to_owned(), recipe.markers);
+        let queue = queues.of(&key, |registration| Queue::new(&key, registration));
         match zk
             .answered(wait, attempt(session, &queue, recipe, wait))
             .await?
         {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
-            Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
-            Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing again"),
+            Ok(Attempt::Gone) if Instant::now() < wait.end => {
+                tracing::debug!(directory, "our node was deleted: queueing again");
+            }
+            Ok(Attempt::Gone | Attempt::Late) => return Err(zk.late(wait, directory)),
             Ok(Attempt::UsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
@@ -244,6 +245,9 @@ impl Place {
     }
 }
 
+/// Locks of two kinds in one directory are two locks: each takes the other's nodes for strangers.
+type Key = (String, &'static [&'static str]);
+
 /// What this process knows of one directory.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -252,7 +256,7 @@ pub(super) struct Queue {
     /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
     listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
-    _place: registry::Registration,
+    _registration: Registration,
 }
 
 #[derive(Debug, Default)]
@@ -270,17 +274,13 @@ struct Standing {
 }
 
 impl Queue {
-    fn new(
-        directory: &str,
-        markers: &'static [&'static str],
-        place: registry::Registration,
-    ) -> Self {
+    fn new((directory, markers): &Key, registration: Registration) -> Self {
         Self {
-            directory: directory.to_owned(),
+            directory: directory.clone(),
             markers,
             listed: tokio::sync::Mutex::default(),
             view: Mutex::default(),
-            _place: place,
+            _registration: registration,
         }
     }
 

@@ -44,6 +44,20 @@ where
     }
 }
 
+/// Makes sure that what is asked for next is not older than this call: the client's server may follow behind the one on
+/// which another client has made a change.
+///
+/// # Errors
+///
+/// As [`ask`].
+///
+/// # Cancel safety
+///
+/// Safe.
+pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), LockError> {
+    ask(zk, path, |session| async move { session.sync(path).await }).await
+}
+
 /// Asks for a change, once. Nothing comes back where it was not made for one of the reasons in `refusals`.
 ///
 /// # Errors
@@ -96,11 +110,7 @@ pub(in crate::zk) async fn create(
             .await
         {
             Ok((stat, _)) => return Ok(stat),
-            // Right below the chroot it has no parent, and the chroot is not there.
-            Err(Error::NoNode)
-                if let Some((parent, _)) = path.rsplit_once('/')
-                    && !parent.is_empty() =>
-            {
+            Err(Error::NoNode) if let Some((parent, _)) = path.rsplit_once('/') => {
                 session.directory(parent).await?
             }
             Err(error) => return Err(error),

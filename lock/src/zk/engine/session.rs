@@ -23,8 +23,9 @@
 //! answer carries the acknowledgement. Measured: 5,000 cycles of lock and unlock, half of them contended, with 1
 //! delayed acknowledgement; one cycle alone takes 0.4 ms.
 
-use super::over;
+use super::{insist, over, unanswered, unless};
 use crate::{local::ByType, sure_until::SureUntil, zk::ZkOptions};
+use futures::future::join_all;
 use parking_lot::Mutex;
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::{
@@ -45,6 +46,9 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(in crate::zk) struct Session {
     client: Client,
+    /// The same, with paths from the server's root.
+    server: Client,
+    chroot: String,
     acls: Acls<'static>,
     /// What stands in the nodes of those who queue.
     pub(super) data: String,
@@ -78,14 +82,47 @@ impl Session {
         mode.with_acls(self.acls)
     }
 
-    /// Makes a directory, and its parents: containers, which the server takes away once they are empty again.
+    /// Makes a directory, and its parents: containers, which the server takes away once they are empty again. The empty
+    /// path is the chroot, which somebody may have deleted.
     ///
     /// # Errors
     ///
     /// What the server said, or that the session is over.
     pub(in crate::zk) async fn directory(&self, path: &str) -> Result<(), Error> {
+        if path.is_empty() {
+            return self.make_chroot().await;
+        }
         let options = self.options(CreateMode::Container);
-        super::insist(|| self.mkdir(path, &options)).await
+        loop {
+            match insist(|| self.mkdir(path, &options)).await {
+                Err(Error::NoNode) => self.make_chroot().await?,
+                made => return made,
+            }
+        }
+    }
+
+    /// Makes the chroot where it is missing: persistent, unlike all that is below it, as ZooKeeper deletes empty containers.
+    async fn make_chroot(&self) -> Result<(), Error> {
+        // To look is allowed where to make is not: below a parent that belongs to others.
+        if self.chroot.is_empty()
+            || insist(|| self.server.check_stat(&self.chroot))
+                .await?
+                .is_some()
+        {
+            return Ok(());
+        }
+        let options = self.options(CreateMode::Persistent);
+        insist(|| self.server.mkdir(&self.chroot, &options)).await
+    }
+
+    /// Deletes every node that goes with the session.
+    async fn clear(&self) -> Result<(), Error> {
+        let nodes = self.server.list_ephemerals("/").await?;
+        let deletions = nodes.iter().map(|node| self.server.delete(node, None));
+        for deleted in join_all(deletions).await {
+            unless(&[Error::NoNode], deleted)?;
+        }
+        Ok(())
     }
 
     /// Where it had been in doubt, what is taken from now on may rely on it again.
@@ -107,7 +144,7 @@ impl Session {
                     sleep_until(sent + every).await;
                 }
                 Err(error) if over(&error) => return std::future::pending().await,
-                Err(error) if super::unanswered(&error) => {}
+                Err(error) if unanswered(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "zookeeper refused a heartbeat");
                     sleep(every).await;
@@ -119,21 +156,28 @@ impl Session {
 
 /// How the session stands.
 #[derive(Debug)]
-pub(in crate::zk) struct Link {
+pub(in crate::zk) struct Connection {
     /// The session, while it is connected.
-    pub(in crate::zk) up: Option<Arc<Session>>,
-    /// When the connection was lost, and why there is none.
-    since: Instant,
-    pub(in crate::zk) reason: String,
+    up: Option<Arc<Session>>,
+    lost: Lost,
 }
 
-impl Link {
+/// Since when there is no connection, and why; until when the last session is sure.
+#[derive(Debug, Clone)]
+pub(in crate::zk) struct Lost {
+    pub(in crate::zk) since: Instant,
+    pub(in crate::zk) reason: String,
+    pub(in crate::zk) sure_until: Option<Arc<SureUntil>>,
+}
+
+impl Connection {
     pub(in crate::zk) fn new() -> Self {
-        Self {
-            up: None,
+        let lost = Lost {
             since: Instant::now(),
             reason: "not yet connected".into(),
-        }
+            sure_until: None,
+        };
+        Self { up: None, lost }
     }
 
     /// The session, where it is connected and, as far as it knows itself, not over.
@@ -144,18 +188,19 @@ impl Link {
             .filter(|session| !session.state().is_terminated())
     }
 
-    /// Since when there is no connection, and why.
-    pub(in crate::zk) fn cut_off(&self) -> Option<(Instant, String)> {
-        self.up.is_none().then(|| (self.since, self.reason.clone()))
+    /// The session, where it is connected.
+    pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Lost> {
+        self.up.as_ref().ok_or(&self.lost)
     }
 
     /// Notes a lost connection, and keeps the time at which the first in a row was lost.
-    fn cut(link: &watch::Sender<Self>, reason: impl ToString) {
-        link.send_modify(|link| {
-            if link.up.take().is_some() {
-                link.since = Instant::now();
+    fn lose(connection: &watch::Sender<Self>, reason: impl ToString) {
+        connection.send_modify(|connection| {
+            if let Some(session) = connection.up.take() {
+                connection.lost.since = Instant::now();
+                connection.lost.sure_until = Some(session.sure_until());
             }
-            link.reason = reason.to_string();
+            connection.lost.reason = reason.to_string();
         });
     }
 }
@@ -163,7 +208,7 @@ impl Link {
 /// What keeps a client's sessions, one after the other.
 pub(in crate::zk) struct Supervisor {
     pub(in crate::zk) options: ZkOptions,
-    pub(in crate::zk) link: watch::Sender<Link>,
+    pub(in crate::zk) connection: watch::Sender<Connection>,
     pub(in crate::zk) tasks: TaskTracker,
     pub(in crate::zk) end: CancellationToken,
 }
@@ -176,13 +221,16 @@ impl Supervisor {
             .clone()
             .run_until_cancelled(self.keep(&mut last))
             .await;
-        Link::cut(&self.link, "the client was closed");
+        Connection::lose(&self.connection, "the client was closed");
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();
-        // The client closes its session when nobody has it any more.
-        drop(session);
         let closed = async {
+            // The session ends when nobody has its client any more, and a caller may have kept it.
+            if let Err(error) = session.clear().await {
+                tracing::debug!(%error, "the session's nodes are left to its end");
+            }
+            drop(session);
             while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
         };
         if timeout(GOODBYE, closed).await.is_err() {
@@ -211,7 +259,7 @@ impl Supervisor {
                     if pause == FIRST_PAUSE {
                         tracing::warn!(%error, connect = self.options.connect, "zookeeper is not reached");
                     }
-                    Link::cut(&self.link, error);
+                    Connection::lose(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -221,34 +269,33 @@ impl Supervisor {
 
     async fn connect(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
-        let client = self
+        let server = self
             .options
             .connector()
             .connect(&self.options.connect)
             .await?;
-        let sure_until = SureUntil::new(sent + client.session_timeout() * 2 / 3);
-        let (chroot, acls) = (&self.options.chroot, self.options.acls());
+        let sure_until = SureUntil::new(sent + server.session_timeout() * 2 / 3);
+        let chroot = self.options.chroot.clone();
         let client = if chroot.is_empty() {
-            client
+            server.clone()
         } else {
-            // Persistent, unlike all that is below it: ZooKeeper deletes empty containers, and nothing works without it.
-            client
-                .mkdir(chroot, &CreateMode::Persistent.with_acls(acls))
-                .await?;
-            client
-                .chroot(chroot.clone())
-                .map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
+            let below = server.clone().chroot(chroot.clone());
+            below.map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
         };
-        Ok(Arc::new(Session {
+        let session = Session {
             client,
-            acls,
+            server,
+            chroot,
+            acls: self.options.acls(),
             data: self.options.data.clone(),
             timeout: self.options.timeout,
             sure_until: Mutex::new(sure_until),
             shared: ByType::default(),
             tasks: self.tasks.clone(),
             end: self.end.clone(),
-        }))
+        };
+        session.make_chroot().await?;
+        Ok(Arc::new(session))
     }
 
     /// Tells how a session stands, until it is over.
@@ -258,14 +305,17 @@ impl Supervisor {
         loop {
             match state {
                 SessionState::SyncConnected => self
-                    .link
-                    .send_modify(|link| link.up = Some(session.clone())),
+                    .connection
+                    .send_modify(|connection| connection.up = Some(session.clone())),
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
-                    Link::cut(&self.link, "the connection was lost");
+                    Connection::lose(&self.connection, "the connection was lost");
                 }
                 SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
                     tracing::warn!(session = %session.session_id(), %state, "zookeeper session over");
-                    return Link::cut(&self.link, format!("the session is over: {state}"));
+                    return Connection::lose(
+                        &self.connection,
+                        format!("the session is over: {state}"),
+                    );
                 }
             }
             state = states.changed().await;
