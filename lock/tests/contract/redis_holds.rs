@@ -6,6 +6,10 @@ use futures::StreamExt;
 use oversell_lock::redis::{RECHECK, RedisClient};
 use redis::AsyncTypedCommands;
 
+const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
+/// So long that only an undo can help.
+const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
+
 /// Each kind that is given an owner and a lease keeps to this, and leaves nothing.
 async fn each_kind(
     redis: &'static Redis,
@@ -40,6 +44,98 @@ async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Re
         is("holds in the end", holds(redis, name).await?, 0)
     };
     each_kind(redis, keeps).await
+}
+
+/// It leaves neither a hold nor a place in a queue, whether the lock was free or held.
+#[apply(test!)]
+async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let mute = Mute::to(redis.host())?;
+        let process = family.process_at(&mute.address()).await;
+        let lock = process.leased(name, LONG);
+        pass(&lock).await?;
+        let other = family.process().await;
+        for held in [false, true] {
+            let holder = match held {
+                true => Some(take(&other.lock(name)).await?),
+                false => None,
+            };
+            let before = family.left(name).await;
+            mute.mute();
+            unavailable("without an answer", lock.acquire(SOON * 5).await)?;
+            mute.heal();
+            let is_back = async || family.left(name).await == before;
+            until("what it took is given back", is_back).await?;
+            if let Some(holder) = holder {
+                holder.release().await?;
+            }
+        }
+        Ok(())
+    };
+    each_kind(redis, keeps).await
+}
+
+/// The first guard keeps the lock, and its release frees it.
+#[apply(test!)]
+async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
+    redis: &'static Redis,
+) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let (mute, other) = (Mute::to(redis.host())?, family.process().await);
+        let process = family.process_at(&mute.address()).await;
+        let lock = process.held(name, process.owner(), LONG);
+        let outer = take(&lock).await?;
+        mute.mute();
+        unavailable("without an answer", lock.acquire(SOON).await)?;
+        is("holds", holds(redis, name).await?, 1)?;
+        mute.heal();
+        let one = async || matches!(holds(redis, name).await, Ok(1));
+        until("one hold is left", one).await?;
+        kept("the outer hold", &outer)?;
+        is_held("beside the outer hold", &outer, &other.lock(name)).await?;
+        let works = async || pass(&lock).await.is_ok();
+        until("the lock works again", works).await?;
+        Ok(outer.release().await?)
+    };
+    each_kind(redis, keeps).await
+}
+
+#[apply(test!)]
+async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let mute = Mute::to(redis.host())?;
+        let process = family.process_at(&mute.address()).await;
+        let holder = take(&process.leased(name, LONG)).await?;
+        mute.mute();
+        unavailable("without an answer", holder.release().await)?;
+        mute.heal();
+        pass(&family.process().await.lock(name)).await
+    };
+    each_kind(redis, keeps).await
+}
+
+/// It ran, and its answer is lost: neither the one who handed it off keeps the lock, nor the one who would have it.
+#[apply(test!)]
+async fn an_unanswered_hand_off_leaves_nothing(redis: &Redis) -> Result {
+    let (name, mute) = (name(), Mute::to(redis.host())?);
+    let process = redis.client_at(&mute.address()).await;
+    let lock = process.lock(&name).lease(LONG);
+    let hand_off = async || {
+        let holder = take(&lock).await?;
+        let mut next = pin!(lock.acquire(SOON));
+        ensure!(futures::poll!(&mut next).is_pending(), "it did not wait");
+        anyhow::Ok(tokio::join!(holder.release(), next))
+    };
+    let (released, next) = hand_off().await?;
+    released?;
+    next?.release().await?;
+    let script = redis::Script::new(include_str!("../../src/redis/lua/hand_off.lua"));
+    mute.mute_at(script.get_hash().to_owned().leak());
+    let (released, next) = hand_off().await?;
+    unavailable("the release", released)?;
+    unavailable("the next one", next)?;
+    mute.heal();
+    redis.no_key_left(&name).await
 }
 
 /// The answer to the release is late and not waited for; the owner takes the lock again meanwhile. What is then sent again
@@ -78,6 +174,46 @@ async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Res
         kept("the newer hold", &again)?;
     }
     Ok(())
+}
+
+/// Guards of one owner end by their leases, by release and by drop, while it comes again.
+#[apply(test!)]
+async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(redis: &Redis) -> Result {
+    let (name, process, other) = (name(), redis.client().await, redis.client().await);
+    for round in 0..40 {
+        let lock = process.lock(&name).owner(process.owner());
+        let first = take(&lock).await?;
+        if round % 2 == 0 {
+            let brief = lock.clone().lease(Lease::Fixed(Duration::from_millis(30)));
+            told(&take(&brief).await?).await?;
+        }
+        let ends = tokio::spawn(async move {
+            if round % 3 > 0 {
+                first.release().await.ok();
+            }
+        });
+        let again = acquiring(lock.clone());
+        ends.await?;
+        let again = again.await??;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        is_held("taken again", &again, &other.lock(&name)).await?;
+        again.release().await?;
+    }
+    Ok(())
+}
+
+/// When the last guard ends nothing is left, though it is the one that was lost.
+#[apply(test!)]
+async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let lock = process.lock(&name).owner(process.owner());
+    let lock = lock.lease(Lease::Watchdog(SOON * 10));
+    let long = take(&lock).await?;
+    let brief = take(&lock.clone().lease(BRIEF)).await?;
+    long.release().await?;
+    told(&brief).await?;
+    lost("the late release", brief.release().await)?;
+    redis.no_key_left(&name).await
 }
 
 /// A thousand waiters of one process are one subscription and one contender: that asks, subscribes and asks, and then pauses

@@ -3,8 +3,8 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
-    section::{Heard, 
-        Points,
+    section::{
+        Heard, Points,
         redis_polling::{Lock, Stage},
     },
 };

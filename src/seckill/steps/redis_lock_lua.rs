@@ -3,8 +3,8 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
-    section::{Heard, 
-        Points,
+    section::{
+        Heard, Points,
         redis_polling::{Lock, Stage},
     },
 };
@@ -40,11 +40,7 @@ impl Stage for Scripted {
             .await
     }
 
-    async fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Heard,
-        points: &Points,
-    ) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, points: &Points) -> RedisResult<bool> {
         points.at(Point::Compared).await;
         UNLOCK
             .key(&lock.key)

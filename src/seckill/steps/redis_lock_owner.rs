@@ -3,8 +3,8 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
-    section::{Heard, 
-        Points,
+    section::{
+        Heard, Points,
         redis_polling::{Lock, Stage},
     },
 };
@@ -33,11 +33,7 @@ impl Stage for Owned {
             .await
     }
 
-    async fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Heard,
-        points: &Points,
-    ) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

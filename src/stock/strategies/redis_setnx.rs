@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx.md")]
 
-use crate::section::{Heard, 
-    Points,
+use crate::section::{
+    Heard, Points,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;

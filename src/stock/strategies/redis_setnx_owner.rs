@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx_owner.md")]
 
-use crate::section::{Heard, 
-    Points, Unrenewed,
+use crate::section::{
+    Heard, Points, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -36,11 +36,7 @@ impl Stage for Owned {
             .await
     }
 
-    async fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Heard,
-        points: &Points,
-    ) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx_ttl.md")]
 
-use crate::section::{Heard, 
-    Points, Unrenewed,
+use crate::section::{
+    Heard, Points, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;

@@ -60,7 +60,11 @@ pub(super) async fn watched(
 }
 
 /// Writes the count, unless another did since it was watched.
-pub(super) async fn exec(conn: &mut (impl ConnectionLike + Send + Sync), key: &str, count: i64) -> Result<bool, Error> {
+pub(super) async fn exec(
+    conn: &mut (impl ConnectionLike + Send + Sync),
+    key: &str,
+    count: i64,
+) -> Result<bool, Error> {
     let exec = redis::pipe()
         .atomic()
         .set(key, count)
