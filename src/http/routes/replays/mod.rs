@@ -101,12 +101,17 @@ impl Replays {
     }
 }
 
-/// Where the actors play: on the instances of the cluster, each asked over HTTP; where there is no cluster, here.
+/// Where the actors play: on the instances of the cluster, each asked over HTTP with the admin token of this one; where there
+/// is no cluster, here.
 fn places(app: &AppState) -> Vec<Place> {
-    let cluster = &app.ctx.config.cluster.instances;
-    match cluster.is_empty() {
+    let config = &app.ctx.config;
+    let there = |url: &String| Place::There {
+        url: url.clone(),
+        token: config.admin_token(),
+    };
+    match config.cluster.instances.is_empty() {
         true => vec![Place::Here(app.ctx.clone())],
-        false => cluster.iter().cloned().map(Place::There).collect(),
+        false => config.cluster.instances.iter().map(there).collect(),
     }
 }
 

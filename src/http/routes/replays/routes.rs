@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     course,
-    http::sse,
+    http::{extract::Admin, neighbours, sse},
     replay::{self, End, Ends, Log, Pace, ReplayEvent},
 };
 use async_stream::stream;
@@ -132,15 +132,16 @@ pub(in crate::http) async fn list(
 }
 
 /// Plays the race of a lesson on the real servers, with at most three actors on the real instances.
-#[utoipa::path(post, path = "/replays/{replay}", tag = "replays",
+#[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), How),
     responses(
         (status = 202, description = "It has begun", body = View),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no replay of this lesson"),
-        (status = 409, description = "Another one is going on"),
+        (status = 409, description = "Another one is going on here; or in another instance, and one of the two breaks servers"),
     ))]
 pub(in crate::http) async fn start(
+    _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(lesson): Path<String>,
@@ -148,6 +149,13 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    let elsewhere = neighbours::playing(&app.ctx.config.cluster.instances).await;
+    if let Some((lesson, race)) = elsewhere.and_then(|lesson| replay::find(&lesson))
+        && (race.breaks_something() || found.1.breaks_something())
+    {
+        // Two directors over one lab: the one mends what the other needs broken.
+        return Err(Error::ReplayInProgress(lesson));
+    }
     app.instance.reaches(&found.1.servers(how.cured)).await?;
     let going = replays.start(&app, found, how.cured, how.pace)?;
     let view = View::of(&app, &going);
@@ -156,13 +164,14 @@ pub(in crate::http) async fn start(
 }
 
 /// Lets a replay at the pace `step` go on by one step.
-#[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays",
+#[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn step(
+    _: Admin,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
@@ -171,13 +180,14 @@ pub(in crate::http) async fn step(
 }
 
 /// Cancels a replay: its actors give back what they hold.
-#[utoipa::path(delete, path = "/replays/{replay}", tag = "replays",
+#[utoipa::path(delete, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
         (status = 202, description = "It ends now", body = View),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn cancel(
+    _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
