@@ -1,7 +1,7 @@
 //! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
 
 use crate::server::Server;
-use oversell_lock::LockError;
+use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::time::Duration;
 
 /// The name of Redis' error for a key of another type; the error of a script has it in its text.
@@ -171,9 +171,15 @@ impl From<LockError> for Error {
                 Self::WrongType
             }
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
-                Self::Unavailable {
-                    server,
-                    reason: reason.to_string(),
+                match reason.downcast_ref::<PoolExhausted>() {
+                    Some(PoolExhausted { waited }) => Self::NotHad {
+                        what: "mysql connection pool".into(),
+                        waited: *waited,
+                    },
+                    None => Self::Unavailable {
+                        server,
+                        reason: reason.to_string(),
+                    },
                 }
             }
             // An invalid use, or a kind of error that is added later: waiting or trying again does not help.

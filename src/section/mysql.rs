@@ -7,7 +7,7 @@
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
-use super::{Job, Point};
+use super::{Job, Point, session::Session};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
@@ -96,8 +96,7 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
-    let session = conn.session();
-    session
+    Session::of(conn)
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
         .map_err(|e| refused(e, job))
@@ -212,7 +211,7 @@ async fn bounded(
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
-    conn.session()
+    Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
         .await
 }
