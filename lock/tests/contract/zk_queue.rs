@@ -61,7 +61,7 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
 /// there, delete; and one listing for many.
 #[apply(test!)]
 async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookeeper: &ZooKeeper) -> Result {
-    for (contenders, rounds) in [(10, 30), (100, 5), (1000, 2)] {
+    for (contenders, rounds) in [(10, 20), (100, 3), (1000, 1)] {
         let costs = cost(zookeeper, contenders, rounds).await?;
         let [requests, lists, told] = costs;
         let few = requests <= 8.0 && told <= 1.5 && (contenders < 100 || lists <= 0.2);
