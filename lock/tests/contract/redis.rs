@@ -28,7 +28,7 @@ static KINDS: [Kind<Redis>; 9] = [
     ),
     Kind::new(
         "redis_fenced",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Fenced],
+        &[Contract, OneServer, Losable, Leased, Reentrant],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     ),
     Kind::new(
@@ -39,7 +39,7 @@ static KINDS: [Kind<Redis>; 9] = [
     .queues(),
     Kind::new(
         "redis_write",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Shared],
+        &[Contract, OneServer, Losable, Leased, Reentrant],
         write,
     )
     .reads(read),
@@ -107,13 +107,32 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) struct Redis {
     url: String,
+    /// Where programs find it, if not there.
+    front: Option<String>,
     outsider: OnceCell<MultiplexedConnection>,
 }
 
 impl Redis {
     pub(crate) const fn at(url: String) -> Self {
         let outsider = OnceCell::const_new();
-        Self { url, outsider }
+        Self {
+            url,
+            front: None,
+            outsider,
+        }
+    }
+
+    /// One that programs find at another address.
+    pub(crate) fn behind(url: String, front: String) -> Self {
+        Self {
+            front: Some(front),
+            ..Self::at(url)
+        }
+    }
+
+    /// Where programs find it.
+    pub(crate) fn front(&self) -> String {
+        self.front.clone().unwrap_or_else(|| self.host())
     }
 
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
@@ -253,11 +272,11 @@ impl Server for Redis {
         self.delete(name).await;
     }
 
+    /// By the channel on which it listens; by its place in the queue where all of a process's waiters listen as one.
     async fn is_waited_for(&self, name: &str) -> bool {
-        let channels = format!("*{name}*");
-        self.ask::<Vec<String>>(&["PUBSUB", "CHANNELS", &channels])
-            .await
-            .is_ok_and(|channels| !channels.is_empty())
+        let channels = ["PUBSUB", "CHANNELS", &format!("*{name}*")];
+        let channels: Result<Vec<String>> = self.ask(&channels).await;
+        channels.is_ok_and(|channels| !channels.is_empty()) || !self.queued(name).await.is_empty()
     }
 
     async fn ends_in(&self, name: &str) -> Option<Duration> {
