@@ -29,7 +29,7 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
-	cargo test --workspace --locked --lib --bins --examples --test history
+	cargo test --workspace --locked --lib --bins --examples
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs

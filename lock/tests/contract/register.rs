@@ -153,10 +153,12 @@ macro_rules! needing {
 needing! { $
     one_server: [Contract, OneServer],
     losable: [Losable],
+    fenced: [Fenced],
     in_turn: [InTurn],
     leased: [Leased],
     reentrant: [Reentrant],
     leased_by_owner: [Reentrant, Leased],
+    shared: [Shared],
     layered: [Layered],
     layered_and_losable: [Layered, Losable]
 }
@@ -165,24 +167,21 @@ needing! { $
 static TESTS: Semaphore = Semaphore::const_new(4);
 /// So many twins of clauses besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
-/// So many tests with random programs besides, each of which runs many: they wait for leases and sessions to end.
-static PROGRAMS: Semaphore = Semaphore::const_new(3);
 
 /// Every test, of these servers.
 pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
-        let turns = match name.split("::").next() {
-            Some("twins") => &TWINS,
-            Some("subjects" | "gates") => &PROGRAMS,
-            _ => &TESTS,
+        let turns = if name.starts_with("twins::") {
+            &TWINS
+        } else {
+            &TESTS
         };
-        let hangs = if soak() { HANGS * 4 } else { HANGS };
         Trial::test(name, move || {
             runtime.block_on(async {
                 let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
-                outcome(run(), hangs).await
+                outcome(run(), HANGS).await
             })
         })
     };
