@@ -6,7 +6,6 @@
 mod client;
 mod connection;
 mod engine;
-mod failure;
 mod fair;
 mod hold;
 mod latch;

@@ -18,7 +18,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail},
+    engine::{HeadOfLine, Line, Tried, fail, wait_for},
     scripts::{self, prefixed},
 };
 use crate::{FOR_EVER, LockError, deadline};
@@ -60,7 +60,8 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
-        let line = self.shared(&key, |place| Line::untold(self, key.clone(), place));
+        // No message is sent on it: it is only the name of the line.
+        let line = self.shared(&key, |place| Line::new(self, key.clone(), place));
         RateLimiter {
             client: self.clone(),
             name,
@@ -113,9 +114,15 @@ impl RateLimiter {
     /// Dropping it, an admission may be spent; more than the rate are never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
-        let attempt = |head| self.clone().take(n, head, until);
-        let admitted = self.line.wait(&self.client, (), wait, until, attempt);
-        let admitted = admitted.await?;
+        let admitted = match self.line.turn(wait, until).await? {
+            Some(place) => {
+                wait_for(&self.client, None, until, || {
+                    self.clone().take(n, place.clone(), until)
+                })
+                .await?
+            }
+            None => None,
+        };
         if admitted == Some(true) {
             return Ok(());
         }
@@ -143,7 +150,7 @@ impl RateLimiter {
     async fn take(
         self,
         n: NonZeroU32,
-        head: HeadOfLine,
+        place: HeadOfLine,
         until: Instant,
     ) -> Result<Tried<bool>, LockError> {
         let mut script = scripts::RATE_TAKE.key(&self.key);
@@ -155,7 +162,7 @@ impl RateLimiter {
             .client
             .run(&script)
             .await
-            .map_err(|failure| fail(head.as_deref(), failure))?
+            .map_err(|failure| fail(&place, failure))?
         {
             ADMITTED => return Ok(Tried::Had(true)),
             NOT_SET => return Err(self.invalid("no rate is set")),

@@ -5,13 +5,11 @@
 if redis.call('hlen', KEYS[1]) > 0 then
   return {0, redis.call('pttl', KEYS[1])}
 end
-local token = 0
-if KEYS[2] then
-  -- First: what cannot be counted takes nothing.
-  redis.call('incr', KEYS[2])
-  -- As a text: Lua's numbers are exact to 2^53 only.
-  token = redis.call('get', KEYS[2])
-end
 redis.call('hset', KEYS[1], ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
-return {1, token}
+if KEYS[2] then
+  redis.call('incr', KEYS[2])
+  -- As a text: Lua's numbers are exact to 2^53 only.
+  return {1, redis.call('get', KEYS[2])}
+end
+return {1, 0}

@@ -30,12 +30,14 @@ if limit > 0 then
     score = math.max(tonumber(before) + limit, until_then)
     redis.call('zadd', KEYS[3], score, owner)
     redis.call('rpush', KEYS[2], owner)
+    local kept = math.ceil(score - now) + FORGOTTEN
+    redis.call('pexpire', KEYS[2], kept)
+    redis.call('pexpire', KEYS[3], kept)
   elseif tonumber(score) < until_then then
-    score = until_then
-    redis.call('zadd', KEYS[3], score, owner)
+    redis.call('zadd', KEYS[3], until_then, owner)
   end
   redis.call('zadd', KEYS[5], now + SILENT, owner)
-  keep(math.ceil(tonumber(score) - now) + FORGOTTEN)
+  redis.call('pexpire', KEYS[5], 2 * SILENT)
 end
 if lease == -2 then
   return {0, math.max(tonumber(redis.call('zscore', KEYS[3], head)) - now, 0)}
