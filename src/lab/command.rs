@@ -8,9 +8,8 @@ use super::{
     way::authority,
 };
 use crate::{
-    addresses::{Addresses, Token},
+    addresses::Addresses,
     failure::{Failure, unusable},
-    stdout::{note, say},
 };
 use futures::StreamExt;
 use std::{
@@ -30,7 +29,7 @@ Examples:
   oversell lab
   oversell lab --http-port 9080 --instances 9000,9100
   oversell lab --zookeeper 3
-  oversell lab --lan                the students' phones take part; prints the token for what they may not do
+  oversell lab --lan                the students' phones take part
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
 
@@ -79,21 +78,15 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
-    say!("{}", describe(&lab));
+    println!("{}", describe(&lab));
     if args.options.lan {
-        say!(
+        println!(
             "{:<14} {}",
             "phones",
             for_phones(port_of(&lab.addresses().http))
         );
     }
-    if let Some(Token(token)) = &lab.addresses().admin {
-        say!(
-            "{:<14} {token}  (the page asks for it where a visitor may not)",
-            "admin token"
-        );
-    }
-    say!(
+    println!(
         "\nlogs and data  {}\nCtrl-C stops everything.",
         args.options.dir.unwrap_or_default().display()
     );
@@ -102,8 +95,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(line) = lines.recv() => say!("{line}"),
-            Some(end) = ends.next() => note(format_args!("oversell: {end}")),
+            Some(line) = lines.recv() => println!("{line}"),
+            Some(end) = ends.next() => eprintln!("oversell: {end}"),
             Some(given) = orders.recv() => {
                 let is_order = matches!(given, Given::Order(..));
                 let done = tokio::select! {
@@ -111,7 +104,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
-                    say!("fault: {done}");
+                    println!("fault: {done}");
                 }
                 if is_order {
                     ends = lab.ends();
@@ -128,7 +121,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start; [`Failure::Interrupted`].
+/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start, or was interrupted.
 pub async fn during<R>(
     stop: CancellationToken,
     starts: usize,
@@ -202,7 +195,7 @@ async fn with_last_words(
     tokio::select! {
         done = &mut running => done,
         () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-            Err(Failure::Interrupted("cut short by a signal; the lab is stopped".to_owned()))
+            Err(unusable!("interrupted; the lab is stopped"))
         }),
     }
 }
@@ -230,11 +223,11 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {
-            return Err(Failure::Interrupted("cut short by a signal; everything that had been started is stopped".to_owned()));
+            return Err(unusable!("interrupted; everything that had been started is stopped"));
         }
     };
     if let Some(warning) = lab.warning() {
-        note(format_args!("oversell: {warning}"));
+        eprintln!("oversell: {warning}");
     }
     Ok(lab)
 }
@@ -305,7 +298,7 @@ fn for_phones(port: &str) -> String {
     };
     match way_out() {
         Ok(ip) => format!(
-            "http://{ip}:{port}/class.html  (whoever reaches it may buy, visit lessons and play races)"
+            "http://{ip}:{port}/class.html  (whoever reaches it may reset the stock and start runs)"
         ),
         Err(error) => format!("this machine is in no network: {error}"),
     }

@@ -24,7 +24,6 @@ mod way;
 mod zookeeper;
 
 pub mod command;
-pub mod doctor;
 
 #[cfg(test)]
 mod tests;

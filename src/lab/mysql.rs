@@ -118,15 +118,12 @@ fn program(name: &str, folder: &Path, user: User) -> Command {
     command
 }
 
-/// What it cannot do without.
-pub(super) const NEEDED: [Needed; 2] = [
-    ("mariadbd", "mariadb-server"),
-    ("mariadb-install-db", "mariadb-server"),
-];
-
 impl Server for MySql {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        &[
+            ("mariadbd", "mariadb-server"),
+            ("mariadb-install-db", "mariadb-server"),
+        ]
     }
 
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {

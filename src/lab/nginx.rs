@@ -27,12 +27,9 @@ pub(super) struct Nginx {
     pub(super) page: PathBuf,
 }
 
-/// What it cannot do without.
-pub(super) const NEEDED: [Needed; 1] = [("nginx", "nginx-light")];
-
 impl Server for Nginx {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        &[("nginx", "nginx-light")]
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {

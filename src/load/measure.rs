@@ -11,16 +11,14 @@ use super::{
     row::{Rate, Row},
     run::{Snapshot, run},
     target::{Registry, Where, check, token},
-    terminal::Bar,
+    terminal::{Bar, stopped},
 };
 use crate::{
     addresses::Addresses,
     failure::{Failure, unusable},
-    stdout::{Output, say},
 };
-use secrecy::SecretString;
 use serde::Serialize;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -42,9 +40,9 @@ pub(super) struct How {
     /// How often each rate is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub(super) rounds: u32,
-    /// Writes every figure to this file; - is stdout, and the tables then go to stderr
+    /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<Output>,
+    pub(super) json: Option<PathBuf>,
     /// Prints the tables in Markdown
     #[arg(long)]
     pub(super) markdown: bool,
@@ -103,16 +101,20 @@ pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Res
         .await
 }
 
-/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each, and why a round of it could not
-/// be made, which spoils no other. The order is another one in each round; two take turns at being the first.
+/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each. The order is another one in
+/// each round; two take turns at being the first.
+///
+/// # Errors
+///
+/// As [`run`].
 pub(crate) async fn interleaved(
     plans: &[Plan],
     timed: Timed,
     rounds: usize,
     bar: &Bar,
     stop: &CancellationToken,
-) -> (Vec<Vec<Row>>, Vec<String>) {
-    let (mut rows, mut failed) = (vec![Vec::new(); plans.len()], Vec::new());
+) -> Result<Vec<Vec<Row>>, Failure> {
+    let mut rows = vec![Vec::new(); plans.len()];
     for round in 0..rounds {
         let mut order: Vec<_> = (0..plans.len()).collect();
         match order[..] {
@@ -121,33 +123,18 @@ pub(crate) async fn interleaved(
         }
         for n in order {
             if stop.is_cancelled() {
-                return (rows, failed);
+                return Ok(rows);
             }
-            match one(bar, &plans[n].timed(timed), stop).await {
-                Ok(_) if stop.is_cancelled() => return (rows, failed),
-                Ok(row) => rows[n].push(row),
-                Err(why) => failed.push(not_run(&plans[n], round + 1, &why)),
-            }
+            rows[n].push(one(bar, &plans[n].timed(timed), stop).await?);
         }
     }
-    (rows, failed)
-}
-
-fn not_run(
-    Plan {
-        strategy, target, ..
-    }: &Plan,
-    round: usize,
-    why: &Failure,
-) -> String {
-    format!("{strategy} on {target}, round {round}: {why}")
+    Ok(rows)
 }
 
 /// The targets, each with its address, and what they run on.
 pub(super) struct Ready {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
-    token: Option<SecretString>,
 }
 
 impl How {
@@ -172,11 +159,10 @@ impl How {
             check(base, registry, slugs).await?;
         }
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
-        say!("{conditions}");
+        println!("{conditions}");
         Ok(Ready {
             targets,
             conditions,
-            token: token(cluster.lab.as_ref()),
         })
     }
 
@@ -199,7 +185,7 @@ impl How {
         for slug in slugs {
             for (target, base) in &on.targets {
                 plans.push(load(Plan {
-                    token: on.token.clone(),
+                    token: token(),
                     ..Plan::new(base, target, slug)
                 }));
             }
@@ -219,19 +205,6 @@ impl How {
                 break;
             }
             match one(&bar, &plan, stop).await {
-                // A verdict on part of a run would say more than was seen.
-                Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
-                    let (
-                        Plan {
-                            strategy, target, ..
-                        },
-                        sent,
-                    ) = (&plan, row.stats.samples);
-                    let of = plan.planned();
-                    not_run.push(format!(
-                        "{strategy} on {target}: cut short after {sent} of {of} requests"
-                    ));
-                }
                 Ok(row) => {
                     rows.push(row);
                     run.push(plan);
@@ -240,11 +213,7 @@ impl How {
             }
         }
         let rated = match timed {
-            Some(timed) => {
-                let (rated, failed) = interleaved(&run, timed, rounds, &bar, stop).await;
-                not_run.extend(failed);
-                rated
-            }
+            Some(timed) => interleaved(&run, timed, rounds, &bar, stop).await?,
             None => vec![Vec::new(); run.len()],
         };
         for (row, rounds) in rows.iter_mut().zip(&rated) {
@@ -287,10 +256,7 @@ impl Found {
     pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();
         if stop.is_cancelled() {
-            let (done, not_run) = (self.rows.len(), self.not_run.join("; "));
-            Err(Failure::Interrupted(format!(
-                "cut short by a signal after {done} whole runs; {not_run}"
-            )))
+            Err(stopped())
         } else if !complaints.is_empty() {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {

@@ -3,7 +3,6 @@
  * and drawn as small multiples. Each such series is kept.
  */
 
-import * as admin from './admin.js';
 import { $, el, put } from './dom.js';
 import { download } from './download.js';
 import { current, number, t } from './lang.js';
@@ -47,8 +46,7 @@ export const stop = () => { stopped = true; };
 export const count = () => ticked.size * targets.size;
 
 /** @param {About & {settings: Settings}} about */
-export async function run(about) {
-  const { strategies, runs, settings } = about;
+export async function run({ strategies, runs, settings }) {
   if (under || !count()) return;
   const plans = strategies.filter((s) => ticked.has(s.slug)).flatMap((s) => /** @type {const} */ (['one', 'three'])
     .filter((target) => targets.has(target)).map((target) => ({ ...settings, target, strategy: s.slug })));
@@ -59,7 +57,7 @@ export async function run(about) {
   for (const [done, plan] of plans.entries()) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
-    const row = await one(runs, plan, () => run(about));
+    const row = await one(runs, plan);
     // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
     if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await polled(plan.strategy) });
   }
@@ -70,8 +68,8 @@ export async function run(about) {
   }
 }
 
-/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan @param {() => void} again begins the series once more */
-async function one(runs, plan, again) {
+/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan */
+async function one(runs, plan) {
   // Somebody else's run goes first.
   while (runs.live && !stopped) await runs.ended();
   if (stopped) return null;
@@ -79,7 +77,7 @@ async function one(runs, plan, again) {
   try {
     await runs.start(plan);
   } catch (error) {
-    why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : /** @type {Error} */ (error).message);
+    why = t('failed', /** @type {Error} */ (error).message);
     stopped = true;
     return null;
   }
