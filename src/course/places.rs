@@ -91,13 +91,19 @@ impl Places {
     /// The chapter with these addresses in its lines.
     #[must_use]
     pub fn fill(&self, chapter: &Chapter) -> Chapter {
-        let lesson = |lesson: &Lesson| Lesson {
+        let lessons = chapter.lessons.iter().map(|lesson| self.lesson(lesson));
+        Chapter {
+            lessons: lessons.collect(),
+            ..*chapter
+        }
+    }
+
+    /// The lesson with these addresses in its lines.
+    #[must_use]
+    pub fn lesson(&self, lesson: &Lesson) -> Lesson {
+        Lesson {
             by_hand: lesson.by_hand.iter().map(|line| self.typed(line)).collect(),
             ..lesson.clone()
-        };
-        Chapter {
-            lessons: chapter.lessons.iter().map(lesson).collect(),
-            ..*chapter
         }
     }
 

@@ -60,11 +60,8 @@ pub(in crate::http) async fn one(
     State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<Lesson>, Error> {
-    let has_it = |chapter: &&Chapter| chapter.lessons.iter().any(|lesson| lesson.id == id);
-    let chapter = course::ALL.iter().find(has_it);
-    let filled = chapter.map(|chapter| places(&app.ctx).fill(chapter).lessons);
-    let found = filled.and_then(|lessons| lessons.into_iter().find(|lesson| lesson.id == id));
-    found.map(axum::Json).ok_or(Error::NoLesson(id))
+    let lesson = course::find(&id).ok_or(Error::NoLesson(id))?;
+    Ok(axum::Json(places(&app.ctx).lesson(lesson)))
 }
 
 /// The verdicts of the last run, the same on each instance.

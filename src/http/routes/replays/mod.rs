@@ -1,4 +1,5 @@
-//! Replays of the lessons' races: one at a time in an instance, or a race beside its cure, and a few whose order somebody decides; watched by as many as want to.
+//! Replays of the lessons' races: one at a time in an instance, or a race beside its cure, and a few whose order somebody
+//! decides; watched by as many as want to.
 //!
 //! `routes.rs` has the routes for people, `actors.rs` those that instances use among themselves.
 
