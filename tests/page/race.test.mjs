@@ -164,7 +164,11 @@ describe('the race of a lesson', () => {
     await until(async () => {
       await tab.key('ArrowRight');
       presses += 1;
-      if (/^A 写完，删锁/.test(await tab.text('#race-flaw-say'))) assert.match(await tab.text('#race-flaw-lines .lit'), /^(ADEL|C(SET lock|GET stock))/);
+      if (/^A 写完，删锁/.test(await tab.text('#race-flaw-say'))) {
+        assert.match(await tab.text('#race-flaw-lines .lit'), /^(ADEL|C(SET lock|GET stock))/);
+        const coming = await tab.page.$$eval('#race-flaw-lines .coming', (all) => all.map((line) => line.textContent));
+        assert.ok(!coming.some((line) => line.startsWith('ADEL')), coming.join('\n'));
+      }
       return tab.evaluate(() => getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible');
     });
     assert.ok(presses < 20, `${presses} presses through all captions of both`);
