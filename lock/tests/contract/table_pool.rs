@@ -81,6 +81,11 @@ async fn a_dropped_connection_ends_its_waiting_statement(table: &Table) -> Resul
 #[apply(test!)]
 async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {
     let (name, mut human) = (name(), table.outsider().await);
+    // Between two rows of its own, so that it waits for no gap that another test has locked, and is in no deadlock over one.
+    let [before, name, after] = ["", "1", "2"].map(|end| format!("{name}{end}"));
+    for row in [&before, &after] {
+        sqlx::query(INSERT).bind(row).execute(&mut human).await?;
+    }
     let transaction = holds_the_row(&mut human, &name).await?;
     let id = left_waiting(table, &name, Box::new(table.outsider().await)).await?;
     let gone = timeout(SHORT, gone(table, id)).await;
@@ -88,7 +93,9 @@ async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {
     transaction.rollback().await?;
     let there = async || table.left(&name).await.len() == 1;
     until("there is a row", there).await?;
-    table.delete(&name).await;
+    for row in [before, name, after] {
+        table.delete(&row).await;
+    }
     Ok(())
 }
 
