@@ -20,8 +20,9 @@ pub enum LockError {
         /// The lock's name.
         name: String,
     },
-    /// The server is down or did not answer. What it may have done is undone in the background, unless the
-    /// method says otherwise.
+    /// The server is down, did not answer, or cannot do it for a while: it is a replica by now (`READONLY`), it cannot write
+    /// (`MISCONF`, `NOREPLICAS`, `OOM`), it is loading its data. What it may have done is undone in the background, unless
+    /// the method says otherwise. Asking again may help.
     #[error("{server} is not available: {reason}")]
     Unavailable {
         /// `redis`, `zookeeper` or `mysql`.
@@ -30,8 +31,8 @@ pub enum LockError {
         #[source]
         reason: Cause,
     },
-    /// The server answered, with an error: the key is of another kind (`WRONGTYPE`), the user may not do this
-    /// (`NOPERM`), it cannot write (`MISCONF`). Asking again does not help.
+    /// The server answered, with an error: the key is of another kind (`WRONGTYPE`), the user may not do this (`NOPERM`),
+    /// its password is wrong. Asking again does not help before somebody has changed that.
     #[error("{server} refused: {reason}")]
     Refused {
         /// `redis`, `zookeeper` or `mysql`.

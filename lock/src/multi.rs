@@ -3,8 +3,8 @@
 //! 1. Take the parts in the given order. For the first one wait as long as the caller allows: a contender that holds nothing stands
 //!    in nobody's way.
 //! 2. A contender that holds some waits for the next one [`SHARE`] at most. If that fails: give all back, the last one first, pause for a
-//!    random time up to [`PAUSE`], and begin again, until the wait is over. So two that take the same parts in opposite
-//!    orders block each other for a moment, and never for good.
+//!    random time up to [`PAUSE`], and begin again with twice the share, until the wait is over. So two that take the same
+//!    parts in opposite orders block each other for a moment, and one whose part has a long line has it in the end.
 //! 3. Had: a task watches all parts. The loss of one is the loss of the whole; the others stay until the holder gives
 //!    back, for it may still be at work.
 //! 4. Give back all, the last one first, whatever becomes of each.
@@ -25,7 +25,7 @@ use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a contender that holds some parts waits for the next one.
+/// How long a contender that holds some parts waits for the next one, at first.
 const SHARE: Duration = Duration::from_millis(100);
 /// The longest pause before a contender that has given its parts back begins again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -65,16 +65,20 @@ impl<L: Lock> MultiLock<L> {
     }
 
     /// One pass over the parts; `None` where one of them was not free in time. The others are given back by then.
-    async fn attempt(&self, until: Instant) -> Result<Option<Vec<Guard>>, LockError> {
+    async fn attempt(
+        &self,
+        until: Instant,
+        share: Duration,
+    ) -> Result<Option<Vec<Guard>>, LockError> {
         let mut had = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             let left = left(until);
-            let share = if had.is_empty() {
+            let wait = if had.is_empty() {
                 left
             } else {
-                left.min(SHARE)
+                left.min(share)
             };
-            match part.acquire(share).await {
+            match part.acquire(wait).await {
                 Ok(guard) => had.push(guard),
                 Err(error) => {
                     give_up(had).await;
@@ -106,9 +110,9 @@ impl<L: Lock> Lock for MultiLock<L> {
                 "parts: must have at least one lock",
             ));
         }
-        let until = deadline(wait);
+        let (until, mut share) = (deadline(wait), SHARE);
         loop {
-            if let Some(had) = self.attempt(until).await? {
+            if let Some(had) = self.attempt(until, share).await? {
                 let (guard, keeper) = Guard::of(&self.name, &had);
                 // Each part has an end of its own.
                 let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
@@ -127,6 +131,7 @@ impl<L: Lock> Lock for MultiLock<L> {
             if Instant::now() >= until {
                 return Err(LockError::taken(&self.name, wait));
             }
+            share = share.saturating_mul(2);
         }
     }
 }
@@ -177,26 +182,21 @@ fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()
         .any(|(_, error)| matches!(error, LockError::Lost { .. }));
-    let names = || {
-        failed
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect::<Vec<_>>()
-            .join(",")
-    };
-    match failed.first() {
+    if lost {
+        let names: Vec<_> = failed.into_iter().map(|(name, _)| name).collect();
+        return Err(LockError::lost(names.join(",")));
+    }
+    let each = failed
+        .iter()
+        .map(|(name, error)| format!("lock {name}: {error}"));
+    let reason = each.collect::<Vec<_>>().join("; ").into();
+    match failed.into_iter().next() {
         None => Ok(()),
-        Some(_) if lost => Err(LockError::lost(names())),
         Some((_, LockError::Unavailable { server, .. })) => {
-            let each = failed
-                .iter()
-                .map(|(name, error)| format!("lock {name}: {error}"));
-            Err(LockError::unavailable(
-                server,
-                each.collect::<Vec<_>>().join("; "),
-            ))
+            Err(LockError::Unavailable { server, reason })
         }
-        Some((_, other)) => Err(other.clone()),
+        Some((_, LockError::Refused { server, .. })) => Err(LockError::Refused { server, reason }),
+        Some((_, other)) => Err(other),
     }
 }
 
@@ -357,6 +357,31 @@ mod tests {
             "{text}"
         );
         assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
+    }
+
+    #[tokio::test]
+    async fn of_those_that_are_refused_or_lost_every_one_is_named_too() {
+        let refused = || LockError::Refused {
+            server: "redis",
+            reason: "no right".into(),
+        };
+        for (error, text) in [
+            (
+                refused(),
+                "redis refused: lock c: redis refused: no right; lock a: redis refused: no right",
+            ),
+            (
+                LockError::lost("it"),
+                "lock c,a was lost before it was released",
+            ),
+        ] {
+            let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &Log::default()));
+            parts[0].fails = Some(error.clone());
+            parts[2].fails = Some(error);
+            let guard = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap();
+            let said = guard.release().await.unwrap_err().to_string();
+            assert_eq!(said, text);
+        }
     }
 
     #[tokio::test]

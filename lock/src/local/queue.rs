@@ -140,6 +140,25 @@ impl<T, A> Head<T, A> {
         self.queue.0.lock().pop()
     }
 
+    /// Lets those at the front come to the head beside the ones who are there, up to the first one whom `may` refuses. The
+    /// head passes on when all of them have left it.
+    pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
+        loop {
+            let mut line = self.queue.0.lock();
+            let Some(next) = line.waiting.front() else {
+                return;
+            };
+            if !next.turn.is_closed() && !may(&next.asks) {
+                return;
+            }
+            let next = line.waiting.pop_front();
+            drop(line);
+            if let Some(next) = next {
+                drop(next.give(Turn::Contend(Arc::clone(self))));
+            }
+        }
+    }
+
     /// Tells all who wait that the server is not there, so that they need not find out one after the other.
     pub(crate) fn fail(&self, error: &LockError) {
         while let Some(waiter) = self.next() {
@@ -232,6 +251,32 @@ mod tests {
         drop(dropped);
         drop(head(last.await));
         assert!(!queue.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn those_who_are_invited_are_at_the_head_together_and_the_next_comes_after_them() {
+        let queue = Arc::new(Queue::<(), u32>::default());
+        let join = |n| {
+            let mut waiter = queue.join(n, LONG).boxed();
+            let turn = (&mut waiter).now_or_never();
+            (waiter, turn)
+        };
+        let (_, Some(Some(Turn::Contend(first)))) = join(0) else {
+            panic!("not at the head");
+        };
+        let [(one, _), (gone, _), (two, _), (mut big, _), (mut small, _)] =
+            [1, 1, 1, 9, 1].map(join);
+        drop(gone);
+        first.invite(|n| *n == 1);
+        let (Some(Turn::Contend(one)), Some(Turn::Contend(two))) = (one.await, two.await) else {
+            panic!("not invited");
+        };
+        assert!((&mut big).now_or_never().is_none() && (&mut small).now_or_never().is_none());
+        drop((first, one));
+        assert!((&mut big).now_or_never().is_none(), "one is still there");
+        drop(two);
+        assert!(matches!(big.await, Some(Turn::Contend(_))));
+        assert!(matches!(small.await, Some(Turn::Contend(_))));
     }
 
     #[tokio::test]

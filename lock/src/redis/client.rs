@@ -1,13 +1,14 @@
 //! One process's access to Redis: a connection for commands, one for wake-ups, and what its handles share.
 //!
-//! Nothing connects before it is used, and a connection that is lost is made again. One that is dead and not closed is
-//! found by the kernel's probes, or because several commands in a row had no answer, and replaced.
+//! Nothing connects before it is used, and a connection that is broken is made again. One that is dead and not closed is
+//! found by the kernel's probes, or because a command had no answer.
 //!
-//! Next to read: `connection.rs`.
+//! Next to read: `failure.rs`, `connection.rs`.
 
 use super::{
     connection::Connection,
-    options::{RedisOptions, bad_address, invalid},
+    failure::{Failure, failed},
+    options::{RedisOptions, invalid},
     scripts,
     wakeups::Wakeups,
 };
@@ -16,26 +17,13 @@ use crate::{
     local::ByType,
     registry::{Registration, Registry},
 };
-use parking_lot::Mutex;
-use redis::{AsyncCommands, Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation};
+use redis::{AsyncCommands, FromRedisValue, ScriptInvocation};
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
-use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
 
-const SERVER: &str = "redis";
 /// How long [`RedisClient::close`] waits for what is held to be given back.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
-/// A connection is replaced after this many commands in a row without an answer.
-const SILENT_COMMANDS: u32 = 2;
-/// What a server answers that will be able to do it after a while, or another one in its place.
-const NOT_NOW: [&str; 6] = [
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "READONLY",
-];
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 ///
@@ -56,46 +44,13 @@ pub struct RedisClient(Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
-    client: Client,
-    commands: Mutex<Commands>,
+    connection: Connection,
+    /// Told of each connection that was closed.
+    cuts: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
     shared: ByType,
     runtime: Handle,
     tasks: TaskTracker,
-}
-
-/// The connection for commands.
-struct Commands {
-    connection: Connection,
-    /// Counts the connections, so that what is said of an old one does not count against the new one.
-    generation: u64,
-    silent: u32,
-}
-
-impl std::fmt::Debug for Commands {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Commands")
-            .field("generation", &self.generation)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a command has not done what it should, and what is known of it.
-#[derive(Debug, Clone)]
-pub(super) struct Failure {
-    pub(super) error: LockError,
-    pub(super) fate: Fate,
-}
-
-/// What is known of a command that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It was never sent: there was no connection.
-    NotSent,
-    /// It may have run, and may run yet; or it may be sent again with more success.
-    Unknown,
-    /// It was refused, and would be again.
-    Answered,
 }
 
 impl RedisClient {
@@ -137,17 +92,19 @@ impl RedisClient {
         let runtime = Handle::try_current()
             .map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
         let client = options.client()?;
-        let connection = Connection::new(&client, options.timeout).map_err(bad_address)?;
-        let wakeups =
-            Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(bad_address)?;
+        let cuts = watch::Sender::new(());
+        let wakeups = Wakeups::new(
+            client.clone(),
+            options.timeout,
+            &options.process,
+            &runtime,
+            cuts.clone(),
+        );
+        let connection = Connection::new(client, options.timeout, runtime.clone(), cuts.clone());
         Ok(Self(Arc::new(Inner {
             options,
-            client,
-            commands: Mutex::new(Commands {
-                connection,
-                generation: 0,
-                silent: 0,
-            }),
+            connection,
+            cuts,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
             runtime,
@@ -156,10 +113,10 @@ impl RedisClient {
     }
 
     /// Returns the connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
-    /// Ask for it each time: it is replaced where it is dead.
+    /// Where it is broken the next command makes it again.
     #[must_use]
     pub fn connection(&self) -> Connection {
-        self.0.commands.lock().connection.clone()
+        self.0.connection.clone()
     }
 
     /// Makes a new owner, to take a re-entrant lock with.
@@ -217,6 +174,11 @@ impl RedisClient {
         Lease::Watchdog(self.0.options.lease)
     }
 
+    /// Tells of each connection that was closed: with it a server may have gone, and what it knew.
+    pub(super) fn cuts(&self) -> watch::Receiver<()> {
+        self.0.cuts.subscribe()
+    }
+
     /// Runs a task that [`close`](Self::close) waits for; it may be begun outside of the runtime.
     pub(super) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
@@ -231,13 +193,9 @@ impl RedisClient {
         &self,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, Failure> {
-        let (mut connection, generation) = {
-            let commands = self.0.commands.lock();
-            (commands.connection.clone(), commands.generation)
-        };
+        let mut connection = self.connection();
         let answer = script.invoke_async(&mut connection).await;
-        self.judge(generation, answer.as_ref().err());
-        answer.map_err(Failure::from)
+        answer.map_err(|error| Failure::of(error, connection.has_sent()))
     }
 
     /// `renew.lua`.
@@ -267,58 +225,4 @@ impl RedisClient {
         };
         Ok(shown.into_iter().map(holder).collect())
     }
-
-    /// Replaces the connection where it is dead, or where its server is no primary any more.
-    fn judge(&self, generation: u64, error: Option<&RedisError>) {
-        let mut commands = self.0.commands.lock();
-        if commands.generation != generation {
-            return;
-        }
-        commands.silent = if error.is_some_and(RedisError::is_timeout) {
-            commands.silent + 1
-        } else {
-            0
-        };
-        let demoted = error.and_then(RedisError::code) == Some("READONLY");
-        if (demoted || commands.silent >= SILENT_COMMANDS)
-            && let Ok(connection) = Connection::new(&self.0.client, self.0.options.timeout)
-        {
-            *commands = Commands {
-                connection,
-                generation: generation + 1,
-                silent: 0,
-            };
-        }
-    }
-}
-
-impl From<RedisError> for Failure {
-    fn from(error: RedisError) -> Self {
-        let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-        let refused = error.kind() == ErrorKind::AuthenticationFailed
-            || (answered && !error.code().is_some_and(|code| NOT_NOW.contains(&code)));
-        let fate = match () {
-            () if refused => Fate::Answered,
-            () if error.is_connection_refusal() => Fate::NotSent,
-            () => Fate::Unknown,
-        };
-        let (server, reason) = (SERVER, error.into());
-        let error = if refused {
-            LockError::Refused { server, reason }
-        } else {
-            LockError::unavailable(server, reason)
-        };
-        Self { error, fate }
-    }
-}
-
-impl From<Failure> for LockError {
-    fn from(failure: Failure) -> Self {
-        failure.error
-    }
-}
-
-/// As a failed script, for the plain commands.
-pub(super) fn failed(error: RedisError) -> LockError {
-    Failure::from(error).error
 }

@@ -1,79 +1,186 @@
-//! The connection that commands and scripts share, made again whenever it is lost.
+//! The connection that commands and scripts share, made again whenever it is broken.
 //!
-//! 1. A connection that is lost is made again at once, used or not; where no server answers, the attempt is given up after a while.
-//! 2. The next command would be told how that attempt ended, however long ago it was, and not be sent. So where the
-//!    connection was lost, a PING learns of it instead, and the command waits for an attempt of its own time.
+//! 1. One rule: after any error that no server has answered, and after an answer that says that another server might do it
+//!    (it is a replica by now, it wants a login), the next command makes a new connection.
+//! 2. Where the last one was of no use, that one waits for a while before, longer from time to time: until then commands
+//!    wait for it, and are told its own error, never that of an earlier attempt.
+//! 3. A connection that is closed while nothing is sent is noticed as well, and told to those who rely on the server.
 //!
 //! What it does not do: send a command twice. Next to read: `engine.rs`.
 
-use futures::FutureExt;
+use super::failure::elsewhere;
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
+use parking_lot::Mutex;
 use redis::{
-    Client, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisFuture, RedisResult, Value,
-    aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, SendError},
+    AsyncConnectionConfig, Client, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisFuture,
+    RedisResult, Value,
+    aio::{ConnectionLike, MultiplexedConnection, SendError},
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::{fmt, io, sync::Arc, time::Duration};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, sleep_until},
 };
 
-const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-const RECONNECT_TRIES: usize = 3;
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 
-/// A connection of a [`RedisClient`](super::RedisClient), to be given to a command of the `redis` crate. Cloning it is
+/// The connection of a [`RedisClient`](super::RedisClient), to be given to a command of the `redis` crate. Cloning it is
 /// cheap.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    manager: ConnectionManager,
-    /// Whether it was lost, and nothing has come through since.
-    lost: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    /// Whether the last command found a connection, and went out.
+    sent: bool,
 }
 
+struct Shared {
+    client: Client,
+    timeout: Duration,
+    runtime: Handle,
+    /// Told of each connection that was closed: with it a server may have gone, and what it knew.
+    cuts: watch::Sender<()>,
+    current: Mutex<Current>,
+}
+
+/// One connection, under way or made; `None` until it is needed.
+struct Current {
+    /// Counts the connections, so that what is said of an old one does not count against the new one.
+    number: u64,
+    attempt: Option<Attempt>,
+    not_before: Instant,
+    /// How many before it, in a row, were of no use.
+    in_vain: u32,
+}
+
+type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
+
 impl Connection {
-    /// Not yet made. `timeout` is for each attempt to connect, and for each answer.
-    pub(super) fn new(client: &Client, timeout: Duration) -> Result<Self, RedisError> {
-        let lost = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&lost);
-        let config = ConnectionManagerConfig::new()
-            .set_min_delay(RECONNECT_FIRST)
-            .set_number_of_retries(RECONNECT_TRIES)
-            .set_connection_timeout(Some(timeout))
-            .set_response_timeout(Some(timeout))
+    /// Not yet made. `timeout` is for each attempt to connect, and for each answer. `client` must speak RESP3.
+    pub(super) fn new(
+        client: Client,
+        timeout: Duration,
+        runtime: Handle,
+        cuts: watch::Sender<()>,
+    ) -> Self {
+        let current = Mutex::new(Current {
+            number: 0,
+            attempt: None,
+            not_before: Instant::now(),
+            in_vain: 0,
+        });
+        let shared = Arc::new(Shared {
+            client,
+            timeout,
+            runtime,
+            cuts,
+            current,
+        });
+        Self {
+            shared,
+            sent: false,
+        }
+    }
+
+    /// Whether the last command went out; where not, there was no connection.
+    pub(super) fn has_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// The connection that is there, or a new one, and its number.
+    async fn made(&mut self) -> RedisResult<(u64, MultiplexedConnection)> {
+        self.sent = false;
+        let (number, attempt) = self.shared.attempt();
+        let connection = attempt.await;
+        if connection.is_err() {
+            self.shared.replace(number);
+        }
+        self.sent = connection.is_ok();
+        Ok((number, connection?))
+    }
+}
+
+impl Shared {
+    fn attempt(self: &Arc<Self>) -> (u64, Attempt) {
+        let mut current = self.current.lock();
+        let (number, not_before) = (current.number, current.not_before);
+        let attempt = current
+            .attempt
+            .get_or_insert_with(|| self.begin(number, not_before));
+        (number, attempt.clone())
+    }
+
+    /// In a task of its own: it goes on where the command that wanted it is given up.
+    fn begin(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
+        let told = Arc::downgrade(self);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.timeout))
+            .set_response_timeout(Some(self.timeout))
             .set_push_sender(move |push: PushInfo| {
-                told.fetch_or(push.kind == PushKind::Disconnection, Ordering::Relaxed);
+                if push.kind == PushKind::Disconnection
+                    && let Some(shared) = told.upgrade()
+                {
+                    shared.replace(number);
+                    shared.cuts.send_replace(());
+                }
                 Ok::<_, SendError>(())
             });
-        let manager = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
-        Ok(Self { manager, lost })
+        let client = self.client.clone();
+        let made = self.runtime.spawn(async move {
+            sleep_until(not_before).await;
+            client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await
+        });
+        let made = async {
+            made.await
+                .unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()))
+        };
+        made.boxed().shared()
     }
 
-    /// Where it was lost, whatever is sent next goes over one that is made now, or is told that none can be made.
-    async fn made_again(&mut self) -> bool {
-        let was_lost = self.lost.load(Ordering::Relaxed);
-        if was_lost {
-            let _of_the_last_attempt = self.manager.send_packed_command(&redis::cmd("PING")).await;
+    /// What was sent over it has come to this.
+    fn judge(&self, number: u64, answer: Result<&[Value], &RedisError>) {
+        let is_elsewhere = |value: &Value| matches!(value, Value::ServerError(error) if elsewhere(error.code(), error.details()));
+        if answer.is_err() || answer.is_ok_and(|values| values.iter().any(is_elsewhere)) {
+            return self.replace(number);
         }
-        was_lost
+        let mut current = self.current.lock();
+        if current.number == number {
+            current.in_vain = 0;
+        }
     }
 
-    fn judge<T>(&self, was_lost: bool, answer: RedisResult<T>) -> RedisResult<T> {
-        match &answer {
-            Err(error) if error.is_connection_dropped() => self.lost.store(true, Ordering::Relaxed),
-            _ if was_lost => self.lost.store(false, Ordering::Relaxed),
-            _ => {}
+    /// It is broken, or could not be made: the next command has a new one.
+    fn replace(&self, number: u64) {
+        let mut current = self.current.lock();
+        if current.number == number {
+            let pause = match current.in_vain {
+                0 => Duration::ZERO,
+                n => PAUSE_LONGEST.min(PAUSE_FIRST * 2_u32.saturating_pow(n - 1)),
+            };
+            *current = Current {
+                number: number + 1,
+                attempt: None,
+                not_before: Instant::now() + pause,
+                in_vain: current.in_vain.saturating_add(1),
+            };
         }
-        answer
     }
 }
 
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         let answer = async move {
-            let was_lost = self.made_again().await;
-            let answer = self.manager.send_packed_command(cmd).await;
-            self.judge(was_lost, answer)
+            let (number, mut connection) = self.made().await?;
+            let answer = connection.send_packed_command(cmd).await;
+            self.shared
+                .judge(number, answer.as_ref().map(std::slice::from_ref));
+            answer
         };
         answer.boxed()
     }
@@ -85,17 +192,27 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         let answers = async move {
-            let was_lost = self.made_again().await;
-            let answers = self
-                .manager
+            let (number, mut connection) = self.made().await?;
+            let answers = connection
                 .send_packed_commands(commands, offset, count)
                 .await;
-            self.judge(was_lost, answers)
+            self.shared
+                .judge(number, answers.as_ref().map(Vec::as_slice));
+            answers
         };
         answers.boxed()
     }
 
     fn get_db(&self) -> i64 {
-        self.manager.get_db()
+        let info = self.shared.client.get_connection_info();
+        info.redis_settings().db()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("connections", &self.current.lock().number)
+            .finish_non_exhaustive()
     }
 }

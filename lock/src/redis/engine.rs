@@ -6,18 +6,16 @@
 //!    whichever comes first; try again, and once more when the wait is over.
 //! 3. Each try is a task of its own: it runs to its end even if the caller goes away, and what it took is then dropped,
 //!    which gives it back.
-//! 4. [`undo`] repeats a command that may run twice until Redis has answered it.
+//! 4. Readers, and those for whom there are permits, are at the head together ([`Head::invite`]).
+//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out, and has found what it undoes.
 //!
 //! What it survives: a message that is lost, a wake-up connection that cannot be made, a caller that goes away at any
-//! point, a command that gets no answer. **What breaks it**: a command that reaches Redis only after the one that undoes
-//! it; what it took goes with its lease.
+//! point, a command that gets no answer, or reaches Redis up to [`LATE`] after the one that undoes it. **What breaks it**: one
+//! that comes later still; what it took goes with its lease.
 //!
 //! Next to read: `hold.rs`.
 
-use super::{
-    client::{Failure, Fate, RedisClient},
-    wakeups::Subscription,
-};
+use super::{client::RedisClient, failure::Failure, wakeups::Subscription};
 use crate::{
     LockError, left,
     local::queue::{Head, Queue, Turn},
@@ -29,8 +27,11 @@ use tokio::time::{Instant, sleep, timeout};
 /// Waiters look again after this time even if no message has come.
 pub const RECHECK: Duration = Duration::from_millis(500);
 
-/// What has no lease is undone for as long as this, and later no more.
-pub(super) const UNDO: Duration = Duration::from_secs(60);
+/// What has no lease, or one that another guard of its owner may have made longer, is undone for as long as this.
+pub(super) const UNDO: Duration = Duration::from_secs(10 * 60);
+
+/// A command without an answer may come so much later than the one that undoes it, which goes over another connection.
+pub(super) const LATE: Duration = Duration::from_secs(5);
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(1);
@@ -42,11 +43,13 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Line<T = (), A = ()> {
     pub(super) queue: Arc<Queue<T, A>>,
     pub(super) news: Subscription,
+    /// Somebody tells news on the channel; else it is only the name of the line.
+    is_told: bool,
     _place: Registration,
 }
 
 /// The head of the line; `None` for a caller that does not wait and asks past the line.
-pub(super) type HeadOfLine = Option<Arc<Head<()>>>;
+pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 
 /// What one try came to.
 pub(super) enum Tried<T> {
@@ -61,37 +64,63 @@ impl<T, A> Line<T, A> {
         Self {
             queue: Arc::default(),
             news: Subscription::new(channel, &client.inner().wakeups),
+            is_told: true,
             _place: place,
         }
     }
-}
 
-impl Line {
+    /// The line of what tells no news.
+    pub(super) fn untold(client: &RedisClient, name: String, place: Registration) -> Self {
+        Self {
+            is_told: false,
+            ..Self::new(client, name, place)
+        }
+    }
+
     pub(super) fn channel(&self) -> &str {
         self.news.channel()
     }
+}
 
-    /// Waits for the turn to ask, until `until`; `None` where it did not come. A caller that does not wait asks at once: that
-    /// another of this process is asking just now says nothing about what is free.
-    pub(super) async fn turn(
+impl<A: Send> Line<(), A> {
+    /// Waits for the turn to ask, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
+    /// once: that another of this process is asking just now says nothing about what is free.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`wait_for`].
+    pub(super) async fn wait<T, F>(
         &self,
+        client: &RedisClient,
+        asks: A,
         wait: Duration,
         until: Instant,
-    ) -> Result<Option<HeadOfLine>, LockError> {
-        if wait.is_zero() {
-            return Ok(Some(None));
-        }
-        match self.queue.join((), left(until)).await {
-            Some(Turn::Contend(head)) => Ok(Some(Some(head))),
-            Some(Turn::Failed(error)) => Err(error),
-            Some(Turn::Handed(())) | None => Ok(None),
-        }
+        attempt: impl Fn(HeadOfLine<A>) -> F + Send + Sync,
+    ) -> Result<Option<T>, LockError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Tried<T>, LockError>> + Send + 'static,
+    {
+        let head = if wait.is_zero() {
+            None
+        } else {
+            match self.queue.join(asks, left(until)).await {
+                Some(Turn::Contend(head)) => Some(head),
+                Some(Turn::Failed(error)) => return Err(error),
+                Some(Turn::Handed(())) | None => return Ok(None),
+            }
+        };
+        let news = self.is_told.then_some(&self.news);
+        wait_for(client, news, until, || attempt(head.clone())).await
     }
 }
 
-/// Tells all waiters behind the head that the server is unavailable.
-pub(super) fn fail(place: &HeadOfLine, failure: Failure) -> LockError {
-    if let Some(head) = place {
+/// What a failure is to the one who asked; and to all behind it, where the server is unavailable. What is refused for good
+/// may be this one's own fault.
+pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockError {
+    if failure.again
+        && let Some(head) = head
+    {
         head.fail(&failure.error);
     }
     failure.error
@@ -152,25 +181,36 @@ where
     }
 }
 
-/// Runs a command that may run twice, in the background, until Redis has answered it, for at most `limit`. After the
-/// first try `then` is dropped: the waiters behind it find out for themselves.
+/// Runs a command that may run twice, in the background, until Redis has carried it out or refused it for good; [`UNDO`]
+/// long, or as long as the `lease`. Where it finds nothing it is run again for as long as `late`: what it undoes may be
+/// under way yet, over a connection that was given up. After the first try `then` is dropped: the waiters behind it find
+/// out for themselves.
 pub(super) fn undo<F>(
     client: &RedisClient,
-    limit: Duration,
+    lease: Duration,
+    late: Duration,
     then: impl Send + 'static,
     command: impl Fn() -> F + Send + 'static,
 ) where
     F: Future<Output = Result<bool, Failure>> + Send,
 {
     client.spawn(async move {
-        let (ends, mut pause, mut then) = (Instant::now() + limit, RETRY_FIRST, Some(then));
-        while let Err(failure) = command().await {
-            then.take();
-            // What Redis has refused it would refuse again.
-            if failure.fate == Fate::Answered || Instant::now() >= ends {
-                tracing::warn!(error = %failure.error, "what a command took is not given back");
-                return;
+        let (ends, mut pause, mut then) =
+            (Instant::now() + lease.max(UNDO), RETRY_FIRST, Some(then));
+        let mut found_nothing = None;
+        loop {
+            let answer = command().await;
+            let now = Instant::now();
+            match answer {
+                Ok(true) => return,
+                Ok(false) if now >= *found_nothing.get_or_insert(now) + late => return,
+                Err(failure) if !failure.again || now >= ends => {
+                    tracing::warn!(error = %failure.error, "what a command took is not given back");
+                    return;
+                }
+                Ok(false) | Err(_) => {}
             }
+            then.take();
             sleep(pause).await;
             pause = (pause * 2).min(RETRY_LONGEST);
         }

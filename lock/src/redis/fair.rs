@@ -4,7 +4,7 @@
 //!    score that says until when we count as alive.
 //! 2. Not had: wait for our own channel, the end of the lease, or half a second, whichever comes first; try again. Each
 //!    try says that we live.
-//! 3. A release tells the head of the queue alone.
+//! 3. A release tells the head of the queue alone; this process hears it by one subscription for all its waiters.
 //! 4. A waiter that gives up leaves the queue at once; if it was the head and the lock is free, the next one is told.
 //!
 //! The score is the last waiter's, or now and what is left of the lease, plus our own wait limit. Who has its turn, or
@@ -20,14 +20,15 @@
 //! and one whose clock is ahead drops living waiters.
 //!
 //! Formats: `RFairLock` of Redisson 3 and 4: HASH `n`, LIST `redisson_lock_queue:{n}`, ZSET `redisson_lock_timeout:{n}`,
-//! channel `redisson_lock__channel:{n}:<owner>`; ours alone: ZSET `{n}:seen`. Redis from 5.0. Next to read:
+//! channel `redisson_lock__channel:{n}:<owner>`; ours alone: ZSET `{n}:seen`. Next to read:
 //! `lua/fair_queue.lua`.
 
 use super::{
-    client::{Failure, Fate, RedisClient},
-    engine::{Tried, hint, undo, wait_for},
+    client::RedisClient,
+    engine::{LATE, Tried, hint, to_the_end, undo, wait_for},
+    failure::Failure,
     hold::{Asked, Claim, Hold},
-    scripts::{self, lock_channel, prefixed, suffixed},
+    scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
@@ -79,8 +80,8 @@ pub(super) struct FairClaim {
 /// A waiter. It leaves the queue when the caller and the last try have gone.
 struct Waiter {
     claim: Arc<FairClaim>,
-    /// It has left, or has the lock.
-    done: AtomicBool,
+    /// It may be in the queue, or have the lock with no hold to give it back.
+    left_behind: AtomicBool,
 }
 
 impl RedisClient {
@@ -124,20 +125,23 @@ impl RedisFairLock {
             limit: wait.min(LONGEST_LIMIT),
             lease: self.lease,
         });
-        let news = Subscription::new(
-            format!("{}:{}", lock_channel(&self.name), claim.id),
+        let news = Subscription::by_pattern(
+            fair_channel(&self.name, claim.id),
             &self.client.inner().wakeups,
         );
+        if !wait.is_zero() {
+            news.listen();
+        }
         let waiter = Arc::new(Waiter {
-            done: AtomicBool::new(claim.limit.is_zero()),
             claim,
+            left_behind: AtomicBool::new(false),
         });
         let had = wait_for(&self.client, Some(&news), until, || {
             Arc::clone(&waiter).attempt(until)
         })
         .await?;
         if had.is_none() {
-            waiter.leave().await;
+            to_the_end(&self.client, waiter.leave()).await?;
         }
         Ok(had)
     }
@@ -168,11 +172,13 @@ impl Waiter {
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, _)) if claim.lease.is_over(leased) => {
                 // The answer came late. Under the same identity it can only be tried again once this is undone.
+                self.left_behind.store(true, Ordering::Release);
                 claim.release().await?;
+                self.left_behind.store(false, Ordering::Release);
                 Ok(Tried::Wait(None))
             }
             Ok((true, _)) => {
-                self.done.store(true, Ordering::Release);
+                self.left_behind.store(false, Ordering::Release);
                 Ok(Tried::Had(Hold::new(
                     Arc::clone(claim),
                     None,
@@ -181,32 +187,34 @@ impl Waiter {
                     (),
                 )))
             }
-            Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
+            Ok((false, millis)) => {
+                let queues = !claim.limit.is_zero();
+                self.left_behind.store(queues, Ordering::Release);
+                Ok(Tried::Wait(hint(millis)))
+            }
             Err(failure) => {
-                // It may be in the queue, or have the lock, whether it waits or not.
-                self.done.store(
-                    failure.fate == Fate::NotSent && claim.limit.is_zero(),
-                    Ordering::Release,
-                );
+                let may_be = failure.may_have_run;
+                self.left_behind.fetch_or(may_be, Ordering::AcqRel);
                 Err(failure.error)
             }
         }
     }
 
-    /// Leaves the queue, and waits for that at most as long as one command may take.
-    async fn leave(&self) {
-        if !self.done.swap(true, Ordering::AcqRel) && self.claim.release().await.is_err() {
-            self.done.store(false, Ordering::Release);
+    /// Leaves the queue, and waits for that at most as long as one command may take: where it has failed, the drop goes on.
+    async fn leave(self: Arc<Self>) -> Result<(), LockError> {
+        if self.left_behind.load(Ordering::Acquire) && self.claim.release().await.is_ok() {
+            self.left_behind.store(false, Ordering::Release);
         }
+        Ok(())
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if !*self.done.get_mut() {
+        if *self.left_behind.get_mut() {
             let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
             let limit = claim.lease.duration().max(claim.limit);
-            undo(&client, limit, (), move || {
+            undo(&client, limit, LATE, (), move || {
                 let claim = Arc::clone(&claim);
                 async move { claim.release().await }
             });

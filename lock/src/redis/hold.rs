@@ -14,8 +14,9 @@
 //! Next to read: `lock.rs`.
 
 use super::{
-    client::{Failure, Fate, RedisClient},
+    client::RedisClient,
     engine::{Tried, undo},
+    failure::Failure,
 };
 use crate::{
     Fence, Guard, Lease, LockError, Owner, deadline,
@@ -201,12 +202,8 @@ impl<C: Claim> Hold<C> {
             state.turn.take()
         };
         let given_back = self.claim.give_back(turn).await;
-        if let Err(Failure {
-            fate: Fate::NotSent | Fate::Unknown,
-            ..
-        }) = &given_back
-        {
-            undo_claim(&self.claim, self.lease, ());
+        if given_back.as_ref().is_err_and(|failure| failure.again) {
+            undo_claim(&self.claim, self.lease, Duration::ZERO, ());
         }
         given_back
     }
@@ -237,7 +234,7 @@ impl<C: Claim> Share for LeaseShare<C> {
 
     async fn lost(&self, sure_until: &SureUntil) {
         let claim = &self.hold.claim;
-        let cuts = claim.client().inner().wakeups.cuts();
+        let cuts = claim.client().cuts();
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
             () = self.lease.renewed(self.leased, sure_until, Some(cuts), || claim.renew(self.lease)) => {
@@ -258,10 +255,15 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 }
 
-/// Gives back what an unanswered command may have taken, in the background.
-pub(super) fn undo_claim<C: Claim>(claim: &Arc<C>, lease: Lease, then: impl Send + 'static) {
-    let claim = Arc::clone(claim);
-    undo(&claim.client().clone(), lease.duration(), then, move || {
+/// Gives an identity back in the background; where it is not there, asks for as long as `late` whether it came.
+pub(super) fn undo_claim<C: Claim>(
+    claim: &Arc<C>,
+    lease: Lease,
+    late: Duration,
+    then: impl Send + 'static,
+) {
+    let (claim, client) = (Arc::clone(claim), claim.client().clone());
+    undo(&client, lease.duration(), late, then, move || {
         let claim = Arc::clone(&claim);
         async move { claim.release().await }
     });
@@ -280,7 +282,7 @@ impl<C: Claim> Drop for Hold<C> {
         let state = self.state.get_mut();
         if !state.given_back {
             let turn = state.turn.take();
-            undo_claim(&self.claim, self.lease, turn);
+            undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
         }
     }
 }
@@ -292,6 +294,8 @@ pub(super) struct Asked {
     pub(super) lease: Lease,
     pub(super) wait: Duration,
     pub(super) until: Instant,
+    /// Its guard must have a fencing token.
+    pub(super) fenced: bool,
 }
 
 impl Asked {
@@ -308,6 +312,7 @@ impl Asked {
             lease,
             wait,
             until: deadline(wait),
+            fenced: false,
         })
     }
 
@@ -333,10 +338,14 @@ impl Asked {
             .ok_or_else(taken)?;
         let place = slot_of(&slot);
         let (same, other) = slot.of(shared);
-        if let Some(hold) = same.upgrade()
-            && let Some(guard) = hold.again(self.lease).await?
-        {
-            return Ok(guard);
+        if let Some(hold) = same.upgrade() {
+            if self.fenced && hold.fence.is_none() && hold.is_live() {
+                let rule = "its owner holds it without a token, and cannot have one before it has given it back";
+                return Err(LockError::invalid(name, rule));
+            }
+            if let Some(guard) = hold.again(self.lease).await? {
+                return Ok(guard);
+            }
         }
         let other = other.upgrade().filter(|hold| hold.is_live());
         let hold = first(other).await?.ok_or_else(taken)?.named(place);
@@ -348,8 +357,8 @@ impl Asked {
 impl Failure {
     /// Gives back what the command may have taken, where it may have run.
     pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
-        if self.fate == Fate::Unknown {
-            undo_claim(claim, lease, ());
+        if self.may_have_run {
+            undo_claim(claim, lease, self.late(), ());
         }
     }
 }

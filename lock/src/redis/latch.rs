@@ -5,7 +5,7 @@
 //! 3. Waiters look at the count. As long as this process has waiters, one task looks for all of them, whenever the
 //!    channel has news and every half second, and tells them what it saw. Each looks once more at the end of its limit.
 //! 4. The latch may be set again at once, before its waiters have looked: so each opening is counted beside it
-//!    (`{n}:opened`, kept for a day), and a waiter that finds that number changed goes on.
+//!    (`{n}:opened`, kept as long as the latch is closed, and for a day), and a waiter that finds that number higher goes on.
 //!
 //! What it survives: a message that is lost, a waiter that goes away, a latch that is set again under its waiters.
 //! **What breaks it**: a process that crashes before it counts down: all wait for ever, unless they set a limit. A count-down
@@ -17,11 +17,13 @@
 //! read: `rate_limiter.rs`.
 
 use super::{
-    client::{RedisClient, failed},
+    client::RedisClient,
     engine::{Line, RECHECK},
+    failure::failed,
     scripts::{self, suffixed},
 };
 use crate::{LockError, deadline};
+use parking_lot::Mutex;
 use redis::AsyncCommands;
 use std::{
     num::NonZeroU32,
@@ -66,9 +68,19 @@ pub(super) struct LatchLine {
     line: Line,
     /// Looks are numbered as they are sent: one that was sent earlier says nothing about what came since.
     looks: AtomicU64,
-    /// The number of the last look for all who wait, and what it has seen.
-    seen: watch::Sender<(u64, Result<Look, LockError>)>,
+    lookout: Lookout,
 }
+
+/// The one task that looks for all who wait.
+#[derive(Debug)]
+struct Lookout {
+    /// The number of its last look, and what it has seen.
+    seen: watch::Sender<Seen>,
+    /// It is there. Waiters come, and it goes, under this mutex: so it is there as long as anybody waits.
+    is_there: Mutex<bool>,
+}
+
+type Seen = (u64, Result<Look, LockError>);
 
 /// What one look has seen.
 #[derive(Debug, Clone, Copy)]
@@ -91,13 +103,7 @@ impl RedisClient {
                 place,
             ),
             looks: AtomicU64::new(0),
-            seen: watch::Sender::new((
-                0,
-                Ok(Look {
-                    closed: true,
-                    opened: 0,
-                }),
-            )),
+            lookout: Lookout::default(),
         });
         RedisLatch {
             client: self.clone(),
@@ -125,10 +131,10 @@ impl RedisLatch {
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let mut script = scripts::LATCH_SET.key(&self.name);
-        Ok(self
-            .client
-            .run(script.key(self.line.line.channel()).arg(count.get()))
-            .await?)
+        script
+            .key(self.line.line.channel())
+            .key(suffixed(&self.name, "opened"));
+        Ok(self.client.run(script.arg(count.get())).await?)
     }
 
     /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` where it was open already.
@@ -181,18 +187,18 @@ impl RedisLatch {
         if !first.closed {
             return Ok(());
         }
-        let is_open = |look: &Look| !look.closed || look.opened != first.opened;
-        if !limit.is_zero() {
-            let mut seen = self.line.seen.subscribe();
-            // The first waiter starts the task that looks for all.
-            if self.line.seen.receiver_count() == 1 {
-                self.client.spawn(self.clone().look_for_all());
-            }
-            let told = seen
-                .wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
-            if let Ok(Ok(look)) = timeout_at(until, told).await {
-                return look.1.clone().map(drop);
-            }
+        if limit.is_zero() {
+            return Err(LockError::taken(&self.name, limit));
+        }
+        let is_open = |look: &Look| !look.closed || look.opened > first.opened;
+        let (mut seen, is_first) = self.line.lookout.join();
+        if is_first {
+            self.client.spawn(self.clone().look_for_all());
+        }
+        let told =
+            seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
+        if let Ok(Ok(look)) = timeout_at(until, told).await {
+            return look.1.clone().map(drop);
         }
         if is_open(&self.look().await.1?) {
             return Ok(());
@@ -202,14 +208,14 @@ impl RedisLatch {
 
     /// Looks as long as there are waiters.
     async fn look_for_all(self) {
-        let LatchLine { line, seen, .. } = &*self.line;
-        while seen.receiver_count() > 0 {
-            drop(seen.send_replace(self.look().await));
+        let LatchLine { line, lookout, .. } = &*self.line;
+        while !lookout.goes() {
+            drop(lookout.seen.send_replace(self.look().await));
             // A message, or the last waiter has gone, or it is time.
             let pause = timeout(RECHECK, line.news.news());
             tokio::select! {
                 _ = pause => {}
-                () = seen.closed() => {}
+                () = lookout.seen.closed() => {}
             }
         }
     }
@@ -227,5 +233,67 @@ impl RedisLatch {
             opened: opened.unwrap_or(0),
         });
         (number, look.map_err(failed))
+    }
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        let nothing = Look {
+            closed: true,
+            opened: 0,
+        };
+        Self {
+            seen: watch::Sender::new((0, Ok(nothing))),
+            is_there: Mutex::new(false),
+        }
+    }
+}
+
+impl Lookout {
+    /// One more waiter, and whether it must start the task.
+    fn join(&self) -> (watch::Receiver<Seen>, bool) {
+        let mut is_there = self.is_there.lock();
+        let must_start = !std::mem::replace(&mut *is_there, true);
+        (self.seen.subscribe(), must_start)
+    }
+
+    /// Whether nobody waits any more: then the task ends.
+    fn goes(&self) -> bool {
+        let mut is_there = self.is_there.lock();
+        *is_there = self.seen.receiver_count() > 0;
+        !*is_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::Barrier, thread};
+
+    /// Of two that come at the same moment, and of those after them.
+    #[test]
+    fn as_long_as_anybody_waits_one_looks_for_all() {
+        let rounds: Vec<_> = (0..10_000).map(|_| Lookout::default()).collect();
+        let both = Barrier::new(2);
+        let come = || -> Vec<_> {
+            let round = |lookout: &Lookout| {
+                both.wait();
+                lookout.join()
+            };
+            rounds.iter().map(round).collect()
+        };
+        thread::scope(|threads| {
+            let [one, other] =
+                [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
+            for (lookout, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
+                assert!(one.1 != other.1, "one of the two starts it");
+                assert!(!lookout.join().1 && !lookout.goes());
+                drop((one, other));
+                assert!(
+                    lookout.goes() && lookout.join().1,
+                    "the next starts it again"
+                );
+            }
+        });
     }
 }

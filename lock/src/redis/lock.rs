@@ -20,9 +20,10 @@
 //! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_off.lua`.
 
 use super::{
-    client::{Failure, RedisClient},
-    engine::{Line, Tried, hint, wait_for},
-    hold::{Asked, Claim, Hold, undo_claim},
+    client::RedisClient,
+    engine::{Line, Tried, fail, hint, wait_for},
+    failure::Failure,
+    hold::{Asked, Claim, Hold},
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{
@@ -193,12 +194,17 @@ impl RedisFencedLock {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been lifted.
+    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been lifted. [`LockError::Invalid`] for
+    /// 2^63 - 1 and more: Redis could not count on.
     ///
     /// # Cancel safety
     ///
     /// It may have been lifted or not; it may be called again.
     pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
+        if seen.0 >= i64::MAX.unsigned_abs() {
+            let rule = "its tokens must stay below 2^63 - 1";
+            return Err(LockError::invalid(&self.0.lock.name, rule));
+        }
         let lifted = self
             .0
             .client
@@ -230,7 +236,10 @@ impl Handle {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = self.lock.name.as_str();
-        let asked = Asked::new(name, self.owner, self.terms.lease, wait)?;
+        let asked = Asked {
+            fenced: self.terms.fenced,
+            ..Asked::new(name, self.owner, self.terms.lease, wait)?
+        };
         asked
             .guard(name, &self.client.owned(), false, |_| {
                 self.first(asked.until)
@@ -286,8 +295,7 @@ impl Handle {
             Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                head.fail(&failure.error);
-                Err(failure.error)
+                Err(fail(Some(&*head), failure))
             }
         }
     }
@@ -320,7 +328,13 @@ impl Claim for LockClaim {
     async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
         match turn {
-            Some(head) if in_row && let Some(next) = head.next() => self.hand_off(head, next).await,
+            Some(head) if in_row && let Some(next) = head.next() => {
+                match self.hand_off(head, next).await {
+                    // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
+                    Err(failure) if !failure.again => self.release().await,
+                    handed => handed,
+                }
+            }
             turn => {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
@@ -385,9 +399,9 @@ impl LockClaim {
                 Ok(false)
             }
             Err(failure) => {
-                undo_claim(&claim, lease, ());
+                failure.undo(&claim, lease);
                 drop(next.give(Turn::Failed(failure.error.clone())));
-                head.fail(&failure.error);
+                fail(Some(&*head), failure.clone());
                 Err(failure)
             }
         }

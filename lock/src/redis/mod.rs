@@ -6,6 +6,7 @@
 mod client;
 mod connection;
 mod engine;
+mod failure;
 mod fair;
 mod hold;
 mod latch;

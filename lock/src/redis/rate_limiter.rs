@@ -18,7 +18,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail, wait_for},
+    engine::{HeadOfLine, Line, Tried, fail},
     scripts::{self, prefixed},
 };
 use crate::{FOR_EVER, LockError, deadline};
@@ -60,8 +60,7 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
-        // No message is sent on it: it is only the name of the line.
-        let line = self.shared(&key, |place| Line::new(self, key.clone(), place));
+        let line = self.shared(&key, |place| Line::untold(self, key.clone(), place));
         RateLimiter {
             client: self.clone(),
             name,
@@ -114,15 +113,9 @@ impl RateLimiter {
     /// Dropping it, an admission may be spent; more than the rate are never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
-        let admitted = match self.line.turn(wait, until).await? {
-            Some(place) => {
-                wait_for(&self.client, None, until, || {
-                    self.clone().take(n, place.clone(), until)
-                })
-                .await?
-            }
-            None => None,
-        };
+        let attempt = |head| self.clone().take(n, head, until);
+        let admitted = self.line.wait(&self.client, (), wait, until, attempt);
+        let admitted = admitted.await?;
         if admitted == Some(true) {
             return Ok(());
         }
@@ -150,7 +143,7 @@ impl RateLimiter {
     async fn take(
         self,
         n: NonZeroU32,
-        place: HeadOfLine,
+        head: HeadOfLine,
         until: Instant,
     ) -> Result<Tried<bool>, LockError> {
         let mut script = scripts::RATE_TAKE.key(&self.key);
@@ -162,7 +155,7 @@ impl RateLimiter {
             .client
             .run(&script)
             .await
-            .map_err(|failure| fail(&place, failure))?
+            .map_err(|failure| fail(head.as_deref(), failure))?
         {
             ADMITTED => return Ok(Tried::Had(true)),
             NOT_SET => return Err(self.invalid("no rate is set")),

@@ -1,8 +1,8 @@
 //! The read-write lock of Redisson: many readers together, or one writer alone.
 //!
 //! 1. Readers and writers wait in one line of this process, in order of arrival; only its head asks Redis. It stays at
-//!    the head until it has the lock, and not longer: readers that follow each other go in one after the other and are
-//!    inside together. A reader that finds the line empty asks at once.
+//!    the head until it has the lock, and not longer. When a reader has it, those that follow it ask at once, together. A
+//!    reader that finds the line empty asks at once, too.
 //! 2. One script takes a hold, or says how long the others' lease runs.
 //! 3. Each hold has a lease of its own ([`hold`](super::hold)), and the lock lasts as long as the longest.
 //! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
@@ -13,16 +13,18 @@
 //! goes away at any point, a command without an answer. **What breaks it**: a holder that is paused beyond its lease and
 //! then goes on; readers of other processes that never pause keep a writer out for ever (the format has no place for
 //! who waits; in one process, readers that come after a writer wait behind it); a Java reader's watchdog, which sets the
-//! lease of *every* reader to its own, so that a longer fixed lease of ours ends before we say so; what breaks the plain
-//! lock.
+//! lease of *every* reader to its own: a lease of ours that is renewed is therefore never longer than
+//! [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right, and a longer fixed one ends before we say so; what breaks the
+//! plain lock.
 //!
 //! Formats: `RReadWriteLock` of Redisson 3 and 4: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string for each read
 //! hold, `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
 //! Next to read: `lua/rw_release.lua`.
 
 use super::{
-    client::{Failure, RedisClient},
-    engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end, wait_for},
+    client::RedisClient,
+    engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end},
+    failure::Failure,
     hold::{Asked, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
@@ -50,10 +52,14 @@ use tokio::time::Instant;
 pub struct RedisRwLock {
     client: RedisClient,
     name: String,
-    line: Arc<Line>,
+    line: Arc<SideLine>,
 }
 
-/// The half that any number of readers hold together, as long as there is no writer.
+/// The waiters, and which half each asks for.
+type SideLine = Line<(), Side>;
+
+/// The half that any number of readers hold together, as long as there is no writer. A lease that is renewed is at most
+/// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
 ///
 /// ```no_run
 /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
@@ -112,7 +118,9 @@ impl RedisClient {
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
-        let line = self.shared(&channel, |place| Line::new(self, channel.clone(), place));
+        let line = self.shared(&channel, |place| {
+            SideLine::new(self, channel.clone(), place)
+        });
         RedisRwLock {
             client: self.clone(),
             name,
@@ -204,7 +212,10 @@ impl RedisWriteLock {
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (self.lock.name.as_str(), &self.lock.client);
-        let asked = Asked::new(name, self.owner, self.lease, wait)?;
+        let asked = Asked {
+            lease: self.kept(),
+            ..Asked::new(name, self.owner, self.lease, wait)?
+        };
         let first = async |other: Option<Arc<Hold<RwClaim>>>| {
             if self.side == Side::Write && other.is_some() {
                 let rule =
@@ -231,30 +242,37 @@ impl Half {
         asked: &Asked,
         under: Option<Owner>,
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
-        let line = &self.lock.line;
-        if (asked.wait.is_zero()
-            || under.is_some()
-            || (self.side == Side::Read && line.queue.is_empty()))
+        let (client, line) = (&self.lock.client, &self.lock.line);
+        let lease = asked.lease;
+        let past_the_line = under.is_some() || (self.side == Side::Read && line.queue.is_empty());
+        if past_the_line
+            && !asked.wait.is_zero()
             && let Tried::Had(hold) =
-                to_the_end(&self.lock.client, self.clone().attempt(under, None)).await?
+                to_the_end(client, self.clone().attempt(lease, under, None)).await?
         {
             return Ok(Some(hold));
         }
-        if asked.wait.is_zero() {
-            return Ok(None);
+        let attempt = |head| self.clone().attempt(lease, under, head);
+        line.wait(client, self.side, asked.wait, asked.until, attempt)
+            .await
+    }
+
+    /// The lease that is kept: of a reader, what a Java reader's watchdog does not shorten.
+    fn kept(&self) -> Lease {
+        match self.lease {
+            Lease::Watchdog(lease) if self.side == Side::Read => {
+                Lease::Watchdog(lease.min(self.lock.client.inner().options.java_watchdog))
+            }
+            lease => lease,
         }
-        let Some(place) = line.turn(asked.wait, asked.until).await? else {
-            return Ok(None);
-        };
-        let attempt = || self.clone().attempt(under, place.clone());
-        wait_for(&self.lock.client, Some(&line.news), asked.until, attempt).await
     }
 
     /// `rw_read.lua`, `rw_write.lua`.
     async fn attempt(
         self,
+        lease: Lease,
         under: Option<Owner>,
-        place: HeadOfLine,
+        head: HeadOfLine<Side>,
     ) -> Result<Tried<Hold<RwClaim>>, LockError> {
         let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
@@ -271,7 +289,7 @@ impl Half {
         if side == Side::Read {
             script.key(claim.string());
         }
-        script.arg(self.lease.millis()).arg(claim.field());
+        script.arg(lease.millis()).arg(claim.field());
         if side == Side::Read {
             script.arg(
                 under
@@ -280,11 +298,16 @@ impl Half {
             );
         }
         match claim.lock.client.run::<Option<i64>>(&script).await {
-            Ok(None) => Ok(Hold::new(claim, None, self.lease, leased, ()).tried()),
+            Ok(None) => {
+                if let (Side::Read, Some(head)) = (side, head) {
+                    head.invite(|next| *next == Side::Read);
+                }
+                Ok(Hold::new(claim, None, lease, leased, ()).tried())
+            }
             Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
             Err(failure) => {
-                failure.undo(&claim, self.lease);
-                Err(fail(&place, failure))
+                failure.undo(&claim, lease);
+                Err(fail(head.as_deref(), failure))
             }
         }
     }

@@ -5,7 +5,8 @@
 //!    of the lease, 3 s at most) has not answered. The result stands as soon as the answers that are still out
 //!    cannot change it ([`quorum`](super::quorum)).
 //! 3. Had on n/2 + 1 nodes, and there is validity left (the lease, less the time that the asking took, less the drift of
-//!    the clocks: a twentieth of the lease and 2 ms): it is ours for as long.
+//!    the clocks: a twentieth of the lease; 2 ms more are for the expiry of keys, which the nodes keep longer by that): it is
+//!    ours for as long.
 //! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same: on
 //!    one node the giving back begins when the asking has ended, and is repeated until the node answers. Pause for a
 //!    random time, so that contenders who have split the nodes between them do not meet again; ask again.
@@ -22,8 +23,9 @@
 //! the Redis documentation; Redisson's `RedissonRedLock` has no drift. Next to read: `quorum.rs`.
 
 use super::{
-    client::{Failure, Fate, RedisClient},
-    engine::{HeadOfLine, Line, Tried, fail, undo, wait_for},
+    client::RedisClient,
+    engine::{HeadOfLine, LATE, Line, Tried, undo},
+    failure::Failure,
     hold::{Asked, Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
@@ -43,7 +45,7 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 const PATIENCE: u32 = 10;
 /// and no longer than this.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(3);
-/// A key ends on a millisecond; so much is taken off the validity for that.
+/// A key ends on a millisecond: on the nodes it is kept so much longer than the holder relies on.
 const EXPIRY: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
@@ -94,9 +96,9 @@ impl Redlock {
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
         let line = nodes.first().map(|client| {
-            // Nobody subscribes here: only the line is used, and it must not be the plain lock's of this name.
-            let channel = prefixed("redlock", &client.key(name));
-            client.shared(&channel, |place| Line::new(client, channel.clone(), place))
+            // Not the plain lock's line of this name.
+            let line = prefixed("redlock", &client.key(name));
+            client.shared(&line, |place| Line::untold(client, line.clone(), place))
         });
         let lease = nodes
             .first()
@@ -157,18 +159,13 @@ impl Redlock {
         line: &Line,
         asked: &Asked,
     ) -> Result<Option<Hold<NodesClaim>>, LockError> {
-        let Some(place) = line.turn(asked.wait, asked.until).await? else {
-            return Ok(None);
-        };
+        let attempt = |head| self.clone().attempt(head);
         let home = &self.nodes[0].client;
-        wait_for(home, None, asked.until, || {
-            self.clone().attempt(place.clone())
-        })
-        .await
+        line.wait(home, (), asked.wait, asked.until, attempt).await
     }
 
     /// Asks every node, and waits for the answers.
-    async fn attempt(self, place: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
+    async fn attempt(self, head: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
         let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
         let asked: Vec<_> = self
             .nodes
@@ -183,17 +180,18 @@ impl Redlock {
             nodes: self.nodes,
             asked,
         });
-        let is_valid = !self
-            .lease
-            .is_over(leased.checked_sub(EXPIRY).unwrap_or(leased));
-        if outcome == Outcome::Agreed && is_valid {
-            return Ok(Tried::Had(Hold::new(
-                claim, None, self.lease, leased, place,
-            )));
+        if outcome == Outcome::Agreed && !self.lease.is_over(leased) {
+            return Ok(Tried::Had(Hold::new(claim, None, self.lease, leased, head)));
         }
         claim.retract().await;
         match outcome {
-            Outcome::Silent(answered) => Err(fail(&place, too_few(answered, claim.nodes.len()))),
+            Outcome::Silent(answered) => {
+                let error = too_few(answered, claim.nodes.len()).error;
+                if let Some(head) = &head {
+                    head.fail(&error);
+                }
+                Err(error)
+            }
             Outcome::Agreed | Outcome::Refused => {
                 Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64()))))
             }
@@ -240,7 +238,7 @@ impl Node {
             let mut script = scripts::ACQUIRE.key(&node.key);
             let taken = node
                 .client
-                .run::<(bool, i64)>(script.arg(lease.millis()).arg(id.to_string()))
+                .run::<(bool, i64)>(script.arg(on_nodes(lease).millis()).arg(id.to_string()))
                 .await;
             taken.map(|(taken, _)| taken)
         });
@@ -251,6 +249,7 @@ impl Node {
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.answer(lease, async move {
+            let lease = on_nodes(lease);
             node.client.renew(&node.key, lease, id).await
         })
     }
@@ -274,19 +273,24 @@ impl Node {
     ) -> impl Future<Output = Answer> + Send + use<> {
         let (node, asked) = (self.clone(), asked.clone());
         let freed = self.client.spawn(async move {
-            asked.await;
-            match timeout(patience(lease), node.release(id)).await {
+            // What was not answered may run yet.
+            let late = match asked.await {
+                Answer::Silence => LATE,
+                Answer::Yes | Answer::No => Duration::ZERO,
+            };
+            let answer = match timeout(patience(lease), node.release(id)).await {
                 Ok(Ok(true)) => Answer::Yes,
                 Ok(Ok(false)) => Answer::No,
-                Ok(Err(_)) | Err(_) => {
-                    let client = node.client.clone();
-                    undo(&client, lease.duration(), (), move || {
-                        let node = node.clone();
-                        async move { node.release(id).await }
-                    });
-                    Answer::Silence
-                }
+                Ok(Err(_)) | Err(_) => Answer::Silence,
+            };
+            if answer == Answer::Silence || (answer == Answer::No && !late.is_zero()) {
+                let client = node.client.clone();
+                undo(&client, lease.duration(), late, (), move || {
+                    let node = node.clone();
+                    async move { node.release(id).await }
+                });
             }
+            answer
         });
         async move { freed.await.unwrap_or(Answer::Silence) }
     }
@@ -353,7 +357,8 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
     // What a node may have done is undone there, node by node.
     Failure {
         error: LockError::unavailable("redis", reason),
-        fate: Fate::Answered,
+        may_have_run: false,
+        again: false,
     }
 }
 
@@ -390,6 +395,14 @@ async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answe
         }
     }
     Outcome::Silent(0)
+}
+
+/// What the nodes are told: a little more than the holder relies on.
+fn on_nodes(lease: Lease) -> Lease {
+    match lease {
+        Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY),
+        Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY),
+    }
 }
 
 /// How long a node has to answer.

@@ -3,6 +3,7 @@
 //! Each `.lua` file says what its keys, arguments and return codes are. Redis runs a script as one command: nobody
 //! comes between its lines.
 
+use crate::{Owner, Process};
 use redis::Script;
 use std::sync::LazyLock;
 
@@ -56,7 +57,7 @@ scripts! {
 }
 
 /// `prefix:{name}`, as Redisson's `prefixName`; the braces keep a lock's keys on one cluster node, and are left out
-/// where the name has some of its own.
+/// where the name has some of its own. In a name with one brace alone they keep nothing together: so it is in Redisson.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {
     format!("{prefix}:{}", in_braces(name))
 }
@@ -78,6 +79,16 @@ pub(super) fn in_braces(name: &str) -> String {
 /// The channel on which a release is published.
 pub(super) fn lock_channel(name: &str) -> String {
     prefixed("redisson_lock__channel", name)
+}
+
+/// The channel of one waiter for a fair lock.
+pub(super) fn fair_channel(name: &str, owner: Owner) -> String {
+    format!("{}:{owner}", lock_channel(name))
+}
+
+/// The pattern of [`fair_channel`] for all waiters of a process: neither a label nor a uuid has a letter that means more.
+pub(super) fn fair_channels(process: &Process) -> String {
+    format!("redisson_lock__channel:*:{process}:*")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! 1. Set the permits, once: [`try_set_permits`](RedisSemaphore::try_set_permits) leaves a semaphore that is there alone.
 //! 2. Wait in this process's line; its head takes permits by one script, or waits for the channel, or half a second
-//!    ([`engine`](super::engine)).
+//!    ([`engine`](super::engine)). The script says how many are left then: those for whom there are enough follow at once.
 //! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
 //!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
 //!    deleted and set again does not count at all.
@@ -16,12 +16,19 @@
 //! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `latch.rs`.
 
 use super::{
-    client::{Failure, Fate, RedisClient},
-    engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo, wait_for},
+    client::RedisClient,
+    engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo},
+    failure::Failure,
     scripts::{self, prefixed, suffixed},
 };
 use crate::{LockError, Owner, deadline};
 use std::{fmt, sync::Arc, time::Duration};
+
+/// How long a mark is kept that an owner has given up: longer than a command is on its way.
+const MARK: Duration = Duration::from_secs(60);
+
+/// The waiters, and how many permits each asks for.
+type PermitLine = Line<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
@@ -42,7 +49,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub struct RedisSemaphore {
     client: RedisClient,
     name: String,
-    line: Arc<Line>,
+    line: Arc<PermitLine>,
     /// Permits of a semaphore that is not there; 0: it is not made.
     initial: u32,
 }
@@ -74,7 +81,9 @@ impl RedisClient {
         let channel = prefixed("redisson_sc", &name);
         RedisSemaphore {
             client: self.clone(),
-            line: self.shared(&channel, |place| Line::new(self, channel.clone(), place)),
+            line: self.shared(&channel, |place| {
+                PermitLine::new(self, channel.clone(), place)
+            }),
             name,
             initial: 0,
         }
@@ -142,14 +151,9 @@ impl RedisSemaphore {
             return Err(LockError::invalid(&self.name, "at least 1 permit"));
         }
         let until = deadline(wait);
-        let had = match self.line.turn(wait, until).await? {
-            Some(place) => {
-                let attempt = || self.clone().attempt(permits, place.clone());
-                wait_for(&self.client, Some(&self.line.news), until, attempt).await?
-            }
-            None => None,
-        };
-        had.ok_or_else(|| LockError::taken(&self.name, wait))
+        let attempt = |head| self.clone().attempt(permits, head);
+        let had = self.line.wait(&self.client, permits, wait, until, attempt);
+        had.await?.ok_or_else(|| LockError::taken(&self.name, wait))
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -166,7 +170,11 @@ impl RedisSemaphore {
     }
 
     /// One try. What it took is dropped, and so given back, where the caller has gone.
-    async fn attempt(self, permits: u32, place: HeadOfLine) -> Result<Tried<Permit>, LockError> {
+    async fn attempt(
+        self,
+        permits: u32,
+        head: HeadOfLine<u32>,
+    ) -> Result<Tried<Permit>, LockError> {
         let owner = self.client.owner();
         let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
         script
@@ -174,19 +182,28 @@ impl RedisSemaphore {
             .key(self.given_up(owner))
             .key(self.line.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
-        match self.client.run(&script).await {
-            Ok(true) => Ok(Tried::Had(Permit {
-                semaphore: self,
-                owner,
-                permits,
-                held: true,
-            })),
-            Ok(false) => Ok(Tried::Wait(None)),
-            Err(failure) => {
-                if failure.fate == Fate::Unknown {
-                    self.undo(owner, UNDO);
+        match self.client.run::<Option<u32>>(&script).await {
+            Ok(Some(mut free)) => {
+                if let Some(head) = head {
+                    head.invite(|asks| {
+                        let fits = *asks <= free;
+                        free -= if fits { *asks } else { 0 };
+                        fits
+                    });
                 }
-                Err(fail(&place, failure))
+                Ok(Tried::Had(Permit {
+                    semaphore: self,
+                    owner,
+                    permits,
+                    held: true,
+                }))
+            }
+            Ok(None) => Ok(Tried::Wait(None)),
+            Err(failure) => {
+                if failure.may_have_run {
+                    self.undo(owner, MARK);
+                }
+                Err(fail(head.as_deref(), failure))
             }
         }
     }
@@ -194,7 +211,7 @@ impl RedisSemaphore {
     /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, UNDO, (), move || {
+        undo(&self.client, UNDO, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
             async move { semaphore.give_back(owner, mark).await }
         });
@@ -247,7 +264,7 @@ impl Permit {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(LockError::lost(semaphore.name)),
                 Err(failure) => {
-                    if failure.fate != Fate::Answered {
+                    if failure.again {
                         semaphore.undo(owner, Duration::ZERO);
                     }
                     Err(failure.error)

@@ -1,8 +1,10 @@
 //! One subscription connection per process, and the waiters that each channel wakes.
 //!
 //! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
-//!    this process uses that lock.
-//! 2. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
+//!    this process uses that lock. Waiters for fair locks have a channel each, and one pattern for all of the process.
+//! 2. One task keeps the connection: it brings what the server has in line with what is listened for, and makes the
+//!    connection again where it is broken, as long as anybody listens.
+//! 3. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
 //!    that was lost: messages sent in between are gone, and every waiter looks again.
 //!
 //! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway: so a lost
@@ -10,178 +12,314 @@
 //!
 //! Next to read: `engine.rs`.
 
-use crate::registry::{Registration, Registry};
+use super::scripts::fair_channels;
+use crate::Process;
 use parking_lot::Mutex;
 use redis::{
-    Client, PushInfo, PushKind, RedisResult, Value,
-    aio::{ConnectionManager, ConnectionManagerConfig},
+    AsyncConnectionConfig, Client, PushInfo, PushKind, RedisResult, Value,
+    aio::{MultiplexedConnection, SendError},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Weak,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 use tokio::{
     runtime::Handle,
-    sync::{Mutex as AsyncMutex, Notify, watch},
+    sync::{Notify, watch},
+    time::sleep,
 };
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
 
-type Listeners = Arc<Mutex<HashMap<String, Weak<Notify>>>>;
-
-/// The subscriptions of one process.
+/// The subscriptions of one process. They end with the value.
 #[derive(Debug)]
 pub(super) struct Wakeups {
-    connection: ConnectionManager,
-    listeners: Listeners,
+    shared: Arc<Shared>,
+    _ends: DropGuard,
+}
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    timeout: Duration,
+    /// What the channels of this process's waiters for fair locks have in common.
+    pattern: String,
+    listeners: Mutex<Listeners>,
+    /// The task has something to do.
+    changed: Notify,
     /// Told of each connection that was lost.
     cuts: watch::Sender<()>,
-    /// For each channel, what keeps its SUBSCRIBE and UNSUBSCRIBE in order.
-    in_order: Registry<String, AsyncMutex<Registration>>,
-    runtime: Handle,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    by_channel: HashMap<String, Weak<News>>,
+    /// What must be looked at: channels that were begun or given up. `None` where there is no connection: a new one
+    /// begins with all of them.
+    due: Option<Vec<String>>,
+    /// The pattern was asked for on this connection.
+    by_pattern: bool,
+}
+
+/// What a channel has told.
+#[derive(Debug, Default)]
+struct News {
+    told: Notify,
+    /// The subscription has begun.
+    begun: AtomicBool,
+    /// It has no subscription of its own.
+    by_pattern: bool,
 }
 
 /// A subscription to one channel, which begins with the first wait for its news and ends with the value.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
-    news: Arc<Notify>,
-    state: Arc<AtomicU8>,
+    news: Arc<News>,
+    asked: AtomicBool,
     wakeups: Arc<Wakeups>,
 }
 
-const NOT_BEGUN: u8 = 0;
-const BEGINS: u8 = 1;
-const HAS_BEGUN: u8 = 2;
-/// SUBSCRIBE got no answer: it may have run.
-const IN_DOUBT: u8 = 3;
+/// What the server is to be told.
+#[derive(Debug, Default)]
+struct Due {
+    begin: Vec<String>,
+    end: Vec<String>,
+    pattern: bool,
+}
 
 impl Wakeups {
-    /// Connects when first used, and again for as long as it takes. `client` must speak RESP3.
-    pub(super) fn new(client: Client, timeout: Duration, runtime: Handle) -> RedisResult<Self> {
-        let listeners = Listeners::default();
-        let cuts = watch::Sender::new(());
-        let heard = (Arc::clone(&listeners), cuts.clone());
-        let config = ConnectionManagerConfig::new()
-            .set_min_delay(RECONNECT_FIRST)
-            .set_max_delay(RECONNECT_LONGEST)
-            .set_number_of_retries(usize::MAX)
-            .set_connection_timeout(Some(timeout))
-            .set_response_timeout(Some(timeout))
-            .set_push_sender(move |push: PushInfo| {
-                if push.kind == PushKind::Disconnection {
-                    heard.1.send_replace(());
-                }
-                wake(&heard.0, &push);
-                Ok::<(), redis::aio::SendError>(())
-            })
-            .set_automatic_resubscription();
-        let connection = ConnectionManager::new_lazy_with_config(client, config)?;
-        Ok(Self {
-            connection,
-            listeners,
+    /// Connects when somebody listens, and again for as long as it takes. `client` must speak RESP3.
+    pub(super) fn new(
+        client: Client,
+        timeout: Duration,
+        process: &Process,
+        runtime: &Handle,
+        cuts: watch::Sender<()>,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            client,
+            timeout,
+            pattern: fair_channels(process),
+            listeners: Mutex::default(),
+            changed: Notify::new(),
             cuts,
-            in_order: Registry::default(),
-            runtime,
-        })
-    }
-
-    /// Tells of each connection that was lost: with it a server may have gone, and what it knew.
-    pub(super) fn cuts(&self) -> watch::Receiver<()> {
-        self.cuts.subscribe()
-    }
-
-    /// Begins the subscription to `channel` in the background. In a task of its own: a SUBSCRIBE that is given up
-    /// half-way might stay on the server for ever.
-    fn subscribe(self: &Arc<Self>, channel: &str, news: &Arc<Notify>, state: &Arc<AtomicU8>) {
-        self.listeners
-            .lock()
-            .insert(channel.to_owned(), Arc::downgrade(news));
-        let (wakeups, channel, state) = (Arc::clone(self), channel.to_owned(), Arc::clone(state));
-        self.runtime.spawn(async move {
-            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::new);
-            let _turn = order.lock().await;
-            if !wakeups.is_heard(&channel) {
-                return;
-            }
-            let begun = wakeups.connection.clone().subscribe(&channel).await;
-            if let Err(error) = &begun {
-                tracing::debug!(%error, channel, "no wake-ups");
-            }
-            state.store(
-                if begun.is_ok() { HAS_BEGUN } else { IN_DOUBT },
-                Ordering::Release,
-            );
         });
-    }
-
-    /// Ends the subscription to `channel` in the background, unless there is a listener again.
-    fn unsubscribe(self: &Arc<Self>, channel: String) {
-        let wakeups = Arc::clone(self);
-        self.runtime.spawn(async move {
-            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::new);
-            let _turn = order.lock().await;
-            if wakeups.forget(&channel)
-                && let Err(error) = wakeups.connection.clone().unsubscribe(&channel).await
-            {
-                tracing::debug!(%error, channel, "not unsubscribed");
-            }
-        });
-    }
-
-    fn is_heard(&self, channel: &str) -> bool {
-        self.listeners
-            .lock()
-            .get(channel)
-            .is_some_and(|l| l.strong_count() > 0)
-    }
-
-    /// Removes the listener of `channel`; `false` where it is still there.
-    fn forget(&self, channel: &str) -> bool {
-        let mut listeners = self.listeners.lock();
-        let gone = listeners.get(channel).is_none_or(|l| l.strong_count() == 0);
-        if gone {
-            listeners.remove(channel);
+        let ends = CancellationToken::new();
+        let (task, ended) = (Arc::clone(&shared), ends.clone());
+        runtime.spawn(async move { ended.run_until_cancelled(task.serve()).await });
+        Self {
+            shared,
+            _ends: ends.drop_guard(),
         }
-        gone
     }
 }
 
-fn wake(listeners: &Listeners, push: &PushInfo) {
-    let listeners = listeners.lock();
-    match push.kind {
-        // A subscription that has just begun, or is back, may have missed something.
-        PushKind::Message | PushKind::Subscribe => {
-            if let Some(Value::BulkString(channel)) = push.data.first()
-                && let Ok(channel) = std::str::from_utf8(channel)
-                && let Some(listener) = listeners.get(channel).and_then(Weak::upgrade)
-            {
-                listener.notify_one();
+impl Shared {
+    /// Keeps a connection as long as anybody listens.
+    async fn serve(self: Arc<Self>) {
+        let mut pause = RECONNECT_FIRST;
+        loop {
+            while self.listeners.lock().by_channel.is_empty() {
+                self.changed.notified().await;
+            }
+            let lost = Arc::new(Notify::new());
+            match self.connect(&lost).await {
+                Ok(connection) => {
+                    if let Err(error) = self.subscribe(connection, &lost, &mut pause).await {
+                        tracing::debug!(%error, "no wake-ups for a while");
+                    }
+                    self.begin_again();
+                }
+                Err(error) => tracing::debug!(%error, "no wake-ups"),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(RECONNECT_LONGEST);
+        }
+    }
+
+    async fn connect(self: &Arc<Self>, lost: &Arc<Notify>) -> RedisResult<MultiplexedConnection> {
+        let (heard, lost) = (Arc::clone(self), Arc::clone(lost));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.timeout))
+            .set_response_timeout(Some(self.timeout))
+            .set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    heard.cuts.send_replace(());
+                    lost.notify_one();
+                }
+                heard.hear(&push);
+                Ok::<_, SendError>(())
+            });
+        self.client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    /// Subscribes to what is listened for and unsubscribes from what is not, until the connection is lost: closed, or the
+    /// server has not answered, which is the error.
+    async fn subscribe(
+        &self,
+        mut connection: MultiplexedConnection,
+        lost: &Notify,
+        pause: &mut Duration,
+    ) -> RedisResult<()> {
+        let mut subscribed = HashSet::new();
+        {
+            let mut listeners = self.listeners.lock();
+            listeners.due = Some(listeners.by_channel.keys().cloned().collect());
+        }
+        loop {
+            let due = self.due(&mut subscribed);
+            if !due.begin.is_empty() {
+                answered(connection.subscribe(&due.begin).await)?;
+            }
+            if due.pattern {
+                answered(connection.psubscribe(&self.pattern).await)?;
+            }
+            if !due.end.is_empty() {
+                answered(connection.unsubscribe(&due.end).await)?;
+            }
+            *pause = RECONNECT_FIRST;
+            tokio::select! {
+                () = lost.notified() => return Ok(()),
+                () = self.changed.notified() => {}
             }
         }
-        PushKind::Disconnection => {
-            listeners
-                .values()
-                .filter_map(Weak::upgrade)
-                .for_each(|l| l.notify_one());
+    }
+
+    /// What has changed since the last call; the server will have it.
+    fn due(&self, subscribed: &mut HashSet<String>) -> Due {
+        let (mut due, mut listeners) = (Due::default(), self.listeners.lock());
+        for channel in listeners.due.replace(Vec::new()).unwrap_or_default() {
+            match listeners.by_channel.get(&channel).and_then(Weak::upgrade) {
+                Some(news) if news.by_pattern => {
+                    due.pattern |= !std::mem::replace(&mut listeners.by_pattern, true);
+                }
+                Some(_) => {
+                    if subscribed.insert(channel.clone()) {
+                        due.begin.push(channel);
+                    }
+                }
+                None => {
+                    if subscribed.remove(&channel) {
+                        due.end.push(channel);
+                    }
+                }
+            }
         }
-        _ => {}
+        due
+    }
+
+    /// There is no connection any more: all must begin again, and look.
+    fn begin_again(&self) {
+        let mut listeners = self.listeners.lock();
+        (listeners.due, listeners.by_pattern) = (None, false);
+        for news in listeners.by_channel.values().filter_map(Weak::upgrade) {
+            news.begun.store(false, Ordering::Release);
+            news.told.notify_one();
+        }
+    }
+
+    fn listen(&self, channel: &str, news: &Arc<News>) {
+        let mut listeners = self.listeners.lock();
+        let listener = Arc::downgrade(news);
+        listeners.by_channel.insert(channel.to_owned(), listener);
+        if !(news.by_pattern && listeners.by_pattern) {
+            self.is_due(&mut listeners, channel);
+        }
+    }
+
+    /// Forgets the channel, unless somebody listens again.
+    fn forget(&self, channel: &str, by_pattern: bool) {
+        let mut listeners = self.listeners.lock();
+        let old = listeners.by_channel.get(channel);
+        if old.is_some_and(|news| news.strong_count() == 0) {
+            listeners.by_channel.remove(channel);
+            if !by_pattern {
+                self.is_due(&mut listeners, channel);
+            }
+        }
+    }
+
+    fn is_due(&self, listeners: &mut Listeners, channel: &str) {
+        if let Some(due) = &mut listeners.due {
+            due.push(channel.to_owned());
+        }
+        self.changed.notify_one();
+    }
+
+    fn hear(&self, push: &PushInfo) {
+        let text = |n: usize| match push.data.get(n) {
+            Some(Value::BulkString(text)) => std::str::from_utf8(text).ok(),
+            _ => None,
+        };
+        let listeners = self.listeners.lock();
+        let one = |channel: &str| listeners.by_channel.get(channel).and_then(Weak::upgrade);
+        match push.kind {
+            PushKind::Message => text(0)
+                .and_then(one)
+                .iter()
+                .for_each(|news| news.told.notify_one()),
+            PushKind::PMessage => text(1)
+                .and_then(one)
+                .iter()
+                .for_each(|news| news.told.notify_one()),
+            // A subscription that has just begun, or is back, may have missed something.
+            PushKind::Subscribe => text(0).and_then(one).iter().for_each(|news| news.begins()),
+            PushKind::PSubscribe => {
+                let all = listeners.by_channel.values().filter_map(Weak::upgrade);
+                all.filter(|news| news.by_pattern)
+                    .for_each(|news| news.begins());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a server has refused, a channel that this user may not hear, say, is not asked for again on this connection.
+fn answered(result: RedisResult<()>) -> RedisResult<()> {
+    match result {
+        Err(error) if error.code().is_some() => {
+            tracing::debug!(%error, "no wake-ups");
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+impl News {
+    fn begins(&self) {
+        self.begun.store(true, Ordering::Release);
+        self.told.notify_one();
     }
 }
 
 impl Subscription {
     /// Not yet begun.
     pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
-        let state = Arc::new(AtomicU8::new(NOT_BEGUN));
+        Self::with(channel, wakeups, false)
+    }
+
+    /// The same of a waiter for a fair lock, whose channel ends with its owner: all of the process have one pattern.
+    pub(super) fn by_pattern(channel: String, wakeups: &Arc<Wakeups>) -> Self {
+        Self::with(channel, wakeups, true)
+    }
+
+    fn with(channel: String, wakeups: &Arc<Wakeups>, by_pattern: bool) -> Self {
         Self {
             channel,
-            news: Arc::default(),
-            state,
+            news: Arc::new(News {
+                by_pattern,
+                ..News::default()
+            }),
+            asked: AtomicBool::new(false),
             wakeups: Arc::clone(wakeups),
         }
     }
@@ -196,29 +334,27 @@ impl Subscription {
     ///
     /// Safe: a message that came meanwhile is kept for the next call.
     pub(super) async fn news(&self) {
-        let begins = |from: u8| {
-            self.state
-                .compare_exchange(from, BEGINS, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
-        };
-        if begins(NOT_BEGUN) || begins(IN_DOUBT) {
-            self.wakeups
-                .subscribe(&self.channel, &self.news, &self.state);
+        self.listen();
+        self.news.told.notified().await;
+    }
+
+    /// Begins the subscription where that was not done yet: whoever does so before its first try misses no message.
+    pub(super) fn listen(&self) {
+        if !self.asked.swap(true, Ordering::AcqRel) {
+            self.wakeups.shared.listen(&self.channel, &self.news);
         }
-        self.news.notified().await;
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.state.load(Ordering::Acquire) == HAS_BEGUN
+        self.news.begun.load(Ordering::Acquire)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if self.state.load(Ordering::Acquire) != NOT_BEGUN {
-            // Before the task runs: it ends the subscription only where there is no listener.
-            drop(std::mem::take(&mut self.news));
-            self.wakeups.unsubscribe(std::mem::take(&mut self.channel));
+        if *self.asked.get_mut() {
+            let by_pattern = std::mem::take(&mut self.news).by_pattern;
+            self.wakeups.shared.forget(&self.channel, by_pattern);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the fair lock in Redis promises beyond the contract, which has the order of arrival: dead waiters that fall out,
 //! scores that do not grow, a queue and scores that agree, no subscription that stays. `fair_twins.rs` breaks it.
 
-use super::support::*;
+use super::{redis_own::OwnRedis, support::*};
 use futures::StreamExt;
 use redis::AsyncCommands;
 use std::collections::BTreeSet;
@@ -277,6 +277,31 @@ async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> 
     fair.waiting(0).await
 }
 
+/// As long as one waits the queue is not forgotten, nor what says who is alive.
+#[apply(test!)]
+async fn waiting_keeps_the_queue_from_being_forgotten(redis: &'static Redis) -> Result {
+    let (fair, process) = Fair::on(redis).await;
+    fair.hold(SOON * 2).await?;
+    let waiter = fair.waiter(&process, 1).await?;
+    let seen = format!("{{{}}}:seen", fair.name);
+    let keys = [queue_key(&fair.name), scores_key(&fair.name), seen];
+    // As if an hour had nearly gone by.
+    for key in &keys {
+        fair.redis.ask::<i64>(&["PEXPIRE", key, "5000"]).await?;
+    }
+    let kept = async || {
+        let lives = keys.each_ref().map(async |key| {
+            let left: Result<i64> = fair.redis.ask(&["PTTL", key]).await;
+            left.is_ok_and(|left| left > 60_000)
+        });
+        join_all(lives).await.into_iter().all(|kept| kept)
+    };
+    until("all three are kept", kept).await?;
+    fair.free().await;
+    waiter.await??.release().await?;
+    fair.nothing_left().await
+}
+
 // --- waiters that go ----------------------------------------------------------------------------------------------
 
 #[apply(test!)]
@@ -365,4 +390,34 @@ async fn queue_and_scores_agree_in_a_storm_of_cancels(redis: &'static Redis) -> 
     let family = redis.family("redis_fair");
     goes(family).await?;
     storm(family).await
+}
+
+/// A wait that has ended leaves the queue, whenever its caller goes: also between a script that the server has forgotten
+/// and its being sent again.
+#[apply(test!)]
+async fn a_waiter_that_is_dropped_as_it_leaves_is_out_of_the_queue(_: &Redis) -> Result {
+    let own = OwnRedis::start().await?;
+    let (name, process, other) = (name(), own.client().await, own.client().await);
+    let held = take(&other.fair_lock(&name)).await?;
+    let queue = queue_key(&name);
+    let queued = async |n: i64| {
+        let waiting: Result<i64> = own.ask(&["LLEN", &queue]).await;
+        waiting.is_ok_and(|waiting| waiting == n)
+    };
+    for polls in 2..16 {
+        let lock = process.fair_lock(&name);
+        let goes = async {
+            drop_after(polls, lock.acquire(SHORT)).await;
+            Ok(())
+        };
+        let forgets = async {
+            // It may have gone before it stood there.
+            timeout(SHORT, until("it waits", || queued(1))).await.ok();
+            own.ask::<()>(&["SCRIPT", "FLUSH"]).await
+        };
+        futures::try_join!(goes, forgets)?;
+        let what = format!("dropped after {polls} polls it has left");
+        until(&what, || queued(0)).await?;
+    }
+    Ok(held.release().await?)
 }

@@ -98,3 +98,24 @@ async fn a_lost_counter_is_lifted_above_what_was_seen(redis: &Redis) -> Result {
     }
     Ok(())
 }
+
+/// Its owner has the lock already, by a handle that draws no token.
+#[apply(test!)]
+async fn no_guard_of_a_fenced_lock_is_without_a_token(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let owner = process.owner();
+    let (plain, fenced) = (process.lock(&name), process.fenced_lock(&name));
+    let (plain, fenced) = (plain.owner(owner), fenced.owner(owner));
+    let outer = take(&plain).await?;
+    // An hour: a test that waits for it hangs.
+    let inner = fenced.acquire(Duration::from_secs(3600)).await;
+    invalid("a token for a hold that has none", inner)?;
+    outer.release().await?;
+    let outer = take(&fenced).await?;
+    let inner = take(&plain).await?;
+    is("the hold's token", inner.fence(), outer.fence())?;
+    for guard in [outer, inner] {
+        guard.release().await?;
+    }
+    Ok(())
+}

@@ -96,3 +96,39 @@ async fn a_waiter_that_only_looks_at_the_count_is_caught(redis: &Redis) -> Resul
     let count: Option<i64> = redis.outsider().await.get(&name).await?;
     is("the count that the twin sees", count, Some(6))
 }
+
+/// The number of its openings would end by itself, a day after the last one: not while the latch is closed; and where it
+/// is gone all the same, a closed latch is closed.
+#[apply(test!)]
+async fn a_closed_latch_stays_closed_when_its_openings_are_forgotten(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let latch = process.latch(&name);
+    latch.try_set_count(NonZeroU32::MIN).await?;
+    latch.count_down().await?;
+    latch.try_set_count(SIX).await?;
+    let opened = format!("{{{name}}}:opened");
+    let ends: i64 = redis.outsider().await.ttl(&opened).await?;
+    is("the end of what counts the openings", ends, -1)?;
+    let channel = format!("redisson_countdownlatch__channel__{{{name}}}");
+    let forgotten = async {
+        let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
+        until("it waits", waits).await?;
+        redis.delete(&opened).await;
+        redis.ask::<i64>(&["PUBLISH", &channel, "1"]).await
+    };
+    let waited = async { anyhow::Ok(latch.wait(Duration::from_secs(2)).await) };
+    let (waited, _) = futures::try_join!(waited, forgotten)?;
+    taken("a closed latch", waited)
+}
+
+/// Who does not wait looks once.
+#[apply(test!)]
+async fn a_look_at_a_latch_without_a_wait_is_one_request(redis: &Redis) -> Result {
+    let name = name();
+    let mute = Mute::to(redis.host())?;
+    let latch = redis.client_at(&mute.address()).await.latch(&name);
+    latch.try_set_count(SIX).await?;
+    let before = mute.requests();
+    taken("a closed latch", latch.wait(Duration::ZERO).await)?;
+    is("requests", mute.requests() - before, 1)
+}

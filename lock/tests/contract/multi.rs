@@ -79,3 +79,24 @@ async fn one_that_keeps_parts_is_caught(redis: &Redis) -> Result {
     });
     caught(none_is_kept(redis, &name, greedy).await, "a part was kept")
 }
+
+/// The second part is never free for long: five of its own process hand it on.
+#[apply(test!)]
+async fn a_part_with_a_long_line_is_had_in_the_end(redis: &Redis) -> Result {
+    let (name, client) = (name(), redis.client().await);
+    let [first, second, _] = parts(&name);
+    let users = try_join_all((0..5).map(async |_| {
+        loop {
+            let guard = client.lock(&second).acquire(SOON * 3).await?;
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            guard.release().await?;
+        }
+        #[allow(unreachable_code, reason = "it says what the others come to")]
+        anyhow::Ok(())
+    }));
+    let both = MultiLock::new(vec![client.lock(&first), client.lock(&second)]);
+    tokio::select! {
+        ended = users => ended.map(drop),
+        guard = both.acquire(SOON) => Ok(guard.context("it starves")?.release().await?),
+    }
+}

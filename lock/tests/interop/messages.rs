@@ -67,7 +67,11 @@ async fn round(pair: Pair, held: Kind, told: bool) -> Result<Duration> {
     pair.set_permits().await?;
     holder.hold_up().await?;
     let waiting = waiter.waits().await?;
-    pair.until_listening(1).await?;
+    match pair.kind {
+        // All of a process listen by one pattern, and before they stand in the queue.
+        Kind::Fair => pair.until_queue(1).await?,
+        _ => pair.until_listening(1).await?,
+    }
     let freed = Instant::now();
     if told {
         holder.release().await?;

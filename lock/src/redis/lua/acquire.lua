@@ -5,11 +5,13 @@
 if redis.call('hlen', KEYS[1]) > 0 then
   return {0, redis.call('pttl', KEYS[1])}
 end
-redis.call('hset', KEYS[1], ARGV[2], 1)
-redis.call('pexpire', KEYS[1], ARGV[1])
+local token = 0
 if KEYS[2] then
+  -- First: what cannot be counted takes nothing.
   redis.call('incr', KEYS[2])
   -- As a text: Lua's numbers are exact to 2^53 only.
-  return {1, redis.call('get', KEYS[2])}
+  token = redis.call('get', KEYS[2])
 end
-return {1, 0}
+redis.call('hset', KEYS[1], ARGV[2], 1)
+redis.call('pexpire', KEYS[1], ARGV[1])
+return {1, token}

@@ -30,14 +30,12 @@ if limit > 0 then
     score = math.max(tonumber(before) + limit, until_then)
     redis.call('zadd', KEYS[3], score, owner)
     redis.call('rpush', KEYS[2], owner)
-    local kept = math.ceil(score - now) + FORGOTTEN
-    redis.call('pexpire', KEYS[2], kept)
-    redis.call('pexpire', KEYS[3], kept)
   elseif tonumber(score) < until_then then
-    redis.call('zadd', KEYS[3], until_then, owner)
+    score = until_then
+    redis.call('zadd', KEYS[3], score, owner)
   end
   redis.call('zadd', KEYS[5], now + SILENT, owner)
-  redis.call('pexpire', KEYS[5], 2 * SILENT)
+  keep(math.ceil(tonumber(score) - now) + FORGOTTEN)
 end
 if lease == -2 then
   return {0, math.max(tonumber(redis.call('zscore', KEYS[3], head)) - now, 0)}

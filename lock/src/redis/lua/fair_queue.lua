@@ -10,7 +10,7 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local GRACE = 1000
 -- A waiter of ours tries twice a second. One that has not done so for as long as this has died.
 local SILENT = 5000
--- A queue that nobody has touched for as long as this after its last score is forgotten.
+-- A queue in which nobody has waited for as long as this after its last score is forgotten, as a whole.
 local FORGOTTEN = 3600000
 
 local function alive(owner)
@@ -40,6 +40,15 @@ local function lower(from, by)
     local lowered = math.max(score - by, now + GRACE)
     if lowered < score then
       redis.call('zadd', KEYS[3], lowered, owner)
+    end
+  end
+end
+
+-- Lets the queue, its scores and what was seen of its waiters last for at least so long.
+local function keep(ms)
+  for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5]}) do
+    if redis.call('pttl', key) < ms then
+      redis.call('pexpire', key, ms)
     end
   end
 end

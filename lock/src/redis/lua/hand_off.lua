@@ -5,12 +5,14 @@
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return -1
 end
+local token = 0
+if KEYS[2] then
+  -- First: where it cannot be counted the lock stays the owner's.
+  redis.call('incr', KEYS[2])
+  -- As a text: Lua's numbers are exact to 2^53 only.
+  token = redis.call('get', KEYS[2])
+end
 redis.call('hdel', KEYS[1], ARGV[2])
 redis.call('hset', KEYS[1], ARGV[3], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
-if KEYS[2] then
-  redis.call('incr', KEYS[2])
-  -- As a text: Lua's numbers are exact to 2^53 only.
-  return redis.call('get', KEYS[2])
-end
-return 0
+return token

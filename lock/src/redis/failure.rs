@@ -1,0 +1,183 @@
+//! Why a command has failed, and the two questions that decide what happens next: may it have run, in part too? Is it
+//! worthwhile to ask again?
+//!
+//! What may have run is undone. What was to be given back is given back later, where asking again is worthwhile. Nothing
+//! is sent twice as if it had not run.
+//!
+//! Next to read: `connection.rs`.
+
+use super::engine::LATE;
+use crate::LockError;
+use redis::{ErrorKind, RedisError};
+use std::time::Duration;
+
+pub(super) const SERVER: &str = "redis";
+
+/// What Redis answers before it has done anything and as long as something stands in its way: of these another connection
+/// may lead to a server that can, to the new primary, say, or with a login;
+const ELSEWHERE: [&str; 5] = ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
+/// and of these it may not.
+const LATER: [&str; 6] = [
+    "MISCONF",
+    "OOM",
+    "BUSY",
+    "NOSCRIPT",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+];
+/// What Redis 6 puts before the error of a command in a script.
+const IN_SCRIPT: &str = "Error running script";
+
+/// Why a command has not done what it should.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) error: LockError,
+    /// It may have run, in part too, and may run yet.
+    pub(super) may_have_run: bool,
+    /// The same command may succeed later.
+    pub(super) again: bool,
+}
+
+impl Failure {
+    /// `sent`: there was a connection, and it went out.
+    pub(super) fn of(error: RedisError, sent: bool) -> Self {
+        let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
+        let ends = error
+            .code()
+            .and_then(|code| refusal(code, error.detail()))
+            .is_some();
+        let for_good = answered && !ends;
+        let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
+        let (server, reason) = (SERVER, error.into());
+        Self {
+            error: if is_refusal {
+                LockError::Refused { server, reason }
+            } else {
+                LockError::unavailable(server, reason)
+            },
+            // A script that is refused for good may have come half-way.
+            may_have_run: sent && !ends,
+            again: !sent || !for_good,
+        }
+    }
+}
+
+impl Failure {
+    /// How much later it may still come than the command that undoes it: not at all, where it was answered.
+    pub(super) fn late(&self) -> Duration {
+        if self.may_have_run && self.again {
+            LATE
+        } else {
+            Duration::ZERO
+        }
+    }
+}
+
+impl From<Failure> for LockError {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
+/// As a failed script, for the plain commands.
+pub(super) fn failed(error: RedisError) -> LockError {
+    Failure::of(error, true).error
+}
+
+/// Whether another connection may lead to a server that can do what this one has refused.
+pub(super) fn elsewhere(code: &str, details: Option<&str>) -> bool {
+    refusal(code, details).is_some_and(|refusal| ELSEWHERE.contains(&refusal))
+}
+
+/// The refusal for a while that this is: as it stands, or as Redis 6 has it in a script's error.
+fn refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
+    let ends = |word: &&str| ELSEWHERE.contains(word) || LATER.contains(word);
+    let in_script = details.filter(|details| details.starts_with(IN_SCRIPT));
+    Some(code).filter(ends).or_else(|| {
+        let words = in_script?.split_whitespace();
+        words.map(|word| word.trim_start_matches('-')).find(ends)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::{Value, make_extension_error, parse_redis_value};
+
+    /// The error of this line, as a server writes it.
+    fn said(line: &str) -> RedisError {
+        let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+        let Value::ServerError(error) = value else {
+            panic!("{line} is {value:?}");
+        };
+        error.into()
+    }
+
+    /// (May it have run? Is it worthwhile to ask again?)
+    fn answers(error: RedisError, sent: bool) -> (bool, bool) {
+        let failure = Failure::of(error, sent);
+        (failure.may_have_run, failure.again)
+    }
+
+    #[test]
+    fn a_refusal_for_a_while_has_done_nothing_and_is_asked_again_as_redis_6_and_7_write_it() {
+        let refusals = [
+            "READONLY You can't write against a read only replica.",
+            "READONLY You can't write against a read only replica. script: 5f1, on @user_script:14.",
+            "ERR Error running script (call to f_5f1): @user_script:14: @user_script: 14: -READONLY You can't write \
+             against a read only replica.",
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+            "ERR Error running script (call to f_5f1): @user_script:14: -MISCONF Errors writing to the AOF file",
+            "NOREPLICAS Not enough good replicas to write.",
+            "ERR Error running script (call to f_5f1): @user_script:14: -NOREPLICAS Not enough good replicas to write.",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "ERR Error running script (call to f_5f1): @user_script:14: -OOM command not allowed",
+            "LOADING Redis is loading the dataset in memory",
+            "NOAUTH Authentication required.",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            "BUSY Redis is busy running a script.",
+            "NOSCRIPT No matching script.",
+            "CLUSTERDOWN The cluster is down",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+        ];
+        for line in refusals {
+            assert_eq!(answers(said(line), true), (false, true), "{line}");
+            assert!(
+                matches!(failed(said(line)), LockError::Unavailable { .. }),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_for_good_may_come_after_a_part_was_done_and_is_not_asked_again() {
+        let refusals = [
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "ERR Error running script (call to f_5f1): @user_script:5: WRONGTYPE Operation against a key",
+            "ERR value is not an integer or out of range script: 5f1, on @user_script:12.",
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+        ];
+        for line in refusals {
+            assert_eq!(answers(said(line), true), (true, false), "{line}");
+            assert!(
+                matches!(failed(said(line)), LockError::Refused { .. }),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_never_sent_has_not_run_and_is_asked_again() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let login = || make_extension_error("WRONGPASS".into(), None);
+        assert_eq!(answers(refused.into(), false), (false, true));
+        assert_eq!(answers(login(), false), (false, true));
+        assert!(matches!(failed(login()), LockError::Refused { .. }));
+        let silent = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert_eq!(
+            answers(silent.into(), true),
+            (true, true),
+            "sent, and not answered"
+        );
+    }
+}

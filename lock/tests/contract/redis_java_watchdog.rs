@@ -1,0 +1,47 @@
+//! A Java reader beside ours: its watchdog sets the lease of every reader to its own, which may be shorter than ours.
+
+use super::{redis::LIMIT, support::*};
+use oversell_lock::redis::{RedisClient, RedisOptions};
+
+/// How long a Java process's watchdog keeps a lock.
+const JAVA: Duration = Duration::from_secs(2);
+
+fn process(redis: &Redis, java: Option<Duration>) -> Result<RedisClient> {
+    let options = RedisOptions::new(format!("redis://{}", redis.host())).timeout(LIMIT);
+    let java = java.into_iter();
+    let options = java.fold(options, RedisOptions::java_watchdog);
+    Ok(RedisClient::new(options)?)
+}
+
+/// It renews once, and leaves without a word: whoever writes then must not be beside our reader.
+async fn nobody_writes_beside_a_reader(redis: &Redis, process: RedisClient) -> Result {
+    let (name, other) = (name(), redis.client().await);
+    let lease = Lease::Watchdog(JAVA * 9);
+    let reader = take(&process.rw_lock(&name).read().lease(lease)).await?;
+    let ms = JAVA.as_millis().to_string();
+    for key in redis.keys(&name).await {
+        redis.ask::<i64>(&["PEXPIRE", &key, &ms]).await?;
+    }
+    let writer = other.rw_lock(&name).write().acquire(JAVA * 2).await;
+    match writer {
+        Ok(writer) => {
+            ensure!(reader.is_lost(), "a writer beside a reader");
+            writer.release().await?;
+        }
+        Err(LockError::Taken { .. }) => reader.release().await?,
+        Err(other) => return Err(other.into()),
+    }
+    redis.no_key_left(&name).await
+}
+
+#[apply(test!)]
+async fn a_java_watchdog_that_is_shorter_lets_nobody_in(redis: &Redis) -> Result {
+    nobody_writes_beside_a_reader(redis, process(redis, Some(JAVA))?).await
+}
+
+/// The twin does not know how short theirs is.
+#[apply(test!)]
+async fn a_process_that_takes_a_java_watchdog_for_longer_is_caught(redis: &Redis) -> Result {
+    let verdict = nobody_writes_beside_a_reader(redis, process(redis, None)?).await;
+    caught(verdict, "a writer beside a reader")
+}

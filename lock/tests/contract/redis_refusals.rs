@@ -1,0 +1,290 @@
+//! What Redis refuses for a while, as a replica, without replicas, with a full disk or memory, without a login: it is told
+//! as such, it leaves nothing, and what is given back meanwhile comes back later. And what it refuses for good, half-way.
+
+use super::{redis::client, redis_own::OwnRedis, support::*};
+use oversell_lock::Fence;
+use redis::AsyncTypedCommands;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+};
+
+/// So long that only an undo can help.
+const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
+
+/// A reason for which Redis refuses every write for a while.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    ReadOnly,
+    NoReplicas,
+    Misconf,
+}
+
+const REFUSALS: [Refusal; 3] = [Refusal::ReadOnly, Refusal::NoReplicas, Refusal::Misconf];
+
+impl Refusal {
+    async fn begin(self, redis: &OwnRedis) -> Result {
+        match self {
+            // Of a primary that is not there.
+            Self::ReadOnly => redis.ask(&["REPLICAOF", "127.0.0.1", "1"]).await,
+            Self::NoReplicas => redis.set("min-replicas-to-write", "1").await,
+            Self::Misconf => {
+                redis.set("save", "3600 1000000").await?;
+                redis.set("stop-writes-on-bgsave-error", "yes").await?;
+                // Its folder is not there any more.
+                redis.ask::<String>(&["BGSAVE"]).await?;
+                let failed = async || {
+                    let info: Result<String> = redis.ask(&["INFO", "persistence"]).await;
+                    info.is_ok_and(|info| info.contains("rdb_last_bgsave_status:err"))
+                };
+                until("it cannot save", failed).await
+            }
+        }
+    }
+
+    async fn end(self, redis: &OwnRedis) -> Result {
+        match self {
+            Self::ReadOnly => redis.ask(&["REPLICAOF", "NO", "ONE"]).await,
+            Self::NoReplicas => redis.set("min-replicas-to-write", "0").await,
+            Self::Misconf => redis.set("stop-writes-on-bgsave-error", "no").await,
+        }
+    }
+}
+
+/// Permits, which have no lease, as well.
+#[apply(test!)]
+async fn what_is_given_back_while_redis_refuses_comes_back_later(_: &Redis) -> Result {
+    try_join_all(
+        REFUSALS.map(async |refusal| given_back(refusal).await.context(format!("{refusal:?}"))),
+    )
+    .await
+    .map(drop)
+}
+
+async fn given_back(refusal: Refusal) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let process = redis.client().await;
+    let semaphore = process.semaphore(&format!("{name}-semaphore"));
+    semaphore.try_set_permits(2).await?;
+    let (released, dropped) = (
+        semaphore.try_acquire(1).await?,
+        semaphore.try_acquire(1).await?,
+    );
+    let guard = take(&process.lock(&name).lease(LONG)).await?;
+    let fair = take(&process.fair_lock(&format!("{name}-fair")).lease(LONG)).await?;
+    let reader = process.rw_lock(&format!("{name}-rw")).read().lease(LONG);
+    let reader = take(&reader).await?;
+    refusal.begin(&redis).await?;
+    unavailable("a permit", released.release().await)?;
+    drop(dropped);
+    unavailable("a lock", guard.release().await)?;
+    unavailable("a fair lock", fair.release().await)?;
+    unavailable("a read lock", reader.release().await)?;
+    let another = process.lock(&format!("{name}-another"));
+    unavailable("an acquire", another.try_acquire().await)?;
+    refusal.end(&redis).await?;
+    let back = async || matches!(semaphore.available_permits().await, Ok(2));
+    until("both permits are back", back).await?;
+    redis.no_key_left(&format!("{name}-fair")).await?;
+    redis.no_key_left(&format!("{name}-rw")).await?;
+    pass(&process.lock(&name)).await
+}
+
+/// It has done nothing, and there is nothing to undo. New connections, of which one may lead to another server, are made
+/// with back-off.
+#[apply(test!)]
+async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let mute = Mute::to(redis.host())?;
+    let process = redis.client_at(&mute.address()).await;
+    let [fair, rw] = ["fair", "rw"].map(|kind| format!("{name}-{kind}"));
+    pass(&process.lock(&name)).await?;
+    let semaphore = process.semaphore(&format!("{name}-semaphore"));
+    semaphore.try_set_permits(1).await?;
+    Refusal::ReadOnly.begin(&redis).await?;
+    let before = redis.connections().await?;
+    for _ in 0..10 {
+        let tries = (0..20).map(async |_| {
+            unavailable(
+                "a lock",
+                process.lock(&name).lease(LONG).acquire(SOON).await,
+            )?;
+            unavailable("a fair lock", process.fair_lock(&fair).acquire(SOON).await)?;
+            unavailable("a reader", process.rw_lock(&rw).read().acquire(SOON).await)?;
+            unavailable("a permit", semaphore.acquire(1, SOON).await)
+        });
+        try_join_all(tries).await?;
+    }
+    let made = redis.connections().await? - before;
+    ensure!(
+        (1..60).contains(&made),
+        "{made} new connections for 800 tries"
+    );
+    let sent = mute.requests();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    is("requests of nobody", mute.requests() - sent, 0)?;
+    Refusal::ReadOnly.end(&redis).await?;
+    let works = async || pass(&process.lock(&name)).await.is_ok();
+    until("it works again", works).await
+}
+
+/// A way on which the first connection leads to one server and all later ones to another, as where a name has moved. The
+/// first one stays open.
+async fn moved(from: String, to: String) -> Result<String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?.to_string();
+    tokio::spawn(async move {
+        let mut server = from;
+        loop {
+            let (mut client, _) = listener.accept().await?;
+            let mut way = TcpStream::connect(&server).await?;
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut way).await });
+            server.clone_from(&to);
+        }
+        #[allow(unreachable_code, reason = "it says what the errors are")]
+        std::io::Result::Ok(())
+    });
+    Ok(address)
+}
+
+/// Its old server is there and refuses: it asks by its address again who is the primary.
+#[apply(test!)]
+async fn a_client_whose_server_is_no_primary_any_more_finds_the_new_one(_: &Redis) -> Result {
+    for refusal in [Refusal::ReadOnly, Refusal::NoReplicas] {
+        let (name, [old, new]) = (name(), [OwnRedis::start().await?, OwnRedis::start().await?]);
+        let process = old.client_at(&moved(old.host(), new.host()).await?).await;
+        pass(&process.lock(&name)).await?;
+        refusal.begin(&old).await?;
+        unavailable("the old one", process.lock(&name).try_acquire().await)?;
+        let guard = take(&process.lock(&name))
+            .await
+            .context(format!("{refusal:?}"))?;
+        is("the new one", new.keys(&name).await, [&*name])?;
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+/// A full memory refuses to take, and not to give back.
+#[apply(test!)]
+async fn a_full_memory_is_told_as_such_and_keeps_nothing(_: &Redis) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let process = redis.client().await;
+    let guard = take(&process.lock(&name).lease(LONG)).await?;
+    redis.set("maxmemory", "1").await?;
+    let other = format!("{name}-other");
+    unavailable("another lock", process.lock(&other).try_acquire().await)?;
+    guard.release().await?;
+    redis.set("maxmemory", "0").await?;
+    pass(&process.lock(&name)).await?;
+    pass(&process.lock(&other)).await
+}
+
+/// A login that is refused when the connection is made again is tried again.
+#[apply(test!)]
+async fn a_refused_login_does_not_end_the_client(_: &Redis) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let process = redis.client().await;
+    let lock = process.lock(&name);
+    let guard = take(&lock.clone().lease(LONG)).await?;
+    redis.set("requirepass", "secret").await?;
+    redis.close_all().await?;
+    // Not only once, or while the connection is on its way.
+    for _ in 0..5 {
+        let held = lock.holder().await;
+        ensure!(held.is_err(), "without a login: {held:?}");
+    }
+    let released = guard.release().await;
+    ensure!(released.is_err(), "without a login it was released");
+    redis.set("requirepass", "").await?;
+    let works = async || lock.holder().await.is_ok();
+    until("it is let in again", works).await?;
+    // What could not be given back meanwhile is given back.
+    pass(&lock).await
+}
+
+/// The scripts are gone, as after a restart: they are sent again, each once.
+#[apply(test!)]
+async fn scripts_that_the_server_has_forgotten_are_sent_again(_: &Redis) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let process = redis.client().await;
+    for _ in 0..3 {
+        let guard = take(&process.fenced_lock(&name)).await?;
+        redis.ask::<()>(&["SCRIPT", "FLUSH"]).await?;
+        guard.release().await?;
+    }
+    redis.no_key_left(&format!("{name}:")).await
+}
+
+/// The counter of tokens is a text: the lock is refused, and free.
+#[apply(test!)]
+async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis) -> Result {
+    let (name, process, other) = (name(), redis.client().await, redis.client().await);
+    let token = format!("redisson_lock_token:{{{name}}}");
+    redis.outsider().await.set(&token, "no number").await?;
+    let fenced = process.fenced_lock(&name).lease(LONG);
+    refused("a token that cannot be drawn", fenced.try_acquire().await)?;
+    let free = other.lock(&name).try_acquire().await;
+    free.context("the lock is held by nobody")?
+        .release()
+        .await?;
+
+    // The same where it is handed off inside the process; the others in the line have it all the same.
+    let holder = take(&process.lock(&name).lease(LONG)).await?;
+    let plain = process.lock(&name);
+    // They are in line in this order.
+    let (mut first, mut second) = (pin!(fenced.acquire(SOON)), pin!(plain.acquire(SOON)));
+    ensure!(futures::poll!(&mut first).is_pending(), "it did not wait");
+    ensure!(futures::poll!(&mut second).is_pending(), "it did not wait");
+    let (released, first, second) = tokio::join!(holder.release(), first, second);
+    released.context("the holder's release")?;
+    refused("a token that cannot be drawn, by hand-off", first)?;
+    let second = second.context("one's own error was told to another")?;
+    second.release().await?;
+    pass(&other.lock(&name)).await?;
+    redis.delete(&token).await;
+    Ok(())
+}
+
+/// The next token would be beyond what the server can count.
+#[apply(test!)]
+async fn a_counter_is_not_lifted_to_its_end(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let lock = process.fenced_lock(&name);
+    let end = i64::MAX.unsigned_abs();
+    for seen in [u64::MAX, end + 1, end] {
+        invalid("beyond the end", lock.lift(Fence(seen)).await)?;
+    }
+    lock.lift(Fence(end - 1)).await?;
+    let guard = take(&lock).await?;
+    is("the last token", guard.fence(), Some(Fence(end)))?;
+    guard.release().await.context("the last one")
+}
+
+/// Its lock was taken away and its connection closed: it need not wait for the next renewal, though it has never listened
+/// for anything.
+#[apply(test!)]
+async fn a_holder_whose_connection_was_closed_looks_at_once(_: &Redis) -> Result {
+    let (name, redis) = (name(), OwnRedis::start().await?);
+    let process = client(&Process::new(), &redis.host(), SOON * 10, SOON);
+    let guard = take(&process.lock(&name)).await?;
+    redis.ask::<()>(&["FLUSHALL"]).await?;
+    redis.close_all().await?;
+    told(&guard).await?;
+    lost("the late release", guard.release().await)
+}
+
+/// The client's other handles have gone and the way is cut when the guard is released.
+#[apply(test!)]
+async fn a_release_is_answered_though_its_client_was_dropped_during_a_cut(redis: &Redis) -> Result {
+    let name = name();
+    let mute = Mute::to(redis.host())?;
+    let process = redis.client_at(&mute.address()).await;
+    let guard = take(&process.lock(&name).lease(LONG)).await?;
+    drop(process);
+    mute.cut();
+    let released = timeout(SOON, guard.release()).await;
+    unavailable("while it is cut", released.context("no answer")?)?;
+    mute.mend();
+    pass(&redis.client().await.lock(&name)).await
+}
