@@ -28,7 +28,8 @@ async fn nobody_writes_beside_a_reader(redis: &Redis, process: RedisClient) -> R
             ensure!(reader.is_lost(), "a writer beside a reader");
             writer.release().await?;
         }
-        Err(LockError::Taken { .. }) => reader.release().await?,
+        // On a busy machine it may be lost by now, which is not what this is about.
+        Err(LockError::Taken { .. }) => drop(reader),
         Err(other) => return Err(other.into()),
     }
     redis.no_key_left(&name).await
@@ -39,9 +40,9 @@ async fn a_java_watchdog_that_is_shorter_lets_nobody_in(redis: &Redis) -> Result
     nobody_writes_beside_a_reader(redis, process(redis, Some(JAVA))?).await
 }
 
-/// The twin does not know how short theirs is.
+/// The twin does not know how short theirs is. On a busy machine its reader may hear in time that it is lost.
 #[apply(test!)]
 async fn a_process_that_takes_a_java_watchdog_for_longer_is_caught(redis: &Redis) -> Result {
-    let verdict = nobody_writes_beside_a_reader(redis, process(redis, None)?).await;
-    caught(verdict, "a writer beside a reader")
+    let beside = async || nobody_writes_beside_a_reader(redis, process(redis, None)?).await;
+    caught(in_some_try(beside).await, "a writer beside a reader")
 }
