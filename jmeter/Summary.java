@@ -1,13 +1,19 @@
 import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Before: {@code java Summary.java plans FOLDER PLAN HOW} says what will run, and refuses a plan that is not there.
+ * Before: {@code java Summary.java plans FOLDER PLAN HOW HOST:PORT STRATEGY STEP} says what will run, and refuses a plan that is not
+ * there and a strategy or step that the service does not have: before one request of the load is sent.
  *
  * <p>After: {@code java Summary.java results FOLDER COUNT} prints, for each result file of a folder, what JMeter's own
  * summariser leaves out, which is the 99 % line and what was sold; where the file and JMeter's dashboard are; and, as its
@@ -28,11 +34,31 @@ class Summary {
 
     public static void main(String[] arguments) throws IOException {
         Path folder = Path.of(arguments[1]).toAbsolutePath().normalize();
-        if (arguments[0].equals("plans")) plans(folder, arguments[2], arguments[3]);
+        if (arguments[0].equals("plans")) {
+            List<String> run = plans(folder, arguments[2], arguments[3]);
+            String at = "http://" + arguments[4];
+            if (run.contains("check-lock")) known(at + "/strategies/" + arguments[5]);
+            if (run.contains("seckill")) known(at + "/voucher-order/strategies/" + arguments[6]);
+        }
         else results(folder, Long.parseLong(arguments[2]));
     }
 
-    static void plans(Path folder, String wanted, String how) throws IOException {
+    /** Ends with the service's own words where it does not know the strategy: it names those that it has. */
+    static void known(String strategy) {
+        String words;
+        try {
+            HttpRequest ask = HttpRequest.newBuilder(URI.create(strategy + "/text")).timeout(Duration.ofSeconds(10)).build();
+            HttpResponse<String> answer = HttpClient.newHttpClient().send(ask, HttpResponse.BodyHandlers.ofString());
+            if (answer.statusCode() == 200) return;
+            words = answer.statusCode() + " " + answer.body().trim();
+        } catch (IOException | InterruptedException | IllegalArgumentException error) {
+            words = "does not answer: " + error;
+        }
+        System.err.println(strategy + ": " + words);
+        System.exit(2);
+    }
+
+    static List<String> plans(Path folder, String wanted, String how) throws IOException {
         List<String> all = in(folder, ".jmx").stream().map(Summary::name).toList();
         List<String> run = all.stream().filter(p -> wanted.matches("\\*?") || wanted.equals(p) || wanted.equals(p + ".jmx")).toList();
         if (run.isEmpty()) {
@@ -40,6 +66,7 @@ class Summary {
             System.exit(2);
         }
         System.out.println("JMeter runs " + String.join(", ", run) + " (" + how + "); the figures come when all is through");
+        return run;
     }
 
     static void results(Path folder, long count) throws IOException {

@@ -7,6 +7,9 @@ use std::{fmt, fs::File, path::Path};
 /// Where `oversell lab` writes them by default.
 pub const LAB_JSON: &str = "target/lab/lab.json";
 
+/// Where a service and the commands that load it find the admin token: never on a command line, which others can see.
+pub const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
+
 /// Every address of a lab. Others read it: its fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
@@ -28,26 +31,39 @@ pub struct Addresses {
     /// The Sentinel that promotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
+    /// The admin token of its instances, if they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin: Option<Token>,
     /// Where the lab accepts orders, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
 
 /// Where a lab takes the orders of `oversell lab fault`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     /// Its address.
     pub url: String,
     /// The token that an order must carry.
-    pub token: String,
+    pub token: Token,
 }
 
-/// The token is not shown.
-impl fmt::Debug for Control {
+/// A token, which is not shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub String);
+
+impl Token {
+    /// A new one, which nobody can guess.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+}
+
+impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
+        f.write_str("Token")
     }
 }
 
@@ -67,14 +83,14 @@ impl Addresses {
     /// [`Failure::Unusable`]: there is no such file, it is something else, or its lab was killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
-        let text = std::fs::read_to_string(file).map_err(|_| {
-            unusable!("no lab is running (no {path}): start one with `make lab`, or pass --lab")
-        })?;
+        let start = "start one with `oversell lab`, or name another one's file with --lab-json";
+        let text = std::fs::read_to_string(file)
+            .map_err(|_| unusable!("no lab is running (no {path}): {start}"))?;
         // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
             return Err(unusable!(
-                "no lab is running ({path} is of one that was killed): start one with `make lab`, or pass --lab"
+                "no lab is running ({path} is of one that was killed): {start}"
             ));
         }
         serde_json::from_str(&text).map_err(|e| unusable!("{path} is not a lab's file: {e}"))

@@ -9,8 +9,10 @@ use crate::{
     failure::{Failure, unusable},
     http, lab, load,
     shutdown::Shutdown,
+    stdout::{self, Output, Outputs, note, say},
 };
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +25,8 @@ Examples:
   oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
   oversell course --lab      every claim of the course, tried, with a verdict each
   oversell seckill --lab     a seckill of vouchers, by each step that leads there
-  oversell bench --lab       figures as ratios to ceilings of the same run";
+  oversell bench --lab       figures as ratios to ceilings of the same run
+  oversell doctor            what this machine lacks for a lab, and how to get it";
 
 /// See, measure and understand overselling and distributed locks.
 #[derive(Debug, Parser)]
@@ -45,6 +48,16 @@ enum Command {
     Course(WithLab<command::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
+    Doctor(lab::doctor::Args),
+    /// Prints what a shell needs to complete commands, options and names
+    #[command(after_help = "Examples:
+  oversell completions bash > ~/.local/share/bash-completion/completions/oversell
+  oversell completions zsh  > ~/.zfunc/_oversell
+  oversell completions fish > ~/.config/fish/completions/oversell.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
 }
 
 /// A command that runs against a lab: one that is there, or one of its own.
@@ -74,8 +87,13 @@ where
     }
 }
 
-/// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,
-/// 2 bad usage or something missing.
+/// Opens the files that a command is to write, before it starts or measures anything.
+fn open(args: &impl Outputs) -> Result<(), Failure> {
+    args.outputs().into_iter().try_for_each(Output::open)
+}
+
+/// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken or what was found
+/// cannot be written, 2 bad usage or something missing, 130 cut short by a signal.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -89,12 +107,13 @@ pub fn main() -> ExitCode {
         let Shutdown { asked, at_once } = Shutdown::listen()?;
         tokio::select! {
             done = run(cli.command, asked) => done,
-            () = at_once.cancelled() => Err(unusable!("a second signal ended it at once")),
+            () = at_once.cancelled() => Err(Failure::Interrupted("a second signal ended it at once".to_owned())),
         }
     });
     // What still runs in the background is not waited for.
     runtime.shutdown_background();
-    match done {
+    // A stdout that takes no more has cut the command short, whatever it says of that itself.
+    match stdout::failure().map_or(done, Err) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&failure),
     }
@@ -105,18 +124,21 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
+            open(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| {
                 load::compare::run(args, at, stop)
             })
             .await
         }
         Command::Seckill(WithLab { lab, args }) => {
+            open(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| {
                 load::seckill::run(args, at, stop)
             })
             .await
         }
         Command::Course(WithLab { lab, args }) => {
+            open(&args)?;
             let mut run = Course::new(args);
             let done = match lab {
                 true => tried_on_labs(&mut run, stop).await,
@@ -126,10 +148,18 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             done.and(run.end())
         }
         Command::Bench(WithLab { lab, args }) => {
+            open(&args)?;
             with_lab(lab, STARTS, stop, |at, took, stop| {
                 load::bench::run(args, at, took, stop)
             })
             .await
+        }
+        Command::Doctor(args) => lab::doctor::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "oversell", &mut script);
+            say!("{}", String::from_utf8_lossy(&script));
+            Ok(())
         }
     }
 }
@@ -152,6 +182,6 @@ async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), 
 }
 
 fn fail(failure: &Failure) -> ExitCode {
-    eprintln!("oversell: {failure}");
+    note(format_args!("oversell: {failure}"));
     failure.exit_code()
 }

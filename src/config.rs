@@ -3,6 +3,7 @@
 
 use config::{Environment, File, FileFormat};
 use garde::Validate;
+use http::Uri;
 use oversell_lock::Process;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
@@ -33,6 +34,7 @@ pub struct Config {
     #[garde(dive)]
     pub zookeeper: ZooKeeper,
     pub admin: Admin,
+    #[garde(dive)]
     pub cluster: Cluster,
     #[garde(dive)]
     pub replays: Replays,
@@ -48,10 +50,12 @@ pub struct Server {
     pub port: u16,
     #[garde(custom(empty_or_a_label))]
     pub name: String,
+    pub published: String,
     #[serde(deserialize_with = "list")]
     pub hosts: Vec<String>,
     #[garde(range(min = 1))]
     pub header_timeout_ms: u64,
+    #[garde(range(min = 1))]
     pub request_timeout_ms: u64,
     pub shutdown_ms: u64,
     #[garde(range(min = 1024))]
@@ -106,10 +110,12 @@ pub struct Redis {
     #[garde(custom(starts_with("redis")))]
     pub url: SecretString,
     #[serde(deserialize_with = "list")]
+    #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
     pub nodes: Vec<SecretString>,
     pub prefix: String,
     #[garde(range(min = 1))]
     pub pool: usize,
+    #[garde(range(min = 1, max = 600_000))]
     pub timeout_ms: u64,
 }
 
@@ -154,9 +160,20 @@ pub struct Replays {
 #[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Cluster {
+    #[garde(custom(empty_or_http))]
     pub http: String,
     #[serde(deserialize_with = "list")]
+    #[garde(inner(custom(empty_or_http)))]
     pub instances: Vec<String>,
+}
+
+/// Instances and nginx are reached without TLS.
+fn empty_or_http(url: &str, (): &()) -> garde::Result {
+    let is_one = |url: Uri| url.scheme_str() == Some("http") && url.host().is_some();
+    if url.is_empty() || url.parse().is_ok_and(is_one) {
+        return Ok(());
+    }
+    Err(garde::Error::new("not an address as http://127.0.0.1:8000"))
 }
 
 /// An address must begin so. The rule does not repeat the address, which may hold a password.
@@ -271,6 +288,13 @@ impl Config {
         }
     }
 
+    /// The admin token, where one is set.
+    #[must_use]
+    pub fn admin_token(&self) -> Option<SecretString> {
+        let token = &self.admin.token;
+        (!token.expose_secret().is_empty()).then(|| token.clone())
+    }
+
     /// The wait of a request that names none.
     #[must_use]
     pub fn wait(&self) -> Duration {
@@ -318,6 +342,20 @@ mod tests {
                 "begins with mysql://",
             ),
             ("redis.url", "http://:hunter2@db", "begins with redis"),
+            ("redis.timeout_ms", "0", "lower than 1"),
+            ("redis.nodes", "redis://a,http://:hunter2@b", "redis"),
+            (
+                "redis.nodes",
+                "r1,r2,r3,r4,r5,r6,r7,r8,r9,r10",
+                "greater than 9",
+            ),
+            ("server.request_timeout_ms", "0", "lower than 1"),
+            ("cluster.http", "nginx:80", "http://127.0.0.1:8000"),
+            (
+                "cluster.instances",
+                "http://a:8000,b:8100",
+                "http://127.0.0.1:8000",
+            ),
             ("zookeeper.session_ms", "60001", "greater than 60000"),
             ("zookeeper.chroot", "oversell/", "a path like /oversell"),
         ] {

@@ -134,13 +134,15 @@ impl Ctx {
         format!("{}{name}", self.config.redis.prefix)
     }
 
-    /// A connection to MySQL, waiting for a free one at most `wait`.
+    /// A connection to MySQL, waiting for a free one at most `wait`, and for one that is made at most a second more.
     ///
     /// # Errors
     ///
-    /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down.
+    /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
-        Ok(self.db.conn(wait).await?)
+        const MADE: Duration = Duration::from_secs(1);
+        let conn = timeout(wait + MADE, self.db.conn(wait)).await;
+        Ok(conn.map_err(|_| Error::down(Server::MySql, "a new connection is not answered"))??)
     }
 
     /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used

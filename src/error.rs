@@ -71,6 +71,19 @@ pub enum Error {
         /// What its client said: for the log, not for the answer.
         reason: String,
     },
+    /// A server answers, and refuses for a reason of its own, which an operator removes. Nothing was changed.
+    #[error("{server} refuses this: {why} ({reason})")]
+    Refuses {
+        /// Which server.
+        server: &'static str,
+        /// In our words, for the answer.
+        why: &'static str,
+        /// What the server said: for the log, not for the answer.
+        reason: String,
+    },
+    /// \[002\]: a piece was taken for good, and then its order was not written: nobody has it.
+    #[error("a piece was taken, and its order was not written: {0}")]
+    PieceGone(Box<Error>),
     /// A write was sent and no answer came: the piece may be sold or not.
     #[error("{server} did not answer a write; whether it was done is unknown: {reason}")]
     Unknown {
@@ -144,6 +157,14 @@ impl Error {
         }
     }
 
+    fn refuses(server: Server, why: &'static str, reason: impl std::fmt::Display) -> Self {
+        Self::Refuses {
+            server: server.name(),
+            why,
+            reason: reason.to_string(),
+        }
+    }
+
     /// A write of which it is not known whether it was done.
     pub(crate) fn unknown(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unknown {
@@ -152,11 +173,22 @@ impl Error {
         }
     }
 
+    /// Of what went wrong after a piece was taken in a statement of its own.
+    pub(crate) fn piece_gone(self) -> Self {
+        match self {
+            unknown @ Self::Unknown { .. } => unknown,
+            error => Self::PieceGone(Box::new(error)),
+        }
+    }
+
     /// The server that did not do its part.
     #[must_use]
     pub fn server(&self) -> Option<&'static str> {
         match self {
-            Self::Unavailable { server, .. } | Self::Unknown { server, .. } => Some(server),
+            Self::Unavailable { server, .. }
+            | Self::Refuses { server, .. }
+            | Self::Unknown { server, .. } => Some(server),
+            Self::PieceGone(error) => error.server(),
             _ => None,
         }
     }
@@ -171,9 +203,16 @@ impl From<LockError> for Error {
                 Self::WrongType
             }
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
-                Self::Unavailable {
-                    server,
-                    reason: reason.to_string(),
+                let mysql = reason.downcast_ref().and_then(why_mysql_refuses);
+                let why = mysql.or_else(|| reason.downcast_ref().and_then(why_redis_refuses));
+                let reason = reason.to_string();
+                match why {
+                    Some(why) => Self::Refuses {
+                        server,
+                        why,
+                        reason,
+                    },
+                    None => Self::Unavailable { server, reason },
                 }
             }
             // An invalid use, or a kind of error that is added later: waiting or trying again does not help.
@@ -185,9 +224,10 @@ impl From<LockError> for Error {
 /// For a statement that changed nothing: a read, or a write that was refused.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::Database(e) => Self::Internal(e.to_string()),
-            e => Self::down(Server::MySql, e),
+        match (why_mysql_refuses(&error), error) {
+            (Some(why), error) => Self::refuses(Server::MySql, why, error),
+            (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
+            (None, e) => Self::down(Server::MySql, e),
         }
     }
 }
@@ -198,6 +238,47 @@ impl From<redis::RedisError> for Error {
         if error.to_string().contains(WRONG_TYPE) {
             return Self::WrongType;
         }
-        Self::down(Server::Redis, error)
+        match why_redis_refuses(&error) {
+            Some(why) => Self::refuses(Server::Redis, why, error),
+            None => Self::down(Server::Redis, error),
+        }
     }
+}
+
+/// What an operator has to do something about, by the server's number: the statement itself is right.
+fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
+    let error = error.as_database_error()?;
+    let error = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
+    Some(match error.number() {
+        1020 | 1180 | 1205 | 1213 => {
+            "another transaction is in the way (row lock, or the vote of a cluster)"
+        }
+        1021 | 1030 | 1114 => "its table or its disk is full",
+        1040 | 1203 | 1226 => "it has as many connections as it allows",
+        1044 | 1045 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
+        1047 => "this node is not part of its cluster now",
+        1049 | 1146 => {
+            "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
+        }
+        1053 | 1927 | 3032 => "it is shutting down or offline",
+        1290 | 1792 | 1836 => "it is read-only",
+        1317 | 1969 | 3024 => "it has ended the statement",
+        _ => return None,
+    })
+}
+
+/// The same, by the word with which Redis begins its answer.
+fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
+    if error.kind() == redis::ErrorKind::AuthenticationFailed {
+        return Some("the user of redis.url may not do this");
+    }
+    Some(match error.code()? {
+        "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" => "its main node or its replicas are away",
+        "LOADING" => "it is still reading its file",
+        "MISCONF" => "it cannot write its file, and takes no writes",
+        "NOAUTH" | "NOPERM" | "WRONGPASS" => "the user of redis.url may not do this",
+        "OOM" => "it is full (maxmemory)",
+        "READONLY" => "it is a replica, and takes no writes",
+        _ => return None,
+    })
 }

@@ -8,9 +8,15 @@ pub enum Failure {
     /// A promise was broken: exit status 1.
     #[error("{0}")]
     Promise(String),
+    /// What was found cannot be written: exit status 1.
+    #[error("{0}")]
+    Output(String),
     /// Bad usage, or something missing: exit status 2.
     #[error("{0}")]
     Unusable(String),
+    /// A signal has cut it short: exit status 130, as shells have it.
+    #[error("{0}")]
+    Interrupted(String),
 }
 
 /// [`Failure::Unusable`] with this text, as `format!` writes it.
@@ -26,8 +32,9 @@ impl Failure {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Promise(_) => ExitCode::from(1),
+            Self::Promise(_) | Self::Output(_) => ExitCode::from(1),
             Self::Unusable(_) => ExitCode::from(2),
+            Self::Interrupted(_) => ExitCode::from(130),
         }
     }
 }

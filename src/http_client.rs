@@ -13,6 +13,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use std::{error::Error, sync::LazyLock, time::Duration};
 
+/// No answer of an instance or a lab is as long.
+const LONGEST: usize = 16 * 1024 * 1024;
+
 /// Why there is no answer, or none that helps.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -65,11 +68,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    async fn of(response: Response) -> Result<Self, HttpError> {
+    /// Reads it, as far as anybody here answers.
+    async fn of(mut response: Response) -> Result<Self, HttpError> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await? {
+            body.extend_from_slice(&piece);
+            if body.len() > LONGEST {
+                return Err(HttpError::Failed(format!("more than {LONGEST} bytes")));
+            }
+        }
         Ok(Self {
             status: response.status(),
             headers: response.headers().clone(),
-            body: response.bytes().await?,
+            body: body.into(),
         })
     }
 
@@ -254,6 +265,23 @@ mod tests {
                     ..
                 })
             ));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_given_up_also_where_events_are_refused() {
+        let endless = || {
+            let piece = Bytes::from(vec![b'x'; 1 << 20]);
+            let body = futures::stream::repeat(piece).map(Ok::<_, std::io::Error>);
+            (StatusCode::NOT_FOUND, axum::body::Body::from_stream(body))
+        };
+        let url = serve(Router::new().route("/", get(async move || endless()))).await;
+        for given_up in [
+            client().get(&url).timeout(LIMIT).answer().await.err(),
+            client().get(&url).events(LIMIT).await.err(),
+        ] {
+            let why = given_up.expect("it has no end").to_string();
+            assert!(why.contains("more than"), "{why}");
         }
     }
 

@@ -54,11 +54,29 @@ pub mod command {
         Err(refusal())
     }
 
-    fn refusal() -> Failure {
+    pub(super) fn refusal() -> Failure {
         Failure::Unusable(
             "the lab runs on Linux only: `docker compose up` starts the same in containers, and compare and bench take a \
              cluster that is there (--http, --instance)"
                 .to_owned(),
         )
+    }
+}
+
+/// `oversell doctor`.
+pub mod doctor {
+    use crate::failure::Failure;
+
+    /// Says what this machine lacks for a lab: on Linux only.
+    #[derive(Debug, clap::Args)]
+    pub struct Args {}
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always [`Failure::Unusable`].
+    pub fn run(Args {}: Args) -> Result<(), Failure> {
+        Err(super::command::refusal())
     }
 }

@@ -73,5 +73,6 @@ pub mod registry;
 pub mod server;
 pub mod shutdown;
 mod static_files;
+mod stdout;
 pub mod telemetry;
 pub mod visits;

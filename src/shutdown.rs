@@ -1,9 +1,13 @@
 //! Ctrl-C, SIGTERM and a closed terminal, handled once for the whole process by [`Shutdown::listen`].
 //!
-//! The first signal asks the command to end gracefully: its token is cancelled. The second drops the command at once;
+//! The first signal asks the command to end gracefully: its token is cancelled. So does a stdout that takes no more. The second
+//! signal drops the command at once;
 //! a lab that it owns stops its servers on drop.
 
-use crate::failure::{Failure, unusable};
+use crate::{
+    failure::{Failure, unusable},
+    stdout,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +40,11 @@ impl Shutdown {
                 next(&mut signals).await;
                 stage.cancel();
             }
+        });
+        let (gone, asked_too) = (stdout::gone(), asked.clone());
+        tokio::spawn(async move {
+            gone.cancelled().await;
+            asked_too.cancel();
         });
         Ok(Self { asked, at_once })
     }

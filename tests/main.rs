@@ -17,6 +17,7 @@ mod replay;
 mod seckill;
 mod stock;
 mod support;
+mod terminal;
 
 use libtest_mimic::Arguments;
 use std::process::ExitCode;

@@ -79,12 +79,12 @@ impl Cluster {
             None => vec![one],
         };
         let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
-        let faults = control.map(|lab| Faults::from(Control::new(lab.url, lab.token.into())));
+        let faults = control.map(|lab| Faults::from(Control::new(lab.url, lab.token.0.into())));
         Ok(Self {
             http,
             instances,
+            token: token(found.lab.as_ref()),
             lab: found.lab,
-            token: token(),
             quick,
             stand: Stand::default(),
             stop,
@@ -181,10 +181,15 @@ impl Cluster {
             rate: Some(per_second),
             ..Timed::closed(WARM_UP, Duration::from_secs(2))
         };
-        let mut rows = interleaved(&[plan], timed, 1, &Bar::hidden(), &self.stop).await?;
+        let (mut rows, failed) = interleaved(&[plan], timed, 1, &Bar::hidden(), &self.stop).await;
         rows.pop()
             .and_then(|mut rounds| rounds.pop())
-            .ok_or_else(stopped)
+            .ok_or_else(|| {
+                failed
+                    .into_iter()
+                    .next()
+                    .map_or_else(stopped, Failure::Unusable)
+            })
     }
 
     /// How much more the first sells in a second than the second: in each round both are measured, one right after the
@@ -201,7 +206,10 @@ impl Cluster {
             plan
         });
         let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
-        let rows = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await?;
+        let (rows, failed) = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await;
+        if let Some(why) = failed.into_iter().next() {
+            return Err(Failure::Unusable(why));
+        }
         let of = |row: &Row| (row.counts.failed(), row.sold_per_sec);
         let (ones, others) = without_errors(rows[0].iter().map(of).zip(rows[1].iter().map(of)));
         let failed = rounds - ones.len();

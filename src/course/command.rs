@@ -14,16 +14,15 @@ use crate::{
     load::{
         conditions::Conditions,
         target::{Registry, Where, check},
-        terminal::{stopped, write, write_json},
+        terminal::stopped,
     },
+    stdout::{Output, Outputs, note, say},
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +48,7 @@ Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim 
 twin was not refused, 2 bad usage, no lab, a missing server.")]
 pub struct Args {
     /// Only these lessons, by their sections
-    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known)]
+    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known(), hide_possible_values = true)]
     lessons: Vec<&'static Lesson>,
     /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
     #[arg(long, conflicts_with = "lessons")]
@@ -57,12 +56,12 @@ pub struct Args {
     /// Tries the twin of each claim instead: a system in which it is false, and which must be refused
     #[arg(long, conflicts_with = "html")]
     twins: bool,
-    /// Writes every figure to this file
+    /// Writes every figure to this file; - is stdout, and the table then goes to stderr
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    json: Option<Output>,
     /// Writes a report to this file: one HTML page that needs nothing else
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    html: Option<Output>,
     /// The language of the table [default: that of LANG, else en]
     #[arg(long, value_enum)]
     lang: Option<Lang>,
@@ -70,11 +69,16 @@ pub struct Args {
     place: Where,
 }
 
-fn known(id: &str) -> Result<&'static Lesson, String> {
-    find(id).ok_or_else(|| {
-        let all: Vec<_> = lessons().map(|lesson| lesson.id).collect();
-        format!("the lessons are {}", all.join(", "))
-    })
+/// A lesson by its section; clap says which is meant where one is mistyped.
+fn known() -> impl TypedValueParser<Value = &'static Lesson> {
+    let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
+    all.map(|id| find(&id).expect("it is one of them"))
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.json.iter().chain(&self.html).collect()
+    }
 }
 
 /// A run of the command: what was found so far.
@@ -109,7 +113,7 @@ impl Course {
         let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
         check(on.one(), Registry::Strategies, &[]).await?;
         if self.found.is_none() {
-            println!("{conditions}");
+            say!("{conditions}");
         }
         let mut tried_now = Vec::new();
         let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
@@ -120,7 +124,7 @@ impl Course {
             let (can, cannot): (Vec<_>, _) =
                 (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
             for (_, lesson) in cannot {
-                println!("{}: no twin without a JDK and Maven", lesson.id);
+                say!("{}: no twin without a JDK and Maven", lesson.id);
             }
             chosen = can;
         }
@@ -134,10 +138,15 @@ impl Course {
             if stop.is_cancelled() {
                 break;
             }
-            tried_now.push(tried);
             if lesson.is_tried() {
                 bar.inc(1);
+                if bar.is_hidden() {
+                    let (done, of) = (bar.position(), bar.length().unwrap_or_default());
+                    let verdict = args.lang().of(tried.verdict().words());
+                    note(format_args!("{done}/{of}  {}  {verdict}", lesson.id));
+                }
             }
+            tried_now.push(tried);
         }
         bar.finish_and_clear();
         let found = Found {
@@ -147,7 +156,9 @@ impl Course {
         if !args.twins
             && let Err(why) = keep(&on, &without_events(&found)?).await
         {
-            eprintln!("oversell: the instances do not keep the verdicts: {why}");
+            note(format_args!(
+                "oversell: the instances do not keep the verdicts: {why}"
+            ));
         }
         match &mut self.found {
             Some(before) => before.lessons.extend(found.lessons),
@@ -179,14 +190,14 @@ impl Course {
         found
             .lessons
             .sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
-        println!("{}", table::of(&found.lessons, args.lang()));
-        println!("{}", table::summary(&found, args.lang()));
-        if let Some(path) = &args.json {
-            write_json(path, &without_events(&found)?)?;
+        say!("{}\n", table::summary(&found, args.lang()));
+        say!("{}", table::of(&found.lessons, args.lang()));
+        if let Some(file) = &args.json {
+            file.write_json(&without_events(&found)?)?;
         }
-        if let Some(path) = &args.html {
-            write(path, &report::html(&found)?)?;
-            println!("report: {}", path.display());
+        if let Some(file) = &args.html {
+            file.write(&report::html(&found)?)?;
+            say!("report: {file}");
         }
         found.verdict()
     }

@@ -4,11 +4,13 @@ use super::{
     Verdict, Words,
     found::{Found, Tried},
 };
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, stdout::columns};
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
-/// The terminal's width that it fits.
+/// As wide as it gets, also where it goes to no terminal.
 const WIDTH: u16 = 100;
+/// On a terminal that is narrower its lines break.
+const NARROWEST: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
 const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
@@ -46,11 +48,13 @@ impl Lang {
 }
 
 pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
+    let width = columns().and_then(|columns| u16::try_from(columns).ok());
+    let width = width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH));
     let mut table = Table::new();
     table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH);
+        .set_width(width);
     table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
     table.add_rows(lessons.iter().map(|tried| {
         let mut verdict = lang.of(tried.verdict().words()).to_owned();

@@ -30,7 +30,8 @@ pub(super) enum Error {
     Unauthorized,
     /// A page of another host asked for something that changes something.
     #[error(
-        "header {header} names another host; only a page of this service and a client without a browser may do this"
+        "header {header} names another host; only a page of this service and a client without a browser may do this; a further \
+         name of this service goes into the setting server.hosts"
     )]
     Forbidden {
         /// The header that says so.
@@ -222,6 +223,16 @@ impl From<&Domain> for Problem {
             Domain::Unavailable { server, .. } => P {
                 detail: format!("{server} is not available"),
                 ..P::unavailable("unavailable", format!("{server} 不可用"))
+            },
+            Domain::Refuses { server, why, .. } => P {
+                detail: format!("{server} refuses this: {why}"),
+                ..P::unavailable("refuses", format!("{server} 拒绝了"))
+            },
+            // Not "failed": that says that nothing was changed.
+            Domain::PieceGone(_) => P {
+                detail: "a piece was taken, and its order was not written: nobody has it"
+                    .to_owned(),
+                ..P::unavailable("piece-gone", "扣了库存，没写成订单").unknown()
             },
             Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),

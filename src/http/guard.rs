@@ -1,13 +1,17 @@
 //! Requests that change something are accepted from this service's own page and from clients that are no browser, and are
-//! refused from a page of another host, in whatever way it reaches this one.
+//! refused from a page of another host, in whatever way it reaches this one. Nothing is read through a foreign name either.
 //!
 //! 1. A page of another origin sends its requests with `Origin` and `Sec-Fetch-Site`: tower-http's [`CsrfLayer`] refuses
 //!    those that change something. JMeter and curl send neither header, and pass.
 //! 2. A page whose host name was made to point here after it was loaded (DNS rebinding) is of the same origin for the
 //!    browser. It is known by its name, which is none of ours: [`refuse_unknown_host`]. An address in digits cannot be
 //!    rebound, so a phone that calls the machine by its address passes.
-//! 3. The course's routes take with GET, which a page may embed as an image: [`refuse_embedding`]. To follow a link or to
-//!    type an address is no embedding.
+//! 3. The course's routes take with GET, which a page may embed as an image or a frame: [`refuse_embedding`]. To follow a link
+//!    or to type an address is no embedding.
+//!
+//! **What breaks it**: a browser says by Sec-Fetch-* what it embeds only to addresses that it trusts, loopback or https. To
+//! another plain one, as a phone uses, it sends `Referer` with an image; a page that holds that back, or embeds a frame, is not
+//! told from a link.
 
 use super::error::Error;
 use crate::config::Config;
@@ -16,12 +20,12 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, Uri, header, uri::Authority};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri::Authority};
 use std::{collections::HashSet, net::IpAddr, sync::Arc};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Where Linux tells the name of the machine.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
@@ -75,13 +79,13 @@ pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) ->
         .with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
-/// Refuses requests that change something and name a host that is none of ours.
+/// Refuses requests that name a host that is none of ours.
 pub(super) async fn refuse_unknown_host(
     State(hosts): State<Arc<Hosts>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if request.method().is_safe() || host(&request).is_none_or(|host| hosts.include(&host)) {
+    if host(&request).is_none_or(|host| hosts.include(&host)) {
         return next.run(request).await;
     }
     Error::Forbidden { header: "Host" }.into_response()
@@ -89,23 +93,41 @@ pub(super) async fn refuse_unknown_host(
 
 /// Refuses what a page of another host embeds or fetches.
 pub(super) async fn refuse_embedding(request: Request, next: Next) -> Response {
-    if is_embedded(request.headers()) {
-        return Error::Forbidden {
-            header: "Sec-Fetch-Site",
-        }
-        .into_response();
+    match embedding(request.headers()) {
+        Some(header) => Error::Forbidden { header }.into_response(),
+        None => next.run(request).await,
     }
-    next.run(request).await
 }
 
-fn is_embedded(headers: &HeaderMap) -> bool {
-    let other_origin = headers
-        .get(FETCH_SITE)
-        .is_some_and(|site| site == "cross-site" || site == "same-site");
-    other_origin
-        && headers
-            .get(FETCH_MODE)
-            .is_none_or(|mode| mode != "navigate")
+/// The header that says that a page of another host embeds or fetches this.
+fn embedding(headers: &HeaderMap) -> Option<&'static str> {
+    let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
+    if headers.contains_key(FETCH_SITE) {
+        let other = is(FETCH_SITE, "cross-site") || is(FETCH_SITE, "same-site");
+        return (other && !is(FETCH_DEST, "document")).then_some("Sec-Fetch-Site");
+    }
+    let is_link = || {
+        let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
+        accept.is_some_and(|accept| accept.starts_with(b"text/html"))
+    };
+    if names_another(headers, header::ORIGIN) {
+        return Some("Origin");
+    }
+    (names_another(headers, header::REFERER) && !is_link()).then_some("Referer")
+}
+
+/// Whether this header has an address whose host and port are not those that the client calls.
+fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let Some(named) = headers.get(name).map(text) else {
+        return false;
+    };
+    let named = named.parse::<Uri>().ok();
+    let named = named
+        .as_ref()
+        .and_then(Uri::authority)
+        .map(Authority::as_str);
+    named != headers.get(header::HOST).map(text).as_deref()
 }
 
 /// The host that the client names, without its port. An unreadable name is none of ours, and stays as it is.

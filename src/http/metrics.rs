@@ -1,4 +1,5 @@
-//! The metrics of `/metrics`: each is made once, so that a request only adds to a number.
+//! The metrics of `/metrics`: each is made once, so that a request only adds to a number. Those of a strategy are made when it is
+//! first asked for: an instance that sells by three of them has the series of three.
 
 use crate::{
     error::Error,
@@ -6,17 +7,21 @@ use crate::{
     section::{Deducted, Job, LockState},
     stock::{self, Strategy},
 };
+use http::{Method, StatusCode};
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram, with_local_recorder,
 };
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_process::Collector;
+use parking_lot::RwLock;
+use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
-/// Upper bounds in seconds; beyond 60 nothing waits or holds.
-const BUCKETS: [f64; 16] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-    60.0,
-];
+/// Upper bounds in seconds, each about four times the one before; beyond 60 nothing waits or holds.
+const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
+
+/// A request's head has been answered; what follows is the body, as of events.
+const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`kind`].
 const KINDS: [&str; 5] = [
@@ -43,10 +48,14 @@ const ORDERS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The metrics of every strategy.
+/// The metrics of an instance.
 pub(super) struct Metrics {
-    strategies: Vec<StrategyMetrics>,
+    recorder: PrometheusRecorder,
+    strategies: Vec<OnceLock<StrategyMetrics>>,
+    requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
+    took: Histogram,
     orders: [Gauge; ORDERS.len()],
+    process: Collector,
     handle: PrometheusHandle,
 }
 
@@ -71,24 +80,63 @@ impl Metrics {
             .set_buckets(&BUCKETS)
             .unwrap_or_default()
             .build_recorder();
-        let (strategies, orders) = with_local_recorder(&recorder, || {
-            let strategies = stock::ALL.iter().map(StrategyMetrics::new);
+        let process = Collector::default();
+        let (took, orders) = with_local_recorder(&recorder, || {
+            const BUILD: &str = "oversell_build_info";
+            const TOOK: &str = "oversell_http_request_duration_seconds";
+            describe_gauge!(BUILD, "1; its labels say what runs");
+            let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("OVERSELL_COMMIT"));
+            gauge!(BUILD, "version" => version, "commit" => commit).set(1.0);
+            describe_counter!(HTTP_REQUESTS, "Answered requests, by method and status");
+            describe_histogram!(TOOK, Unit::Seconds, "Until the head of an answer");
+            process.describe();
             let orders = ORDERS.map(|(name, says)| {
                 describe_gauge!(name, says);
                 gauge!(name)
             });
-            (strategies.collect(), orders)
+            (histogram!(TOOK), orders)
         });
         Self {
-            strategies,
+            strategies: stock::ALL.iter().map(|_| OnceLock::new()).collect(),
+            requests: RwLock::default(),
+            took,
             orders,
+            process,
             handle: recorder.handle(),
+            recorder,
         }
     }
 
     /// The metrics of the strategy at this place in [`stock::ALL`].
     pub(super) fn of(&self, place: usize) -> &StrategyMetrics {
-        &self.strategies[place]
+        self.strategies[place].get_or_init(|| {
+            with_local_recorder(&self.recorder, || StrategyMetrics::new(&stock::ALL[place]))
+        })
+    }
+
+    /// Counts an answer.
+    pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
+        self.took.record(took);
+        // Anybody can make up methods.
+        let method = match *method {
+            Method::GET => "GET",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::DELETE => "DELETE",
+            Method::HEAD => "HEAD",
+            _ => "other",
+        };
+        let key = (method, status);
+        if let Some(counter) = self.requests.read().get(&key) {
+            return counter.increment(1);
+        }
+        let status = status.as_u16().to_string();
+        let counter = with_local_recorder(
+            &self.recorder,
+            || counter!(HTTP_REQUESTS, "method" => method, "status" => status),
+        );
+        counter.increment(1);
+        self.requests.write().insert(key, counter);
     }
 
     /// Notes how many orders wait in the stream; not a number where that is not known.
@@ -104,6 +152,7 @@ impl Metrics {
 
     /// Everything in Prometheus' text format.
     pub(super) fn render(&self) -> String {
+        with_local_recorder(&self.recorder, || self.process.collect());
         self.handle.render()
     }
 
@@ -185,9 +234,65 @@ impl StrategyMetrics {
 fn kind(error: &Error) -> usize {
     match error {
         Error::NotHad { .. } => 0,
-        Error::Unavailable { .. } | Error::NoStock(_) | Error::WrongType => 1,
+        Error::Unavailable { .. }
+        | Error::Refuses { .. }
+        | Error::NoStock(_)
+        | Error::WrongType => 1,
         Error::Unknown { .. } => 2,
         Error::NoProduct(_) => 3,
         _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a small Prometheus can bear of each instance.
+    const MOST: usize = 150;
+
+    fn series(text: &str) -> usize {
+        text.lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+            .count()
+    }
+
+    #[test]
+    fn an_instance_has_the_series_of_its_process_its_build_its_requests_and_the_strategies_that_were_asked_for()
+     {
+        let metrics = Metrics::new();
+        for status in [StatusCode::OK, StatusCode::OK, StatusCode::CONFLICT] {
+            metrics.answered(&Method::GET, status, Duration::from_millis(2));
+        }
+        metrics.answered(
+            &Method::from_bytes(b"MADEUP").expect("a method"),
+            StatusCode::METHOD_NOT_ALLOWED,
+            Duration::ZERO,
+        );
+        for place in 0..3 {
+            metrics.of(place);
+        }
+        let text = metrics.render();
+        for line in [
+            r#"oversell_http_requests_total{method="GET",status="200"} 2"#,
+            r#"oversell_http_requests_total{method="GET",status="409"} 1"#,
+            r#"oversell_http_requests_total{method="other",status="405"} 1"#,
+            "oversell_http_request_duration_seconds_count 4",
+            "oversell_build_info{version=",
+            "process_resident_memory_bytes ",
+            "process_cpu_seconds_total ",
+            "process_open_fds ",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        let few = series(&text);
+        assert!(few < MOST, "{few} series");
+        // The names are those of the registry, and each strategy asked for has its own.
+        (0..stock::ALL.len()).for_each(|place| metrics.of(place).sold.increment(0));
+        let all = series(&metrics.render());
+        assert!(
+            all > few && all < 37 * stock::ALL.len() + MOST,
+            "{all} series"
+        );
     }
 }

@@ -131,6 +131,7 @@ async fn render_errors(
     request: Request,
     next: Next,
 ) -> Response {
+    let (begun, method) = (Instant::now(), request.method().clone());
     let format = Format::of(request.headers());
     let id = request
         .extensions()
@@ -138,6 +139,8 @@ async fn render_errors(
         .map(|id| id.header_value().clone());
     let mut response = next.run(request).await;
     let Some(error) = take_error(&app, &mut response) else {
+        app.metrics
+            .answered(&method, response.status(), begun.elapsed());
         return response;
     };
     if error.server() == Some(Server::MySql.name()) {
@@ -155,6 +158,8 @@ async fn render_errors(
     if let Some(allow) = allow {
         rendered.headers_mut().insert(header::ALLOW, allow);
     }
+    app.metrics
+        .answered(&method, rendered.status(), begun.elapsed());
     rendered
 }
 

@@ -6,6 +6,7 @@
 use super::problem::Problem;
 use crate::{classroom::deadlocks, error::Error, replay, seckill, stock};
 use http::Method;
+use serde_json::Value;
 use std::time::Duration;
 use utoipa::{
     OpenApi,
@@ -27,7 +28,7 @@ type Refusal = (
     fn(&Method, &Operation) -> bool,
 );
 
-const REFUSALS: [Refusal; 7] = [
+const REFUSALS: [Refusal; 8] = [
     (
         "400",
         "BadInput",
@@ -45,6 +46,12 @@ const REFUSALS: [Refusal; 7] = [
         FORBIDDEN,
         "A page of another host asks for this",
         |method, _| !method.is_safe(),
+    ),
+    (
+        "403",
+        "UnknownHost",
+        "The request names a host that is none of this service's: setting `server.hosts`",
+        |_, _| true,
     ),
     (
         "413",
@@ -167,7 +174,7 @@ fn names(description: &str) -> Option<Vec<&'static str>> {
 }
 
 /// An error that has this status: the form's own example is one that is sold out.
-fn example(status: &str) -> Option<serde_json::Value> {
+fn example(status: &str) -> Option<Value> {
     let error = match status {
         "400" => Error::BadInput {
             field: "hold_ms".into(),
@@ -227,6 +234,39 @@ fn describe(status: &str, response: &mut Response) {
         response
             .headers
             .insert("retry-after".to_owned(), header.into());
+    }
+}
+
+/// The document with a `default` beside what its value must be. utoipa puts it into a schema of its own, that of an object, which
+/// no number fits.
+///
+/// # Panics
+///
+/// Never: what was a document is one still.
+pub(super) fn with_defaults(api: &Document) -> Document {
+    let mut api = serde_json::to_value(api).expect("a document is JSON");
+    join_defaults(&mut api);
+    serde_json::from_value(api).expect("it is a document still")
+}
+
+fn join_defaults(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::Array(all)) = fields.get_mut("allOf")
+                && let [Value::Object(schema), Value::Object(default)] = &mut all[..]
+                && default.len() == 2
+                && default.contains_key("type")
+                && let Some(default) = default.remove("default")
+            {
+                schema.insert("default".to_owned(), default);
+                let schema = std::mem::take(schema);
+                fields.remove("allOf");
+                fields.extend(schema);
+            }
+            fields.values_mut().for_each(join_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(join_defaults),
+        _ => {}
     }
 }
 

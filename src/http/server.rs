@@ -3,7 +3,7 @@
 
 use super::{app::AppState, routes};
 use crate::{
-    addresses::Instance,
+    addresses::{Instance, TOKEN, Token},
     config::{self, Config},
     ctx::Ctx,
     failure::{Failure, unusable},
@@ -80,7 +80,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
     let listener = bind(&mut config).await?;
-    warn_if_open(&config);
+    close_to_others(&mut config)?;
     let limit = Duration::from_millis(config.server.shutdown_ms);
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
@@ -173,11 +173,12 @@ pub(super) async fn serve(
 
 /// Whether others than this machine reach the instance, and need no token.
 pub(super) fn is_open(config: &Config) -> bool {
-    let host = config
-        .server
-        .host
-        .trim_start_matches('[')
-        .trim_end_matches(']');
+    let server = &config.server;
+    let host = match server.published.as_str() {
+        "" => &server.host,
+        published => published,
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
     let is_local = host == "localhost"
         || host
             .parse::<IpAddr>()
@@ -185,15 +186,29 @@ pub(super) fn is_open(config: &Config) -> bool {
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
-/// Says so where anybody in the network may reset the stock and start runs.
-fn warn_if_open(config: &Config) {
-    if is_open(config) {
-        let host = &config.server.host;
-        tracing::warn!(
-            "server.host {host} is open to the network and admin.token is empty: whoever reaches this instance may reset \
-             the stock and start runs"
-        );
+/// Makes a token where others than this machine reach the instance and there is none, and says it.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] in a cluster, whose instances ask each other: each would make another one.
+pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
+    if !is_open(config) {
+        return Ok(());
     }
+    let host = &config.server.host;
+    if !config.cluster.instances.is_empty() || !config.cluster.http.is_empty() {
+        return Err(unusable!(
+            "server.host {host} is open to the network and admin.token is empty: set admin.token, the same one in every instance \
+             of the cluster (environment {TOKEN}; in compose ADMIN_TOKEN)"
+        ));
+    }
+    let Token(token) = Token::fresh();
+    tracing::warn!(
+        "server.host {host} is open to the network and admin.token is empty: to reset the stock, to add vouchers and to start runs \
+         takes the token {token}, which ends with this process; set admin.token to choose one"
+    );
+    config.admin.token = token.into();
+    Ok(())
 }
 
 fn write(file: &Path, instance: &Instance) -> io::Result<()> {

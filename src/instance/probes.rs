@@ -1,8 +1,7 @@
 //! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
 //! us often does not ask them often.
 
-use crate::{ctx::Ctx, server::Server, stock};
-use oversell_lock::LockError;
+use crate::{ctx::Ctx, error::Error, server::Server, stock};
 use serde::{Deserialize, Serialize};
 use std::{
     sync::Arc,
@@ -146,53 +145,55 @@ impl States {
     }
 }
 
-async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
+async fn within(probe: impl Future<Output = Result<String, Error>>) -> State {
     match tokio::time::timeout(PATIENCE, probe).await {
         Ok(Ok(detail)) => State {
             up: true,
             detail,
             session_lost_ms: None,
         },
-        Ok(Err(detail)) => State::down(detail),
+        Ok(Err(error)) => State::down(said(&error)),
         Err(_) => State::down(format!("no answer within {} ms", PATIENCE.as_millis())),
     }
 }
 
-async fn mysql(ctx: &Ctx) -> Result<String, String> {
-    let mut conn = ctx.desk.conn(PATIENCE).await.map_err(reason)?;
+/// What anybody may read of a server that is not there. What its client said may name addresses and users: it is for the log.
+fn said(error: &Error) -> String {
+    tracing::debug!(%error, "a server is not there");
+    match error {
+        Error::Refuses { why, .. } => (*why).to_owned(),
+        Error::NotHad { .. } => "all connections to it are in use".to_owned(),
+        _ => "it cannot be reached".to_owned(),
+    }
+}
+
+async fn mysql(ctx: &Ctx) -> Result<String, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
-        .await;
-    let version: String = version.map_err(|e| e.to_string())?;
+        .await?;
     conn.done();
     Ok(version)
 }
 
-async fn redis(ctx: &Ctx) -> Result<String, String> {
+async fn redis(ctx: &Ctx) -> Result<String, Error> {
     let info = redis::cmd("INFO")
         .arg("server")
         .query_async(&mut ctx.redis.connection())
         .await;
-    let info: String = info.map_err(|e| e.to_string())?;
+    let info: String = info?;
     let version = info
         .lines()
         .find_map(|line| line.strip_prefix("redis_version:"));
     Ok(version.unwrap_or("of unknown version").trim().to_owned())
 }
 
-async fn zookeeper(ctx: &Ctx) -> Result<String, String> {
-    let client = ctx.zk.session().map_err(reason)?;
-    client.check_stat("/").await.map_err(|e| e.to_string())?;
+async fn zookeeper(ctx: &Ctx) -> Result<String, Error> {
+    let client = ctx.zk.session()?;
+    let there = client.check_stat("/").await;
+    there.map_err(|e| Error::down(Server::ZooKeeper, e))?;
     Ok(format!(
         "session of {} ms",
         client.session_timeout().as_millis()
     ))
-}
-
-/// The server's name stands beside it already.
-fn reason(error: LockError) -> String {
-    match error {
-        LockError::Unavailable { reason, .. } => reason.to_string(),
-        error => error.to_string(),
-    }
 }

@@ -8,8 +8,9 @@ use super::{
     way::authority,
 };
 use crate::{
-    addresses::Addresses,
+    addresses::{Addresses, Token},
     failure::{Failure, unusable},
+    stdout::{note, say},
 };
 use futures::StreamExt;
 use std::{
@@ -29,7 +30,7 @@ Examples:
   oversell lab
   oversell lab --http-port 9080 --instances 9000,9100
   oversell lab --zookeeper 3
-  oversell lab --lan                the students' phones take part
+  oversell lab --lan                the students' phones take part; prints the token for what they may not do
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
 
@@ -78,15 +79,21 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
-    println!("{}", describe(&lab));
+    say!("{}", describe(&lab));
     if args.options.lan {
-        println!(
+        say!(
             "{:<14} {}",
             "phones",
             for_phones(port_of(&lab.addresses().http))
         );
     }
-    println!(
+    if let Some(Token(token)) = &lab.addresses().admin {
+        say!(
+            "{:<14} {token}  (the page asks for it where a visitor may not)",
+            "admin token"
+        );
+    }
+    say!(
         "\nlogs and data  {}\nCtrl-C stops everything.",
         args.options.dir.unwrap_or_default().display()
     );
@@ -95,8 +102,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(line) = lines.recv() => println!("{line}"),
-            Some(end) = ends.next() => eprintln!("oversell: {end}"),
+            Some(line) = lines.recv() => say!("{line}"),
+            Some(end) = ends.next() => note(format_args!("oversell: {end}")),
             Some(given) = orders.recv() => {
                 let is_order = matches!(given, Given::Order(..));
                 let done = tokio::select! {
@@ -104,7 +111,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
-                    println!("fault: {done}");
+                    say!("fault: {done}");
                 }
                 if is_order {
                     ends = lab.ends();
@@ -121,7 +128,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start, or was interrupted.
+/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start; [`Failure::Interrupted`].
 pub async fn during<R>(
     stop: CancellationToken,
     starts: usize,
@@ -195,7 +202,7 @@ async fn with_last_words(
     tokio::select! {
         done = &mut running => done,
         () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-            Err(unusable!("interrupted; the lab is stopped"))
+            Err(Failure::Interrupted("cut short by a signal; the lab is stopped".to_owned()))
         }),
     }
 }
@@ -223,11 +230,11 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {
-            return Err(unusable!("interrupted; everything that had been started is stopped"));
+            return Err(Failure::Interrupted("cut short by a signal; everything that had been started is stopped".to_owned()));
         }
     };
     if let Some(warning) = lab.warning() {
-        eprintln!("oversell: {warning}");
+        note(format_args!("oversell: {warning}"));
     }
     Ok(lab)
 }
@@ -298,7 +305,7 @@ fn for_phones(port: &str) -> String {
     };
     match way_out() {
         Ok(ip) => format!(
-            "http://{ip}:{port}/class.html  (whoever reaches it may reset the stock and start runs)"
+            "http://{ip}:{port}/class.html  (whoever reaches it may buy, visit lessons and play races)"
         ),
         Err(error) => format!("this machine is in no network: {error}"),
     }

@@ -13,10 +13,11 @@
 
 use super::{Lab, redis};
 use crate::{
-    addresses::{Addresses, Control, LAB_JSON},
+    addresses::{Addresses, Control, LAB_JSON, Token},
     failure::{Failure, unusable},
     http_client::{Answer, Ask, HttpError, client},
     orders::{Action, Breakable, Order},
+    stdout::say,
 };
 use axum::{
     Json, Router,
@@ -99,11 +100,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         member: args.member,
         by_ms,
     };
-    let token = SecretString::from(control.token);
+    let token = SecretString::from(control.token.0);
     let ordered = client().put(&control.url).json(&order).timeout(PATIENCE);
     let answer = ordered.token(Some(&token)).answer().await;
     match answer.and_then(Answer::success) {
-        Ok(answer) => println!("{}", answer.text()),
+        Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
             return Err(unusable!("the lab does not take the order: {error}"));
@@ -119,9 +120,9 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure
         .await
         .map_err(failed)?;
     let url = format!("http://{}/fault", listener.local_addr().map_err(failed)?);
-    let token = uuid::Uuid::new_v4().simple().to_string();
+    let token = Token::fresh();
     let (orders, given) = mpsc::channel(1);
-    let bearer: Arc<str> = format!("Bearer {token}").into();
+    let bearer: Arc<str> = format!("Bearer {}", token.0).into();
     let router = Router::new()
         .route("/fault", put(take).get(look))
         .layer(from_fn_with_state(bearer, guard))

@@ -52,7 +52,10 @@ pub(super) fn environment(
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
     ];
+    let token = at.admin.as_ref();
+    let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
     ours.into_iter()
+        .chain(token)
         .map(|(key, value)| (key.to_owned(), value))
         .chain(more.iter().cloned())
         .collect()
@@ -90,7 +93,7 @@ impl Server for Instance {
         if let Some(Orders { control, kinds }) = &self.orders {
             command
                 .env("OVERSELL__REPLAYS__LAB", &control.url)
-                .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token)
+                .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token.0)
                 .env("OVERSELL__REPLAYS__LAB_KINDS", kinds.join(","));
         }
         command

@@ -24,6 +24,7 @@ mod way;
 mod zookeeper;
 
 pub mod command;
+pub mod doctor;
 
 #[cfg(test)]
 mod tests;

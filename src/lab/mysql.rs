@@ -118,12 +118,15 @@ fn program(name: &str, folder: &Path, user: User) -> Command {
     command
 }
 
+/// What it cannot do without.
+pub(super) const NEEDED: [Needed; 2] = [
+    ("mariadbd", "mariadb-server"),
+    ("mariadb-install-db", "mariadb-server"),
+];
+
 impl Server for MySql {
     fn needs(&self) -> &'static [Needed] {
-        &[
-            ("mariadbd", "mariadb-server"),
-            ("mariadb-install-db", "mariadb-server"),
-        ]
+        &NEEDED
     }
 
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {

@@ -27,9 +27,12 @@ pub(super) struct Nginx {
     pub(super) page: PathBuf,
 }
 
+/// What it cannot do without.
+pub(super) const NEEDED: [Needed; 1] = [("nginx", "nginx-light")];
+
 impl Server for Nginx {
     fn needs(&self) -> &'static [Needed] {
-        &[("nginx", "nginx-light")]
+        &NEEDED
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {

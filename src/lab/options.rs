@@ -17,7 +17,7 @@ use super::{
     zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
-    addresses::{self, Addresses, Control},
+    addresses::{self, Addresses, Control, TOKEN, Token},
     failure::{Failure, unusable},
 };
 use futures::future::try_join_all;
@@ -64,8 +64,8 @@ pub struct Options {
     /// The port of nginx, where requests go
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub http_port: u16,
-    /// Let phones in: nginx listens on every address of this machine, and whoever reaches it may reset the stock and start
-    /// runs and replays
+    /// Let phones in: nginx listens on every address of this machine. Who reaches it may buy, visit lessons and play
+    /// races that break no server; to reset the stock, to start runs and to break servers takes the token that is printed
     #[arg(long)]
     pub lan: bool,
     /// The ports of the instances, one for each
@@ -233,7 +233,6 @@ impl Options {
         self.check()?;
         let ports = self.claim()?;
         let addresses = self.addresses(&ports);
-        programs::check([SETPRIV])?;
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -303,7 +302,8 @@ impl Options {
             members.push(Member::new(&folder, nginx::NAME, nginx, Tier::Gate, wanted));
         }
         let wanted = members.iter().filter(|m| m.wanted);
-        programs::check(wanted.flat_map(|m| m.server.needs()).copied())?;
+        let needed = wanted.flat_map(|m| m.server.needs()).copied();
+        programs::check(needed.chain([SETPRIV]))?;
 
         ways.extend(replicated.iter().map(|of| Arc::clone(&of.main)));
         Ok(Lab {
@@ -504,9 +504,16 @@ impl Options {
             nginx: process(url(self.http_port)),
             replica: ports.replicas.map(|(replica, _)| redis(replica)),
             sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
+            admin: token(self.lan),
             control: self.control.clone(),
         }
     }
+}
+
+/// The admin token that the instances get: the one that the environment has for them, or where others are let in a new one.
+fn token(lan: bool) -> Option<Token> {
+    let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+    given.map(Token).or_else(|| lan.then(Token::fresh))
 }
 
 /// One bar for all members; indicatif shows none where stderr is no terminal.

@@ -45,7 +45,7 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
         .map(|(program, package)| format!("{program} (Debian package {package})"))
         .collect();
     Err(unusable!(
-        "not installed: {}; `make demo` installs what is missing, or `docker compose up` needs none of it",
+        "not installed: {}; `make demo` installs what is missing, `oversell doctor` says what else is, and `docker compose up` needs none of it",
         list.join(", ")
     ))
 }
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(
             error,
             "not installed: no-such-server (Debian package no-such-package); \
-             `make demo` installs what is missing, or `docker compose up` needs none of it"
+             `make demo` installs what is missing, `oversell doctor` says what else is, and `docker compose up` needs none of it"
         );
     }
 

@@ -59,14 +59,19 @@ pub(super) struct ZooKeeper {
     pub(super) peers: Vec<Peer>,
 }
 
+/// What it cannot do without.
+pub(super) fn needed() -> &'static [Needed] {
+    const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
+    if own_class_path(variable).is_some() {
+        &NEEDED[..1]
+    } else {
+        &NEEDED
+    }
+}
+
 impl Server for ZooKeeper {
     fn needs(&self) -> &'static [Needed] {
-        const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
-        if own_class_path(variable).is_some() {
-            &NEEDED[..1]
-        } else {
-            &NEEDED
-        }
+        needed()
     }
 
     fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {

@@ -11,14 +11,16 @@ use super::{
     row::{Rate, Row},
     run::{Snapshot, run},
     target::{Registry, Where, check, token},
-    terminal::{Bar, stopped},
+    terminal::Bar,
 };
 use crate::{
     addresses::Addresses,
     failure::{Failure, unusable},
+    stdout::{Output, say},
 };
+use secrecy::SecretString;
 use serde::Serialize;
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -40,9 +42,9 @@ pub(super) struct How {
     /// How often each rate is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub(super) rounds: u32,
-    /// Writes every figure to this file
+    /// Writes every figure to this file; - is stdout, and the tables then go to stderr
     #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    pub(super) json: Option<Output>,
     /// Prints the tables in Markdown
     #[arg(long)]
     pub(super) markdown: bool,
@@ -101,20 +103,16 @@ pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Res
         .await
 }
 
-/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each. The order is another one in
-/// each round; two take turns at being the first.
-///
-/// # Errors
-///
-/// As [`run`].
+/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each, and why a round of it could not
+/// be made, which spoils no other. The order is another one in each round; two take turns at being the first.
 pub(crate) async fn interleaved(
     plans: &[Plan],
     timed: Timed,
     rounds: usize,
     bar: &Bar,
     stop: &CancellationToken,
-) -> Result<Vec<Vec<Row>>, Failure> {
-    let mut rows = vec![Vec::new(); plans.len()];
+) -> (Vec<Vec<Row>>, Vec<String>) {
+    let (mut rows, mut failed) = (vec![Vec::new(); plans.len()], Vec::new());
     for round in 0..rounds {
         let mut order: Vec<_> = (0..plans.len()).collect();
         match order[..] {
@@ -123,18 +121,33 @@ pub(crate) async fn interleaved(
         }
         for n in order {
             if stop.is_cancelled() {
-                return Ok(rows);
+                return (rows, failed);
             }
-            rows[n].push(one(bar, &plans[n].timed(timed), stop).await?);
+            match one(bar, &plans[n].timed(timed), stop).await {
+                Ok(_) if stop.is_cancelled() => return (rows, failed),
+                Ok(row) => rows[n].push(row),
+                Err(why) => failed.push(not_run(&plans[n], round + 1, &why)),
+            }
         }
     }
-    Ok(rows)
+    (rows, failed)
+}
+
+fn not_run(
+    Plan {
+        strategy, target, ..
+    }: &Plan,
+    round: usize,
+    why: &Failure,
+) -> String {
+    format!("{strategy} on {target}, round {round}: {why}")
 }
 
 /// The targets, each with its address, and what they run on.
 pub(super) struct Ready {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
+    token: Option<SecretString>,
 }
 
 impl How {
@@ -159,10 +172,11 @@ impl How {
             check(base, registry, slugs).await?;
         }
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
-        println!("{conditions}");
+        say!("{conditions}");
         Ok(Ready {
             targets,
             conditions,
+            token: token(cluster.lab.as_ref()),
         })
     }
 
@@ -185,7 +199,7 @@ impl How {
         for slug in slugs {
             for (target, base) in &on.targets {
                 plans.push(load(Plan {
-                    token: token(),
+                    token: on.token.clone(),
                     ..Plan::new(base, target, slug)
                 }));
             }
@@ -205,6 +219,19 @@ impl How {
                 break;
             }
             match one(&bar, &plan, stop).await {
+                // A verdict on part of a run would say more than was seen.
+                Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
+                    let (
+                        Plan {
+                            strategy, target, ..
+                        },
+                        sent,
+                    ) = (&plan, row.stats.samples);
+                    let of = plan.planned();
+                    not_run.push(format!(
+                        "{strategy} on {target}: cut short after {sent} of {of} requests"
+                    ));
+                }
                 Ok(row) => {
                     rows.push(row);
                     run.push(plan);
@@ -213,7 +240,11 @@ impl How {
             }
         }
         let rated = match timed {
-            Some(timed) => interleaved(&run, timed, rounds, &bar, stop).await?,
+            Some(timed) => {
+                let (rated, failed) = interleaved(&run, timed, rounds, &bar, stop).await;
+                not_run.extend(failed);
+                rated
+            }
             None => vec![Vec::new(); run.len()],
         };
         for (row, rounds) in rows.iter_mut().zip(&rated) {
@@ -256,7 +287,10 @@ impl Found {
     pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();
         if stop.is_cancelled() {
-            Err(stopped())
+            let (done, not_run) = (self.rows.len(), self.not_run.join("; "));
+            Err(Failure::Interrupted(format!(
+                "cut short by a signal after {done} whole runs; {not_run}"
+            )))
         } else if !complaints.is_empty() {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {

@@ -4,12 +4,14 @@
 //! A verdict comes from one run in which each order stays a while inside: there the unsafe steps show their fault. A rate
 //! comes from runs of its own, in rounds, where nobody stays, everybody orders once, and pieces are plenty.
 
-use super::{measure::How, plan::Plan, table, target::Registry, terminal::write_json};
+use super::{measure::How, plan::Plan, table, target::Registry};
 use crate::{
     addresses::Addresses,
     failure::Failure,
     seckill::{self, Step},
+    stdout::{Output, Outputs, say},
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
 
 /// Has users order a voucher by each step of \[002\], and says which oversold, or let one user order twice.
@@ -25,7 +27,8 @@ Each run takes a voucher of its own and users of its own, and removes both. The 
 be right. More connections than pieces, and fewer than pieces × (repeats - 1): so the last pieces are read by more than get
 one, and the pieces cannot all go to different users by chance.
 
-Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 bad usage, no lab, a missing server.")]
+Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 bad usage, no lab, a missing server,
+130 cut short by a signal.")]
 pub struct Args {
     /// Users
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -43,17 +46,22 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these steps, by name [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true)]
     strategies: Vec<&'static Step>,
     #[command(flatten)]
     how: How,
 }
 
-fn known(slug: &str) -> Result<&'static Step, String> {
-    seckill::find(slug).ok_or_else(|| {
-        let all: Vec<_> = seckill::ALL.iter().map(|step| step.slug).collect();
-        format!("the steps are {}", all.join(", "))
-    })
+/// A name of the registry; clap says which is meant where one is mistyped.
+fn known() -> impl TypedValueParser<Value = &'static Step> {
+    let all = PossibleValuesParser::new(seckill::ALL.iter().map(|step| step.slug));
+    all.map(|slug| seckill::find(&slug).expect("it is one of them"))
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.how.json.iter().collect()
+    }
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name.
@@ -87,9 +95,12 @@ pub async fn run(
         .how
         .measure(ready, &slugs, load, None, Vec::new(), &stop)
         .await?;
-    println!("{}", table::orders(&found.rows, args.how.markdown));
-    if let Some(path) = &args.how.json {
-        write_json(path, &found)?;
+    for line in table::promises(&found.rows) {
+        say!("{line}");
+    }
+    say!("\n{}", table::orders(&found.rows, args.how.markdown));
+    if let Some(file) = &args.how.json {
+        file.write_json(&found)?;
     }
     found.verdict(&stop)
 }

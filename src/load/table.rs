@@ -7,55 +7,67 @@ use super::{
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
 };
-use comfy_table::{Cell, Color, Table};
+use comfy_table::{Cell, Color};
 
-/// The Aggregate Report, and the stock. Latencies are in ms, `recv` and `sent` in KB/s.
+/// The stock, and the Aggregate Report.
 const AGGREGATE: [Column<Row>; 19] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
+    ("verdict", |row| red(row, row.verdict.to_string().into())),
+    ("oversold", |row| red(row, whole(row.oversold).into())),
+    ("sold", |row| count(row.counts.sold)),
+    ("before", |row| whole(row.shelf.before).into()),
+    ("after", |row| whole(row.shelf.after).into()),
     ("samples", |row| count(row.stats.samples)),
-    ("average", |row| ms(row.stats.average).into()),
-    ("median", |row| ms(row.stats.median).into()),
-    ("90%", |row| ms(row.stats.p90_line).into()),
-    ("95%", |row| ms(row.stats.p95_line).into()),
-    ("99%", |row| ms(row.stats.p99_line).into()),
-    ("min", |row| ms(row.stats.min).into()),
-    ("max", |row| ms(row.stats.max).into()),
-    ("error%", |row| {
+    ("err %", |row| {
         format!("{:.2}", row.stats.error_percent).into()
     }),
     ("per s", |row| rate(row.stats.throughput).into()),
-    ("recv", |row| rate(row.stats.received_kb_per_sec).into()),
-    ("sent", |row| rate(row.stats.sent_kb_per_sec).into()),
-    ("before", |row| whole(row.shelf.before).into()),
-    ("after", |row| whole(row.shelf.after).into()),
-    ("sold", |row| count(row.counts.sold)),
-    ("oversold", |row| red(row, whole(row.oversold).into())),
-    ("verdict", |row| red(row, row.verdict.to_string().into())),
+    ("median ms", |row| ms(row.stats.median).into()),
+    ("99% ms", |row| ms(row.stats.p99_line).into()),
+    ("avg ms", |row| ms(row.stats.average).into()),
+    ("90% ms", |row| ms(row.stats.p90_line).into()),
+    ("95% ms", |row| ms(row.stats.p95_line).into()),
+    ("min ms", |row| ms(row.stats.min).into()),
+    ("max ms", |row| ms(row.stats.max).into()),
+    ("in KB/s", |row| rate(row.stats.received_kb_per_sec).into()),
+    ("out KB/s", |row| rate(row.stats.sent_kb_per_sec).into()),
 ];
 
-/// How the strategies contend, and what they sell in a second where that was measured. Times are in ms.
+/// How the strategies contend, and what they sell in a second where that was measured.
 const CONTENTION: [Column<Row>; 12] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
     ("sold/s", |row| rate(row.sales().median).into()),
     ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
     ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
-    ("99%", |row| rated(row, |r| ms(r.p99_ms))),
+    ("99% ms", |row| rated(row, |r| ms(r.p99_ms))),
     ("retries/sold", |row| {
         told(row, |t| format!("{:.2}", t.retries_per_sold))
     }),
-    ("mean wait", |row| told(row, |t| ms(t.waited_mean_ms))),
-    ("longest", |row| told(row, |t| ms(t.waited_max_ms as f64))),
+    ("mean wait ms", |row| told(row, |t| ms(t.waited_mean_ms))),
+    ("longest ms", |row| {
+        told(row, |t| ms(t.waited_max_ms as f64))
+    }),
     ("locks lost", |row| told(row, |t| t.lock_lost.to_string())),
     ("instances", |row| instances(row).into()),
     ("", |row| remarks(row).into()),
 ];
 
-/// Orders of a voucher. Latencies are in ms.
+/// Orders of a voucher.
 const ORDERS: [Column<Row>; 19] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
+    ("verdict", |row| red(row, row.verdict.to_string().into())),
+    ("oversold", |row| whole(row.oversold).into()),
+    ("twice", |row| {
+        of_orders(row, |o| count(o.duplicate_orders as u64))
+    }),
+    ("lost", |row| {
+        of_orders(row, |o| count(o.lost_orders as u64))
+    }),
+    ("left", |row| whole(row.shelf.after).into()),
+    ("written", |row| of_orders(row, |o| whole(o.orders).into())),
     ("samples", |row| count(row.stats.samples)),
     ("ordered", |row| count(row.counts.sold)),
     ("sold out", |row| count(row.counts.sold_out)),
@@ -66,18 +78,8 @@ const ORDERS: [Column<Row>; 19] = [
         of_orders(row, |o| count(o.tally.under_way))
     }),
     ("errors", |row| count(row.counts.failed())),
-    ("median", |row| ms(row.stats.median).into()),
-    ("99%", |row| ms(row.stats.p99_line).into()),
-    ("left", |row| whole(row.shelf.after).into()),
-    ("written", |row| of_orders(row, |o| whole(o.orders).into())),
-    ("oversold", |row| whole(row.oversold).into()),
-    ("twice", |row| {
-        of_orders(row, |o| count(o.duplicate_orders as u64))
-    }),
-    ("lost", |row| {
-        of_orders(row, |o| count(o.lost_orders as u64))
-    }),
-    ("verdict", |row| red(row, row.verdict.to_string().into())),
+    ("median ms", |row| ms(row.stats.median).into()),
+    ("99% ms", |row| ms(row.stats.p99_line).into()),
     ("orders/s", |row| {
         rated(row, |r| rate(r.sold_per_sec.median))
     }),
@@ -86,18 +88,18 @@ const ORDERS: [Column<Row>; 19] = [
 ];
 
 /// The Aggregate Report of these rows.
-pub(super) fn aggregate(rows: &[Row], markdown: bool) -> Table {
-    table(&AGGREGATE, &[0, 1, 18], rows, markdown)
+pub(super) fn aggregate(rows: &[Row], markdown: bool) -> String {
+    table(&AGGREGATE, &[0, 1, 2], rows, markdown)
 }
 
 /// How their strategies contend.
-pub(super) fn contention(rows: &[Row], markdown: bool) -> Table {
+pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
 /// The orders of a voucher.
-pub(super) fn orders(rows: &[Row], markdown: bool) -> Table {
-    table(&ORDERS, &[0, 1, 15], rows, markdown)
+pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
+    table(&ORDERS, &[0, 1, 2], rows, markdown)
 }
 
 fn count(n: u64) -> Cell {

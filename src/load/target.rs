@@ -5,14 +5,11 @@ use super::{
     stock_api::{base, slugs},
 };
 use crate::{
-    addresses::{Addresses, LAB_JSON},
+    addresses::{Addresses, LAB_JSON, TOKEN},
     failure::{Failure, unusable},
 };
 use secrecy::SecretString;
 use std::path::PathBuf;
-
-/// The admin token is taken from where the service takes it, never from the command line, which others can see.
-const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
 
 /// Where a command finds the cluster.
 #[derive(Debug, clap::Args)]
@@ -105,7 +102,10 @@ pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Resu
     };
     let url = format!("{}/{path}", base(at));
     let known = slugs(&url).await.map_err(|why| {
-        unusable!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab")
+        unusable!(
+            "{at} does not answer ({why}). Is it the right address? In a lab, `oversell lab fault start nginx` (or the instance's \
+             name) starts one that was killed; --lab starts a lab of its own"
+        )
     })?;
     match wanted.iter().find(|slug| !known.iter().any(|k| k == *slug)) {
         Some(missing) => Err(unusable!("{at} does not know the {what} {missing}")),
@@ -113,10 +113,9 @@ pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Resu
     }
 }
 
-/// The admin token, where one is set.
-pub(crate) fn token() -> Option<SecretString> {
-    std::env::var(TOKEN)
-        .ok()
-        .filter(|t| !t.is_empty())
-        .map(SecretString::from)
+/// The admin token of a cluster: that of its lab, or the one that the environment names, if there is one.
+pub(crate) fn token(lab: Option<&Addresses>) -> Option<SecretString> {
+    let of_lab = lab.and_then(|lab| lab.admin.clone());
+    let token = of_lab.map_or_else(|| std::env::var(TOKEN).ok(), |token| Some(token.0));
+    token.filter(|token| !token.is_empty()).map(Into::into)
 }

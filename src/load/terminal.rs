@@ -1,23 +1,27 @@
 //! The terminal of a command: a progress bar, a clean stop, readable figures.
 
 use super::run::Snapshot;
-use crate::failure::{Failure, unusable};
+use crate::{
+    failure::Failure,
+    stdout::{columns, note},
+};
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
 };
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use serde::Serialize;
-use std::path::Path;
 use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
 pub(crate) fn stopped() -> Failure {
-    unusable!("stopped by a signal before all was measured")
+    Failure::Interrupted("cut short by a signal, before all was measured".to_owned())
 }
 
-/// A progress bar on stderr; nothing where stderr is not a terminal.
-pub(crate) struct Bar(ProgressBar);
+/// A progress bar on stderr; where that is no terminal, a line for each step that is done.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    speaks: bool,
+}
 
 impl Bar {
     /// A bar of so many steps.
@@ -26,12 +30,17 @@ impl Bar {
         let style = style
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
-        Self(ProgressBar::new(steps as u64).with_style(style))
+        let bar = ProgressBar::new(steps as u64).with_style(style);
+        let speaks = bar.is_hidden();
+        Self { bar, speaks }
     }
 
-    /// A bar that is not shown.
+    /// A bar that is not shown, and says nothing.
     pub(crate) fn hidden() -> Self {
-        Self(ProgressBar::hidden())
+        Self {
+            bar: ProgressBar::hidden(),
+            speaks: false,
+        }
     }
 
     /// Runs one step, and shows its snapshots meanwhile.
@@ -41,11 +50,11 @@ impl Bar {
         mut snapshots: watch::Receiver<Snapshot>,
         work: impl Future<Output = R>,
     ) -> R {
-        self.0.set_message(what.to_owned());
+        self.bar.set_message(what.to_owned());
         let show = async {
             while snapshots.changed().await.is_ok() {
                 let throughput = snapshots.borrow_and_update().throughput;
-                self.0
+                self.bar
                     .set_message(format!("{what}  {}/s", rate(throughput)));
             }
             std::future::pending::<()>().await;
@@ -54,27 +63,83 @@ impl Bar {
             done = work => done,
             () = show => unreachable!("it shows for as long as it is let"),
         };
-        self.0.inc(1);
+        self.bar.inc(1);
+        if self.speaks {
+            let (done, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
+            note(format_args!("{done}/{of}  {what}"));
+        }
         done
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
 /// A column of a table: its head, and what stands in it.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
-/// A table of these rows; `words` are the columns that are not figures.
-pub(crate) fn table<T>(
-    columns: &[Column<T>],
+/// A table of these rows; `words` are the columns that are not figures. The columns come in the order of their weight: on a terminal
+/// those at the end that do not fit are left out, and a line says which.
+pub(crate) fn table<T>(all: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> String {
+    let width = columns().filter(|_| !markdown);
+    fitting(all, words, rows, markdown, width)
+}
+
+fn fitting<T>(
+    all: &[Column<T>],
     words: &[usize],
     rows: &[T],
     markdown: bool,
-) -> Table {
+    width: Option<usize>,
+) -> String {
+    let mut shown = all.len();
+    let mut table = drawn(all, words, rows, markdown);
+    while let Some(width) = width
+        && shown > 2
+        && drawn_width(&table) > width
+    {
+        shown -= 1;
+        table = drawn(&all[..shown], words, rows, markdown);
+    }
+    let mut text = table.to_string();
+    if shown < all.len() {
+        let left: Vec<_> = all[shown..].iter().map(|(head, _)| *head).collect();
+        let left = format!("not shown, as the terminal is narrow: {}", left.join(", "));
+        let left = wrapped(&left, width.unwrap_or(80));
+        text = format!("{text}\n{left}");
+    }
+    text
+}
+
+/// Its columns, and a space between each two.
+fn drawn_width(table: &Table) -> usize {
+    let columns = table.column_max_content_widths();
+    let contents: usize = columns.iter().copied().map(usize::from).sum();
+    contents + columns.len().saturating_sub(1)
+}
+
+/// Breaks an English line at its spaces.
+fn wrapped(line: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut used = 0;
+    for word in line.split(' ') {
+        if used > 0 && used + 1 + word.len() > width {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += word.len();
+    }
+    text
+}
+
+fn drawn<T>(columns: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> Table {
     let mut table = Table::new();
     if markdown {
         table.load_style(ASCII_MARKDOWN);
@@ -95,31 +160,6 @@ pub(crate) fn table<T>(
         }
     }
     table
-}
-
-/// Writes a value as JSON.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where the file cannot be written.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
-    write(path, &(text + "\n"))
-}
-
-/// Writes a file, and the folder that it is in.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where it cannot be written.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    folder
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|e| unusable!("{}: {e}", path.display()))
 }
 
 /// A whole number with a comma at every thousand.
@@ -180,6 +220,35 @@ mod tests {
             (3512.3, "3,512"),
         ] {
             assert_eq!(ms(n), text);
+        }
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal_and_says_what_it_leaves_out() {
+        const COLUMNS: [Column<i64>; 4] = [
+            ("strategy", |_| "redis-lock".into()),
+            ("verdict", |_| "exact".into()),
+            ("99% ms", |n| whole(*n).into()),
+            ("recv KB/s", |n| whole(*n).into()),
+        ];
+        let at = |width| fitting(&COLUMNS, &[0, 1], &[1, 2], false, width);
+        assert!(
+            !at(None).contains("not shown"),
+            "elsewhere nothing is left out"
+        );
+        for width in [20, 30] {
+            let text = at(Some(width));
+            let fits = |line: &str| line.chars().count() <= width;
+            assert!(text.lines().all(fits), "{text}");
+            assert!(
+                text.contains("redis-lock") && text.contains("exact"),
+                "{text}"
+            );
+            let flat = text.replace('\n', " ");
+            assert!(
+                flat.contains("narrow") && flat.ends_with("recv KB/s"),
+                "{text}"
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::{
 };
 use futures::StreamExt;
 use http::StatusCode;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -31,8 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Place {
     /// This one.
     Here(Ctx),
-    /// The one at this address.
-    There(String),
+    /// Another one.
+    There {
+        /// Its address.
+        url: String,
+        /// Its admin token, if it has one: it is this instance's.
+        token: Option<SecretString>,
+    },
 }
 
 /// An actor for another instance: it is called by this id from then on.
@@ -62,7 +68,7 @@ impl Place {
     pub(super) async fn start(&self, act: Act, part: Part) -> Result<Actor, Error> {
         match self {
             Self::Here(ctx) => Ok(actor::start(ctx, act, part)),
-            Self::There(url) => elsewhere(url, part).await,
+            Self::There { url, token } => elsewhere(url, token.clone(), part).await,
         }
     }
 
@@ -72,7 +78,7 @@ impl Place {
             Self::Here(ctx) => {
                 (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
             }
-            Self::There(url) => {
+            Self::There { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
                 let answer = client().get(at).timeout(PATIENCE).answer().await;
                 let shelf = answer.and_then(|answer| answer.json::<Value>());
@@ -82,7 +88,7 @@ impl Place {
     }
 }
 
-async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
+async fn elsewhere(url: &str, token: Option<SecretString>, part: Part) -> Result<Actor, Error> {
     let (sender, seen) = mpsc::unbounded_channel();
     let (stops, mut stopping) = watch::channel(part.stops.clone());
     let sent = Sent {
@@ -90,7 +96,8 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
         part,
     };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
-    let begun = client().post(&at).json(&sent).events(PATIENCE).await;
+    let begun = client().post(&at).json(&sent).token(token.as_ref());
+    let begun = begun.events(PATIENCE).await;
     let mut events = begun.map_err(|e| unreachable(url, &e))?;
     let at = format!("{at}/{}", sent.id);
     let task = tokio::spawn(async move {
@@ -102,8 +109,8 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
                 },
                 Ok(()) = stopping.changed() => {
                     let stops = Stops { stops: stopping.borrow_and_update().clone() };
-                    let directed = client().put(&at).json(&stops).timeout(PATIENCE).answer();
-                    match directed.await.and_then(Answer::success) {
+                    let directed = client().put(&at).json(&stops).timeout(PATIENCE);
+                    match directed.token(token.as_ref()).answer().await.and_then(Answer::success) {
                         // One that is not there any more has come to its end, and its last events are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {

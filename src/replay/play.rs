@@ -220,9 +220,9 @@ impl Play {
         stage: Arc<Stage>,
     ) -> Self {
         let directs = format!(":{}", ctx.config.server.port);
-        terms
-            .places
-            .sort_by_key(|place| matches!(place, Place::There(url) if url.ends_with(&directs)));
+        terms.places.sort_by_key(
+            |place| matches!(place, Place::There { url, .. } if url.ends_with(&directs)),
+        );
         Self {
             ctx: ctx.clone(),
             stock_id,
@@ -311,7 +311,7 @@ impl Play {
     /// What the instance of a role is called: in a lab, as its port.
     pub(super) fn name_of(&self, role: &Role) -> Result<&str, Error> {
         match self.place_of(role) {
-            Place::There(url) => url.trim_end_matches('/').rsplit(':').next(),
+            Place::There { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
             Place::Here(_) => None,
         }
         .ok_or_else(|| Error::replay("the instances have no names"))

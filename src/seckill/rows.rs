@@ -24,7 +24,7 @@ const COUNT: &str = "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND
 /// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
 pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    let voucher = voucher::read_on(&mut conn, order.voucher_id).await?;
+    let voucher = mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?;
     conn.done();
     let voucher = voucher.ok_or(Error::NoVoucher(order.voucher_id))?;
     let now = Utc::now();
@@ -45,7 +45,7 @@ pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
-        mysql::begin(&mut conn).await?;
+        mysql::begin(&mut conn, &order.job).await?;
         unordered(&mut conn, order).await?;
         order.job.inside().await;
         let ordered = write(ctx, &mut conn, order).await?;
@@ -63,7 +63,7 @@ pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Erro
     let count = sqlx::query_scalar(COUNT)
         .bind(order.user_id)
         .bind(order.voucher_id);
-    let count: i64 = count.fetch_one(&mut **conn).await?;
+    let count: i64 = mysql::in_time(&order.job, count.fetch_one(&mut **conn)).await?;
     if count > 0 {
         return Err(Error::AlreadyOrdered);
     }

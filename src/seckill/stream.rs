@@ -23,6 +23,8 @@ use utoipa::ToSchema;
 pub(super) const ORDERS: &str = "stream.orders";
 pub(super) const GROUP: &str = "g1";
 pub(super) const DEAD: &str = "stream.orders.dead";
+/// Of dead letters so many are kept at least: the newest.
+const LETTERS: usize = 10_000;
 /// From an order that is not settled to its entry.
 pub(super) const QUEUED: &str = "seckill:queued";
 /// From an order that was buried to the reason.
@@ -167,8 +169,7 @@ pub(super) async fn bury(
     let mut pipe = redis::pipe();
     let mut letter = redis::cmd("XADD");
     letter
-        .arg(ctx.redis_key(DEAD))
-        .arg("*")
+        .arg((ctx.redis_key(DEAD), "MAXLEN", "~", LETTERS, "*"))
         .arg("entry")
         .arg(&entry.at)
         .arg("reason")

@@ -77,8 +77,11 @@ pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
 }
 
 /// [`read`], on this connection. A plain read locks nothing.
-pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Option<Voucher>, Error> {
-    Ok(sqlx::query_as(READ).bind(id).fetch_optional(conn).await?)
+pub(super) async fn read_on(
+    conn: &mut MySqlConnection,
+    id: i64,
+) -> Result<Option<Voucher>, sqlx::Error> {
+    sqlx::query_as(READ).bind(id).fetch_optional(conn).await
 }
 
 /// Adds a voucher of so many pieces, and gives its number.

@@ -25,7 +25,7 @@ const MARK: &str =
 /// Puts the voucher into Redis, unless that was done before.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    if voucher::read_on(&mut conn, order.voucher_id)
+    if mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id))
         .await?
         .is_none()
     {
@@ -37,10 +37,10 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, &order.job).await?;
     let marked =
         mysql::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
-    if let Some(voucher) = voucher::read_on(conn, order.voucher_id)
+    if let Some(voucher) = mysql::in_time(&order.job, voucher::read_on(conn, order.voucher_id))
         .await?
         .filter(|_| marked)
     {

@@ -3,7 +3,8 @@
 //!
 //! 1. Outside a transaction each statement takes a connection from the pool and returns it at once, as in the course:
 //!    [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
-//! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it.
+//! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it. What
+//!    waits for no row, a plain read and the two ends of a transaction, is given up by then where no answer comes.
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
@@ -15,13 +16,21 @@ use sqlx::{
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},
     query::{Query, QueryScalar},
 };
-use std::time::Duration;
+use std::{io, time::Duration};
+use tokio::time::timeout;
 
 /// One write with its arguments.
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// The shortest time limit of a statement, even for `wait_ms=0`: long enough for a free row lock and a write to disk.
 const SHORTEST: Duration = Duration::from_millis(250);
+
+/// The same for what waits for no row: it is answered at once, or MySQL is not there. So it may take what a machine under load
+/// takes.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// The same for COMMIT, of which nobody knows what it did where it is given up.
+const COMMIT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
@@ -69,10 +78,8 @@ pub(crate) async fn read_on(
     select: &'static str,
 ) -> Result<Row, Error> {
     job.seen.points().sends(|| select);
-    let row = sqlx::query_as(select)
-        .bind(job.request.stock_id)
-        .fetch_optional(conn)
-        .await?;
+    let row = sqlx::query_as(select).bind(job.request.stock_id);
+    let row = in_time(job, row.fetch_optional(conn)).await?;
     row.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
@@ -151,23 +158,43 @@ pub(crate) async fn locked(job: &Job, fence: Option<Fence>) {
 }
 
 /// Begins a transaction. It ends with [`commit`], or with [`rolled_back`].
-pub(crate) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
-    conn.execute("START TRANSACTION").await?;
+pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
+    in_time(job, conn.execute("START TRANSACTION")).await?;
     Ok(())
 }
 
 /// Commits.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     job.seen.points().sends(|| "COMMIT");
-    answered(conn.execute("COMMIT").await, job).map(drop)
+    let limit = job.wait_left().max(COMMIT);
+    let done = timeout(limit, conn.execute("COMMIT")).await;
+    answered(done.unwrap_or_else(|_| Err(no_answer(limit))), job).map(drop)
 }
 
-/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome.
+/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. Where the server does not
+/// answer, the connection is closed, and the transaction goes with it.
 pub(crate) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
-    if outcome.as_ref().is_err_and(is_refusal) {
-        conn.execute("ROLLBACK").await?;
+    if outcome.as_ref().is_err_and(is_refusal)
+        && !matches!(timeout(ANSWER, conn.execute("ROLLBACK")).await, Ok(Ok(_)))
+    {
+        return outcome;
     }
     given_back(conn, outcome)
+}
+
+/// The answer to what waits for no row: a statement that changes nothing for others.
+pub(crate) async fn in_time<T>(
+    job: &Job,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, Error> {
+    let limit = job.wait_left().max(ANSWER);
+    let answer = timeout(limit, answer).await;
+    Ok(answer.unwrap_or_else(|_| Err(no_answer(limit)))?)
+}
+
+fn no_answer(limit: Duration) -> sqlx::Error {
+    let words = format!("no answer within {} ms", limit.as_millis());
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, words))
 }
 
 /// Returns the connection to the pool if the server has answered. If it has not, the connection is closed and the

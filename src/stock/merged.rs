@@ -30,7 +30,7 @@ use std::{
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard, oneshot},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 
 /// How several pieces are taken at once.
@@ -83,7 +83,7 @@ struct Request {
 pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     // Requests cannot share a stay: each has its own, before the group.
     let wait = job.wait_left();
-    sleep(job.request.hold).await;
+    job.inside().await;
     let since = Instant::now();
     let queue = ctx.local.of::<Queues<M>>().of(job.request.stock_id);
     let until = since + wait;
@@ -106,7 +106,6 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
         }
     };
     let deducted = outcome.unwrap_or_else(|_| Err(cut_short()))?;
-    job.enter();
     Ok(job.tried(since.into(), deducted))
 }
 

@@ -3,6 +3,7 @@
  * and drawn as small multiples. Each such series is kept.
  */
 
+import * as admin from './admin.js';
 import { $, el, put } from './dom.js';
 import { download } from './download.js';
 import { current, number, t } from './lang.js';
@@ -46,7 +47,8 @@ export const stop = () => { stopped = true; };
 export const count = () => ticked.size * targets.size;
 
 /** @param {About & {settings: Settings}} about */
-export async function run({ strategies, runs, settings }) {
+export async function run(about) {
+  const { strategies, runs, settings } = about;
   if (under || !count()) return;
   const plans = strategies.filter((s) => ticked.has(s.slug)).flatMap((s) => /** @type {const} */ (['one', 'three'])
     .filter((target) => targets.has(target)).map((target) => ({ ...settings, target, strategy: s.slug })));
@@ -57,7 +59,7 @@ export async function run({ strategies, runs, settings }) {
   for (const [done, plan] of plans.entries()) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
-    const row = await one(runs, plan);
+    const row = await one(runs, plan, () => run(about));
     // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
     if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await polled(plan.strategy) });
   }
@@ -68,8 +70,8 @@ export async function run({ strategies, runs, settings }) {
   }
 }
 
-/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan */
-async function one(runs, plan) {
+/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan @param {() => void} again begins the series once more */
+async function one(runs, plan, again) {
   // Somebody else's run goes first.
   while (runs.live && !stopped) await runs.ended();
   if (stopped) return null;
@@ -77,7 +79,7 @@ async function one(runs, plan) {
   try {
     await runs.start(plan);
   } catch (error) {
-    why = t('failed', /** @type {Error} */ (error).message);
+    why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : /** @type {Error} */ (error).message);
     stopped = true;
     return null;
   }

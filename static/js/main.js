@@ -5,6 +5,7 @@
  * the service is asked how everybody is. Read on in: state.js, course.js, runs.js, stream.js, numbers.js.
  */
 
+import * as admin from './admin.js';
 import * as api from './api.js';
 import * as breaking from './breaking.js';
 import * as byHand from './by-hand.js';
@@ -267,7 +268,7 @@ async function run() {
   else if (strategy && view === 'lesson' && !down(strategy).length) {
     startedAt = Date.now();
     // One that cannot be started is kept as a run that failed.
-    await runs.start({ ...now, strategy: strategy.slug }).catch(() => {});
+    await runs.start({ ...now, strategy: strategy.slug }).catch((error) => admin.isWanted(error, $('run-admin'), run));
   }
 }
 
@@ -275,7 +276,7 @@ function cancel() {
   race.cancel();
   compare.stop();
   const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
-  if (mine) runs.cancel().catch(() => {});
+  if (mine) runs.cancel().catch((error) => admin.isWanted(error, $('run-admin'), cancel));
 }
 
 function pressed() {

@@ -6,6 +6,7 @@
  * Read on in: timeline/model.js; lines.js, what was sent; order.js, where whoever watches decides the order.
  */
 
+import * as admin from './admin.js';
 import { announce } from './announce.js';
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
@@ -107,6 +108,7 @@ export function show(id) {
   if (found !== race) {
     race = found;
     drawn = '';
+    $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
     guess.forget();
     order.leave();
@@ -160,7 +162,8 @@ async function start(lesson, cured) {
     draw();
   } catch (error) {
     then = false;
-    end(at, recording, null, reason(/** @type {any} */ (error)));
+    const isRefused = admin.isWanted(error, $('race-admin'), run);
+    end(at, recording, null, isRefused ? t('tokenWanted') : reason(/** @type {any} */ (error)));
     // Another one plays: that is what there is to see.
     if (/** @type {any} */ (error).status === 409) await look().catch(() => {});
   }
@@ -221,7 +224,7 @@ function told(event) {
 
 export function cancel() {
   then = false;
-  for (const { id } of live.values()) if (id) api.cancelReplay(id).catch(() => {});
+  for (const { id } of live.values()) if (id) api.cancelReplay(id).catch((error) => admin.isWanted(error, $('race-admin'), cancel));
 }
 
 /** The next caption of either, or, finer, the next moment. @param {1 | -1} by @param {boolean} fine */

@@ -195,3 +195,23 @@ async fn without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_b
         _ => bail!("{played:?}"),
     }
 }
+
+/// A play drops what a killed instance has left: a table with its comment. A table of somebody else stays, whatever its name.
+#[apply(test!)]
+async fn a_play_drops_no_table_of_others(servers: &Servers) -> Result<()> {
+    let (mut root, ctx) = servers.database("deadlock_strangers").await?;
+    root.execute("CREATE TABLE deadlock_report (id INT)")
+        .await?;
+    let lesson = deadlocks::find("opposite-order").context("no lesson")?;
+    play(&ctx, lesson, false, false).await?;
+    // One that a killed instance has left, with what a play gives its table.
+    let ours = "CREATE TABLE deadlock_0badcafe (id INT) \
+                COMMENT = 'oversell: the table of one play of a deadlock, dropped at its end'";
+    root.execute(ours).await?;
+    deadlocks::sweep(&mut root, Duration::ZERO).await?;
+    let left: Vec<String> = sqlx::query_scalar("SHOW TABLES LIKE 'deadlock%'")
+        .fetch_all(&mut root)
+        .await?;
+    ensure!(left == ["deadlock_report"], "left: {left:?}");
+    Ok(())
+}

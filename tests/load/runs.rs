@@ -16,6 +16,7 @@ use oversell::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use sqlx::{Connection, Executor, MySqlConnection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -281,4 +282,26 @@ async fn page_run(base: &str, strategy: &str) -> Result<Value> {
     let view = after(base, "running").await?;
     let row = view.get("row").filter(|row| row.is_object()).cloned();
     row.with_context(|| format!("the run of the page has no row: {view}"))
+}
+
+/// A row `run` without an end is nobody's lease, as `table-lock` writes it: a run is refused at once, and not asked for without end.
+#[apply(test!)]
+async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
+    let lab = labs::whole().await?;
+    let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
+    let row = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, `desc`) \
+               VALUES ('run', 'somebody', 'none', '8000', 'main', NOW(), 'by hand')";
+    mysql.execute(row).await?;
+    let base = &lab.addresses().instances[0].url;
+    let started = start(base, json!({"strategy": "none"}));
+    let (status, refused) = soon("a refusal", started).await??;
+    mysql
+        .execute("DELETE FROM tb_lock WHERE lock_name = 'run'")
+        .await?;
+    ensure!(
+        status == StatusCode::CONFLICT && refused["run"]["by"] == "by hand",
+        "{status} {refused}"
+    );
+    labs::hand_on(lab);
+    Ok(())
 }

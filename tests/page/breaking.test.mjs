@@ -120,6 +120,33 @@ describe("breaking by hand, from the class's page", () => {
     tab.nothingWentWrong();
   });
 
+  // Whoever plays a race that breaks servers, or starts a run, is asked once; a race that breaks none is played by anybody.
+  it('asks for the token for a run and a replay that breaks servers, and does then what was refused', async () => {
+    const tab = await suite.tab('#/1.3');
+    await tab.shows('1.3');
+    await tab.press('#race-run');
+    await tab.reads('#race-flaw-end', /卖出/);
+    await tab.counts('#token', 0);
+    await tab.go('3.3');
+    await tab.shows('3.3');
+    await tab.press('#race-run');
+    await tab.reads('#race-flaw-end', /这一步要管理口令/);
+    await tab.has('#race-admin #token:focus');
+    await tab.fill('#token', 'open-sesame');
+    await tab.reads('#race-cure-end', /只有一个/);
+    assert.doesNotMatch(await tab.text('#race-flaw-end'), /没有跑成/);
+    await tab.counts('#token', 0);
+    tab.nothingWentWrong();
+
+    const other = await suite.tab('#/single-update?threads=2&loops=20&hold_ms=200');
+    await run(other, async () => {
+      await other.has('#run-admin #token:focus');
+      await other.fill('#token', 'open-sesame');
+    });
+    await other.reads('#say', /^分毫不差/);
+    other.nothingWentWrong();
+  });
+
   it('is not for a phone', async () => {
     const phone = await suite.tab('class.html#/2.10.6?me', PHONE);
     await phone.has('#actions [data-act]');
@@ -140,9 +167,10 @@ async function act(tab, order) {
   await tab.click(button(order));
 }
 
-/** Starts a run of what is on show, and waits until it goes on. @param {Tab} tab */
-async function run(tab) {
+/** Starts a run of what is on show, and waits until it goes on. @param {Tab} tab @param {() => Promise<void>} [asked] what it takes before */
+async function run(tab, asked = async () => {}) {
   await tab.canRun();
   await tab.press('#run');
+  await asked();
   await tab.reads('#say', /^正在跑：[1-9]/);
 }

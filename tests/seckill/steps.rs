@@ -480,3 +480,25 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
     }
     Ok(())
 }
+
+/// Both take the piece in a statement of its own. Where no order can follow it, since the id worker has no Redis, the answer does
+/// not say that nothing was changed.
+#[apply(test!)]
+#[over(["check-then-deduct", "conditional-update"].map(|slug| (slug, slug)))]
+async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
+    servers: &Servers,
+    slug: &'static str,
+) -> Result<()> {
+    let ctx = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".to_owned().into());
+    let voucher = on_sale(&ctx, 10).await?;
+    let step = seckill::find(slug).context("no step")?;
+    let order = Order::new(voucher, 7, NOW, LONG);
+    let ordered = (step.order)(&ctx, &order).await;
+    let left = voucher::read(&ctx, voucher).await?.stock;
+    voucher::remove(&ctx, voucher).await?;
+    ensure!(
+        matches!(ordered, Err(Error::PieceGone(_))) && left == 9,
+        "{ordered:?}, and {left} are left"
+    );
+    Ok(())
+}

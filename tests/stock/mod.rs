@@ -3,5 +3,6 @@ mod mysql;
 mod redis_faults;
 mod resets;
 mod stages;
+mod standstill;
 mod strategies;
 pub(crate) mod zookeeper_faults;

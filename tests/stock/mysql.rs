@@ -477,3 +477,49 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
         other => bail!("version, fence and count: {other:?}"),
     }
 }
+
+/// What a server refuses for a reason that an operator removes, by its number: the answer says which, and not that it is a bug.
+const REFUSALS: [(u16, &str); 7] = [
+    (1290, "read-only"),
+    (1836, "read-only"),
+    (1114, "full"),
+    (1047, "not part of its cluster"),
+    (1053, "shutting down"),
+    (1142, "may not do this"),
+    (1146, "a table is missing"),
+];
+
+#[apply(test!)]
+async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> {
+    let (mut outsider, ctx) = servers.database("refusing").await?;
+    let site = crate::support::shelf(&ctx).await;
+    site.put_stock(10).await;
+    for (number, words) in REFUSALS {
+        outsider.execute("DROP TRIGGER IF EXISTS refuses").await?;
+        let trigger = format!(
+            "CREATE TRIGGER refuses BEFORE UPDATE ON db_stock FOR EACH ROW \
+             SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'refused'"
+        );
+        outsider.execute(trigger.as_str()).await?;
+        for slug in ["single-update", "none", "select-for-update"] {
+            let strategy = stock::find(slug).context("no strategy")?;
+            let job = Job::new(site.id, Duration::ZERO, LONG);
+            match (strategy.deduct)(&ctx, &job).await {
+                Err(Error::Refuses {
+                    server: "mysql",
+                    why,
+                    ..
+                }) if why.contains(words) => {}
+                came => bail!("{number}, {slug}: {came:?}"),
+            }
+        }
+    }
+    // A read, of what is not there.
+    outsider.execute("DROP TABLE db_stock").await?;
+    let read = stock::find("none").context("no strategy")?;
+    let job = Job::new(site.id, Duration::ZERO, LONG);
+    match (read.deduct)(&ctx, &job).await {
+        Err(Error::Refuses { why, .. }) if why.contains("missing") => Ok(()),
+        came => bail!("{came:?}"),
+    }
+}

@@ -28,6 +28,7 @@ pub use lesson::{DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side};
 pub use replay::replay;
 pub use shown::DeadlockPlan;
 pub use step::{DeadlockReplay, DeadlockStep};
+pub use table::sweep;
 pub(crate) use two_transactions::TwoTransactions;
 
 /// Every lesson, in the order of the text.

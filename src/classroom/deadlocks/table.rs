@@ -1,14 +1,22 @@
 //! The table of one play: a hundred products, numbers 10, 20, … 1000, so that there are gaps between them.
 //!
 //! 1. Each play makes a table of its own and drops it at the end.
-//! 2. What a killed instance has left is dropped by the next play that finds it, ten minutes later.
+//! 2. What a killed instance has left is dropped by the next play that finds it, ten minutes later. It is known by its comment:
+//!    the database may have tables of others.
 
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use sqlx::{Executor, MySqlConnection};
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
+
+/// Nobody else's table has this comment.
+const OURS: &str = "oversell: the table of one play of a deadlock, dropped at its end";
 
 const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
-                         AND TABLE_NAME LIKE 'deadlock\\_%' AND CREATE_TIME < NOW() - INTERVAL 10 MINUTE";
+                         AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
+                         AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
+
+/// No play takes as long.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// One that is there. Where it is let go of without [`remove`](Self::remove), it is dropped in the background.
 pub(super) struct Table {
@@ -46,12 +54,10 @@ async fn dropped(ctx: Ctx, name: String) {
 }
 
 async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
-    let left_over: Vec<String> = sqlx::query_scalar(LEFT_OVER).fetch_all(&mut *conn).await?;
-    for table in left_over {
-        drop(conn, &table).await?;
-    }
+    sweep(conn, LONGEST).await?;
     let create = format!(
-        "CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY, code VARCHAR(16) NOT NULL, count INT NOT NULL) ENGINE = InnoDB"
+        "CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY, code VARCHAR(16) NOT NULL, count INT NOT NULL) ENGINE = InnoDB \
+         COMMENT = '{OURS}'"
     );
     conn.execute(create.as_str()).await?;
     let mut fill = format!("INSERT INTO {name} VALUES ");
@@ -64,6 +70,24 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
         .ok();
     }
     conn.execute(fill.as_str()).await?;
+    Ok(())
+}
+
+/// Drops what killed instances have left, as far as it is so old, and no table of others.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where MySQL is down.
+///
+/// # Cancel safety
+///
+/// Safe: the next one drops the rest.
+pub async fn sweep(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
+    let left_over = sqlx::query_scalar(LEFT_OVER).bind(OURS).bind(age.as_secs());
+    let left_over: Vec<String> = left_over.fetch_all(&mut *conn).await?;
+    for table in left_over {
+        drop(conn, &table).await?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `/health/live`, `/health/ready`, `/metrics`.
+//! `/health`, `/health/live`, `/health/ready`, `/metrics`.
 
 use crate::http::routes::prelude::*;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     instance::States,
     seckill::stream,
 };
-use axum::Json;
+use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
@@ -56,6 +56,13 @@ pub(in crate::http) struct Scope {
     #[garde(skip)]
     #[param(default = false, required = false)]
     instances: bool,
+}
+
+/// Leads to `/health/ready`, whose answer is what most ask for here.
+#[utoipa::path(get, path = "/health", tag = "operating",
+    responses((status = 307, description = "`location` is `/health/ready`, of the same instance")))]
+pub(in crate::http) async fn health() -> Redirect {
+    Redirect::temporary("health/ready")
 }
 
 /// This instance runs.

@@ -114,6 +114,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(runs::routes::events))
         .split_for_parts();
     let (operating, rest) = OpenApiRouter::new()
+        .routes(routes!(health::health))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::under_way))
@@ -121,7 +122,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .split_for_parts();
     api.merge(rest);
     openapi::complete(&mut api);
-    (routes, operating, api)
+    (routes, operating, openapi::with_defaults(&api))
 }
 
 /// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every

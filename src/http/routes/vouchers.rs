@@ -12,8 +12,8 @@ use chrono::{DateTime, Datelike, Utc};
 use http::header;
 use serde::{Deserializer, de::Error as _};
 
-const TIME: &str =
-    "must be a time of RFC 3339 from the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00";
+const TIME: &str = "must be a time with its offset from UTC, of the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00 or \
+                    2026-11-10T16:00:00Z";
 
 /// A voucher to add.
 #[derive(Debug, Deserialize, Validate, ToSchema)]

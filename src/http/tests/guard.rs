@@ -4,7 +4,7 @@ use super::{ask, read, send, service, table};
 
 #[tokio::test]
 async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
-    let service = service(&[("admin.token", "s3cret")]);
+    let service = service(&[("admin.token", "s3cret"), ("replays.enabled", "true")]);
     for request in [
         r#"PUT /stock {"count":1}"#,
         "DELETE /stock?stock_id=7",
@@ -12,6 +12,9 @@ async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
         "DELETE /runs/1",
         "POST /voucher {}",
         "DELETE /voucher/7",
+        "POST /replays/2.10.4",
+        "POST /replays/actors {}",
+        r#"PUT /replays/actors/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b {"stops":[]}"#,
     ] {
         let (operation, body) = request.split_once(" {").unwrap_or((request, "}"));
         let (method, path) = operation.split_once(' ').expect("a method and a path");
@@ -39,6 +42,11 @@ async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
         }
     }
     assert_eq!(read(&service, "/strategies", &[]).await.status, 200);
+    let harmless = send(&service, "POST", "/replays/2.3", &[], "").await;
+    assert_eq!(
+        harmless.status, 503,
+        "it breaks nothing, and finds no servers"
+    );
 }
 
 /// What changes something, and would: the answer where nobody refuses it is not 403.
@@ -106,21 +114,63 @@ async fn a_route_that_takes_with_get_cannot_be_embedded_but_a_link_to_it_may_be_
     let service = service(&[]);
     for path in ["/check/lock/none", "/test/zk/barrier/set"] {
         for site in ["cross-site", "same-site"] {
-            let from = |mode| format!("GET {path} sec-fetch-site:{site} sec-fetch-mode:{mode}");
+            let from = |how: &str| format!("GET {path} sec-fetch-site:{site} {how}");
+            for embedded in [
+                "sec-fetch-mode:no-cors sec-fetch-dest:image",
+                "sec-fetch-mode:navigate sec-fetch-dest:iframe",
+                "sec-fetch-mode:cors",
+            ] {
+                let answer = ask(&service, &from(embedded)).await;
+                assert_eq!(answer.status, 403, "{path} {site} {embedded}");
+            }
+            let link = from("sec-fetch-mode:navigate sec-fetch-dest:document");
             assert_eq!(
-                ask(&service, &from("no-cors")).await.status,
-                403,
-                "{path} {site}"
-            );
-            let link = ask(&service, &from("navigate")).await;
-            assert_eq!(
-                link.status, 503,
+                ask(&service, &link).await.status,
+                503,
                 "{path} {site} gets as far as the servers that are not there"
             );
         }
     }
     let harmless = "GET /strategies sec-fetch-site:cross-site sec-fetch-mode:no-cors";
     assert_eq!(ask(&service, harmless).await.status, 200);
+}
+
+/// To an address without TLS that is not loopback a browser sends no Sec-Fetch-*.
+#[tokio::test]
+async fn to_a_plain_address_in_the_room_a_page_of_another_host_is_known_by_origin_or_referer() {
+    let service = service(&[]);
+    for (headers, status) in [
+        ("accept:image/avif,*/* referer:http://evil.example/", 403),
+        ("accept:*/* origin:http://evil.example", 403),
+        ("accept:*/* origin:null", 403),
+        ("accept:*/* origin:http://192.168.1.20:3000", 403),
+        (
+            "accept:text/html,*/* referer:http://intranet.example/course",
+            503,
+        ),
+        (
+            "accept:image/avif,*/* referer:http://192.168.1.20:8080/class.html",
+            503,
+        ),
+        ("accept:*/* origin:http://192.168.1.20:8080", 503),
+        ("accept:*/*", 503),
+    ] {
+        let request = format!("GET /check/lock/none host:192.168.1.20:8080 {headers}");
+        assert_eq!(ask(&service, &request).await.status, status, "{headers}");
+    }
+}
+
+/// A page whose name was made to point here reads nothing: a browser shows it what is of its own origin.
+#[tokio::test]
+async fn nothing_is_read_through_a_name_that_is_not_this_services() {
+    let service = service(&[("server.hosts", "shop.example")]);
+    for path in ["/lab", "/strategies", "/check/lock/none", "/metrics", "/"] {
+        let asked = async |host: &str| ask(&service, &format!("GET {path} host:{host}")).await;
+        let foreign = asked("evil.example:8000").await;
+        assert_eq!(foreign.status, 403, "{path}");
+        assert!(foreign.body.contains("server.hosts"), "{}", foreign.body);
+        assert_ne!(asked("shop.example").await.status, 403, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ fn filled(path: &str) -> String {
 
 /// Whether it takes something with GET: such a route is refused to a page that embeds it.
 fn takes(operation: &Value) -> bool {
-    operation["responses"].get("403").is_some()
+    let refusal = operation["responses"]["403"]["$ref"].as_str();
+    refusal.is_some_and(|name| name.ends_with("/Forbidden"))
 }
 
 #[tokio::test]
@@ -290,7 +291,8 @@ async fn head_takes_nothing() {
         let shown = read(&service, "/metrics", &[]).await.body;
         let counted = shown
             .lines()
-            .filter(|line| !line.starts_with('#') && !line.ends_with(" 0"));
+            .filter(|line| line.starts_with("oversell_") && !line.starts_with("oversell_http_"))
+            .filter(|line| !line.ends_with(" 0"));
         counted.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let before = metrics().await;
@@ -302,4 +304,49 @@ async fn head_takes_nothing() {
     // The twin: what GET does is seen.
     read(&service, "/check/lock", &[]).await;
     assert_ne!(metrics().await, before);
+}
+
+/// A default fits its own schema: not a number where an object is wanted.
+#[tokio::test]
+async fn every_default_is_of_the_type_that_it_stands_beside() {
+    fn wrong(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                let default = fields.get("default");
+                let fits = match (fields.get("type").and_then(Value::as_str), default) {
+                    (Some("object"), Some(default)) => default.is_object(),
+                    (Some("integer"), Some(default)) => default.is_i64(),
+                    (Some("string"), Some(default)) => default.is_string(),
+                    (Some("boolean"), Some(default)) => default.is_boolean(),
+                    _ => true,
+                };
+                if !fits {
+                    found.push(format!("{at}: {value}"));
+                }
+                for (key, value) in fields {
+                    wrong(value, &format!("{at}/{key}"), found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| wrong(item, at, found)),
+            _ => {}
+        }
+    }
+    let api = document(&service(&[])).await;
+    let mut found = Vec::new();
+    wrong(&api, "", &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(
+        api.to_string().contains(r#""default":1"#),
+        "defaults are told"
+    );
+}
+
+#[tokio::test]
+async fn health_leads_to_what_an_instance_can_do() {
+    let service = service(&[]);
+    let answer = read(&service, "/health", &[]).await;
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (307, "health/ready")
+    );
 }

@@ -1,13 +1,14 @@
 //! What only a real connection shows: limits on connections and on slow clients, and the end of an instance.
 
 use super::config;
-use crate::http::server::{is_open, serve};
+use crate::http::server::{close_to_others, is_open, serve};
 use axum::{
     Router,
     body::Body,
     routing::{MethodRouter, get},
 };
 use futures::{FutureExt, stream};
+use secrecy::ExposeSecret;
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -171,20 +172,46 @@ async fn a_request_head_that_does_not_end_is_cut_off() {
 }
 
 #[test]
-fn an_instance_is_open_where_the_network_reaches_it_and_no_token_is_set() {
-    for (host, token, open) in [
-        ("127.0.0.1", "", false),
-        ("::1", "", false),
-        ("localhost", "", false),
-        ("0.0.0.0", "", true),
-        ("::", "", true),
-        ("192.168.1.20", "", true),
-        ("0.0.0.0", "s3cret", false),
+fn an_instance_that_the_network_reaches_without_a_token_makes_one() {
+    for (host, published, token, open) in [
+        ("127.0.0.1", "", "", false),
+        ("::1", "", "", false),
+        ("localhost", "", "", false),
+        ("0.0.0.0", "", "", true),
+        ("::", "", "", true),
+        ("192.168.1.20", "", "", true),
+        ("0.0.0.0", "", "s3cret", false),
+        // In a container, by where it is published.
+        ("0.0.0.0", "127.0.0.1", "", false),
+        ("0.0.0.0", "0.0.0.0", "", true),
     ] {
-        assert_eq!(
-            is_open(&config(&[("server.host", host), ("admin.token", token)])),
-            open,
-            "{host} {token}"
-        );
+        let mut config = config(&[
+            ("server.host", host),
+            ("server.published", published),
+            ("admin.token", token),
+        ]);
+        assert_eq!(is_open(&config), open, "{host} {published} {token}");
+        close_to_others(&mut config).expect("it stands alone");
+        let made = config
+            .admin_token()
+            .map(|token| token.expose_secret().len());
+        let kept = (!token.is_empty()).then_some(token.len());
+        assert_eq!(made, if open { Some(32) } else { kept }, "{host}");
+    }
+}
+
+#[test]
+fn the_instances_of_an_open_cluster_do_not_start_without_a_token() {
+    for (cluster, token, starts) in [
+        ("http://a:8000,http://b:8000", "", false),
+        ("http://a:8000,http://b:8000", "s3cret", true),
+    ] {
+        let mut config = config(&[
+            ("server.host", "0.0.0.0"),
+            ("cluster.instances", cluster),
+            ("admin.token", token),
+        ]);
+        let closed = close_to_others(&mut config);
+        assert_eq!(closed.is_ok(), starts, "{closed:?}");
     }
 }

@@ -4,7 +4,7 @@ use crate::load::{
     spread::Spread,
     terminal::{Column, ms, rate, table},
 };
-use comfy_table::{Cell, Color, Table};
+use comfy_table::{Cell, Color};
 use serde::Serialize;
 
 /// A threshold: what a figure must reach.
@@ -143,7 +143,7 @@ const COLUMNS: [Column<Figure>; 8] = [
 ];
 
 /// The figures as a table.
-pub(super) fn shown(figures: &[Figure], markdown: bool) -> Table {
+pub(super) fn shown(figures: &[Figure], markdown: bool) -> String {
     table(&COLUMNS, &[0, 3, 5, 6, 7], figures, markdown)
 }
 

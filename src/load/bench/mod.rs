@@ -20,11 +20,12 @@ use super::{
     run::Snapshot,
     stock_api::StockApi,
     target::{Registry, check, token},
-    terminal::{Bar, stopped, write_json},
+    terminal::{Bar, stopped},
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
     failure::Failure,
+    stdout::{Output, Outputs, say},
     stock,
 };
 use ceilings::Ceilings;
@@ -47,20 +48,26 @@ const FLAT: f64 = 0.8;
 
 The loop is closed: see `oversell compare --help`.
 
-Exit status: 0 every figure reached, 1 one was missed, 2 bad usage or no lab.")]
+Exit status: 0 every figure reached, 1 one was missed, 2 bad usage or no lab, 130 cut short by a signal.")]
 pub struct Args {
     /// How often ceiling and strategy take turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
     /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    json: Option<Output>,
     /// Prints the table in Markdown
     #[arg(long)]
     markdown: bool,
     /// Where a running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.json.iter().collect()
+    }
 }
 
 /// Everything that a bench has found.
@@ -106,7 +113,7 @@ pub async fn run(
     let conditions = Conditions::of(Some(&at)).await;
     // First, while this process is small.
     let keys = keys::figures(at.main_redis()).await?;
-    println!("{conditions}\nmedian of {} rounds", args.rounds);
+    say!("{conditions}\nmedian of {} rounds", args.rounds);
     let mut bench = Bench {
         at: &at,
         bar: Bar::new(args.rounds as usize * works.len()),
@@ -120,22 +127,19 @@ pub async fn run(
     figures.extend(keys);
     drop(bench);
 
-    println!("{}", figure::shown(&figures, args.markdown));
+    say!("{}", figure::shown(&figures, args.markdown));
     let missed: Vec<_> = figures
         .iter()
         .filter(|f| !f.reached)
         .map(|f| f.figure.clone())
         .collect();
-    if let Some(path) = &args.json {
+    if let Some(file) = &args.json {
         let rounds = args.rounds;
-        write_json(
-            path,
-            &Found {
-                conditions,
-                rounds,
-                figures,
-            },
-        )?;
+        file.write_json(&Found {
+            conditions,
+            rounds,
+            figures,
+        })?;
     }
     if missed.is_empty() {
         Ok(())
@@ -155,7 +159,7 @@ fn void(void: &BTreeMap<String, String>, wish: &Wish) -> Option<String> {
 impl Bench<'_> {
     async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
         let strategy = stock::find("single-update").expect("it is in the registry");
-        let (token, stock_id) = (token(), own_product());
+        let (token, stock_id) = (token(Some(self.at)), own_product());
         let product = StockApi {
             base: &self.at.http,
             stock_id,
@@ -193,7 +197,7 @@ impl Bench<'_> {
 
     async fn load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
         let plan = Plan {
-            token: token(),
+            token: token(Some(self.at)),
             ..plan
         };
         let row = one(&self.bar, &plan, self.stop).await?;

@@ -13,14 +13,15 @@ use super::{
     plan::{PLENTY, Plan},
     table,
     target::Registry,
-    terminal::{rate, write, write_json},
+    terminal::rate,
 };
 use crate::{
     addresses::Addresses,
     failure::Failure,
+    stdout::{Output, Outputs, say},
     stock::{self, Strategy},
 };
-use std::path::PathBuf;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
 
 /// The strategies that everybody knows.
@@ -51,7 +52,8 @@ The loop is closed: a connection sends its next request once it has its last ans
 less while it stalls, and the 99 % line looks better than what buyers at a fixed rate would see. --rate N sends open
 loop and takes the latency from when a request was due (the timer adds up to 1 ms).
 
-Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 bad usage, no lab, a missing server.")]
+Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 bad usage, no lab, a missing server,
+130 cut short by a signal.")]
 pub struct Args {
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=5_000))]
@@ -66,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these strategies, by name [default: the nine that everybody knows]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known, conflicts_with_all = ["course", "all"])]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
     strategies: Vec<&'static Strategy>,
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
@@ -79,16 +81,21 @@ pub struct Args {
     rate: Option<u32>,
     /// Writes a report to this file: one HTML page that needs nothing else
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    report: Option<Output>,
     #[command(flatten)]
     how: How,
 }
 
-fn known(slug: &str) -> Result<&'static Strategy, String> {
-    stock::find(slug).ok_or_else(|| {
-        let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
-        format!("the strategies are {}", all.join(", "))
-    })
+/// A name of the registry; clap says which is meant where one is mistyped.
+fn known() -> impl TypedValueParser<Value = &'static Strategy> {
+    let all = PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug));
+    all.map(|slug| stock::find(&slug).expect("it is one of them"))
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.report.iter().chain(&self.how.json).collect()
+    }
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name.
@@ -104,17 +111,17 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
 
-    println!("{}", table::aggregate(&found.rows, args.how.markdown));
-    println!("{}", table::contention(&found.rows, args.how.markdown));
     for line in table::promises(&found.rows) {
-        println!("{line}");
+        say!("{line}");
     }
-    if let Some(path) = &args.how.json {
-        write_json(path, &found)?;
+    say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
+    say!("{}", table::contention(&found.rows, args.how.markdown));
+    if let Some(file) = &args.how.json {
+        file.write_json(&found)?;
     }
-    if let Some(path) = &args.report {
-        write(path, &report::html(&found)?)?;
-        println!("report: {}", path.display());
+    if let Some(file) = &args.report {
+        file.write(&report::html(&found)?)?;
+        say!("report: {file}");
     }
     found.verdict(&stop)
 }
@@ -131,7 +138,7 @@ async fn compare(
     let mut ceilings = Vec::new();
     for (name, base) in &ready.targets {
         let ceiling = Ceiling::of(name, base, threads, stop).await?;
-        println!(
+        say!(
             "ceiling of {name}: {}/s, {}",
             rate(ceiling.throughput),
             ceiling.what()

@@ -257,7 +257,7 @@ async fn without_a_lab_one_line_says_how_to_start_one() {
     let line = failure.to_string();
     assert!(matches!(failure, Failure::Unusable(_)), "{line}");
     assert!(
-        line.contains("make lab") && line.contains("--lab") && !line.contains('\n'),
+        line.contains("oversell lab") && line.contains("--lab") && !line.contains('\n'),
         "{line}"
     );
 }

@@ -21,7 +21,7 @@ use crate::{
         goods,
     },
     seckill::voucher,
-    section::{Deducted, Job},
+    section::{Deducted, Job, backstop::Backstop},
 };
 
 const LATE_FIXED_ID: Act = Act::own(
@@ -102,7 +102,10 @@ pub(super) const RACE: Race = Race {
 /// An order of a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
     let another = goods::on_sale(ctx, goods::PIECES).await?;
+    let removed = ctx.clone();
+    // Also where the replay is cancelled while the order stands still.
+    let goods = Backstop::new(ctx, async move { voucher::remove(&removed, another).await });
     let ordered = order(ctx, job, step, another, job.request.stock_id).await;
-    voucher::remove(ctx, another).await?;
+    goods.now().await.transpose()?;
     ordered
 }

@@ -15,8 +15,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     order.job.inside().await;
     mysql::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
-    let order_id = id_worker::next(ctx, "order").await?;
-    mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
+    let order_id = id_worker::next(ctx, "order").await;
+    let order_id = order_id.map_err(Error::piece_gone)?;
+    let written = mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await;
+    written.map_err(Error::piece_gone)?;
     Ok(Ordered {
         order_id,
         lock: None,

@@ -15,8 +15,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     if mysql::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next(ctx, "order").await?;
-    mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
+    let order_id = id_worker::next(ctx, "order").await;
+    let order_id = order_id.map_err(Error::piece_gone)?;
+    let written = mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await;
+    written.map_err(Error::piece_gone)?;
     Ok(Ordered {
         order_id,
         lock: None,

@@ -19,7 +19,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
     rows::unordered(conn, order).await?;
     let ordered = rows::write(ctx, conn, order).await?;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Config;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{sync::Notify, task::JoinHandle, time::sleep};
 
 const LONG: Duration = Duration::from_secs(20);
 

@@ -26,7 +26,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, job).await?;
     let held = mutex::lock(ctx, job).await?;
     job.at(Point::Locked).await;
     let count = mysql::read_on(conn, job, READ).await?.count;

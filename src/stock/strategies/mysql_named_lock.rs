@@ -30,11 +30,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut sold = under_lock(&mut conn, job, &name).await;
     // A connection that is not returned to the pool is closed, which releases its lock. Without a lock there is nothing to
     // release.
+    let unlock = sqlx::query_scalar::<_, Option<i64>>(UNLOCK).bind(&name);
     if mysql::is_answered(&sold)
-        && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK)
-            .bind(&name)
-            .fetch_one(&mut *conn)
-            .await
+        && let Ok(released) = mysql::in_time(job, unlock.fetch_one(&mut *conn)).await
     {
         conn.done();
         let lock = if released == Some(1) {

@@ -21,7 +21,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, job).await?;
     job.at(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     let count = mysql::read_locked(conn, job, select).await?;

@@ -34,7 +34,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// One attempt: what is left; `None` where the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, job).await?;
     job.at(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
     let count = mysql::read_locked(conn, job, select).await?;

@@ -61,7 +61,7 @@ async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// Moves pieces out of the row, and takes one of them.
 async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
-    mysql::begin(conn).await?;
+    mysql::begin(conn, job).await?;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     let count = mysql::read_locked(conn, job, select).await?;
     if count <= 0 {

@@ -14,11 +14,23 @@ use crate::{
 use async_stream::stream;
 use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
+use tokio::sync::Semaphore;
 
 /// How long another instance may take to begin.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// So many may watch one instance at once, each with a stream of its own to every other one.
+const MOST: usize = 300;
 /// One that is not there is asked again so soon.
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// Who watches this instance.
+pub(in crate::http) struct Watchers(Arc<Semaphore>);
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MOST)))
+    }
+}
 
 /// Whose visits.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -38,14 +50,21 @@ pub(in crate::http) struct Whose {
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
+    Own(watchers): Own<Watchers>,
     Query(whose): Query<Whose>,
-) -> Response {
+) -> Result<Response, Error> {
+    let place = Arc::clone(&watchers.0).try_acquire_owned();
+    let place = place.map_err(|_| Error::Overloaded)?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
         false => select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
-    sse::response(&app, seen.map(|event| Event::default().json_data(event)))
+    let seen = seen.map(move |event| {
+        let _until_it_ends = &place;
+        Event::default().json_data(event)
+    });
+    Ok(sse::response(&app, seen))
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {

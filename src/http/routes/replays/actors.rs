@@ -3,7 +3,7 @@
 use super::{Replays, enabled};
 use crate::http::routes::prelude::*;
 use crate::{
-    http::sse,
+    http::{extract::Admin, sse},
     replay::{self, ActorEvent, Sent, Stops},
 };
 use async_stream::stream;
@@ -14,13 +14,14 @@ use uuid::Uuid;
 const MOST: usize = 32;
 
 /// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
-#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent,
+#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent, security((), ("admin" = [])),
     responses(
         (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no such act"),
     ))]
 pub(in crate::http) async fn play(
+    _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Json(Sent { id, part }): Json<Sent>,
@@ -42,13 +43,14 @@ pub(in crate::http) async fn play(
 }
 
 /// Gives an actor other points at which it stands still.
-#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = Stops,
+#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = Stops, security((), ("admin" = [])),
     params(("actor" = Uuid, Path, description = "The id under which it was started")),
     responses(
         (status = 204, description = "It goes on, unless it stands at one of these"),
         (status = 404, description = "There is no such actor"),
     ))]
 pub(in crate::http) async fn direct(
+    _: Admin,
     Own(replays): Own<Replays>,
     Path(id): Path<Uuid>,
     Json(Stops { stops }): Json<Stops>,

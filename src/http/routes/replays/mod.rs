@@ -8,7 +8,8 @@ pub(super) mod routes;
 
 use crate::http::routes::prelude::*;
 use crate::{
-    replay::{End, Log, Pace, Place, Race, Steps, Terms},
+    http::extract::Admin,
+    replay::{self, End, Log, Pace, Place, Race, Steps, Terms},
     section::Point,
 };
 use futures::FutureExt;
@@ -135,12 +136,25 @@ impl Going {
     }
 }
 
-/// Where the actors play: on the instances of the cluster, each asked over HTTP; where there is no cluster, here.
+/// Refuses a replay that breaks servers to whoever is no administrator.
+fn permitted(lesson: &str, admin: Result<Admin, Error>) -> Result<(), Error> {
+    match replay::find(lesson) {
+        Some((_, race)) if race.breaks_something() => admin.map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Where the actors play: on the instances of the cluster, each asked over HTTP with the admin token of this one; where there
+/// is no cluster, here.
 fn places(app: &AppState) -> Vec<Place> {
-    let cluster = &app.ctx.config.cluster.instances;
-    match cluster.is_empty() {
+    let config = &app.ctx.config;
+    let there = |url: &String| Place::There {
+        url: url.clone(),
+        token: config.admin_token(),
+    };
+    match config.cluster.instances.is_empty() {
         true => vec![Place::Here(app.ctx.clone())],
-        false => cluster.iter().cloned().map(Place::There).collect(),
+        false => config.cluster.instances.iter().map(there).collect(),
     }
 }
 
@@ -152,4 +166,18 @@ fn enabled(app: &AppState) -> Result<(), Error> {
         .enabled
         .then_some(())
         .ok_or(Error::NoReplays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_replay_that_breaks_servers_takes_an_administrator() {
+        for (lesson, breaks) in [("2.10.4", true), ("2.3", false)] {
+            let stranger = permitted(lesson, Err(Error::Unauthorized));
+            assert_eq!(stranger.is_err(), breaks, "{lesson}");
+            assert!(permitted(lesson, Ok(Admin)).is_ok(), "{lesson}");
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! `/replays`: which there are, start one, step through it, watch it, cancel it.
 
-use super::{Going, Replays, enabled};
+use super::{Going, Replays, enabled, permitted};
 use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     course,
-    http::sse,
+    http::{extract::Admin, neighbours, sse},
     replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Who},
 };
 use async_stream::stream;
@@ -160,16 +160,18 @@ pub(in crate::http) async fn list(
     })
 }
 
-/// Plays the race of a lesson on the real servers, with at most three actors on the real instances.
-#[utoipa::path(post, path = "/replays/{replay}", tag = "replays",
+/// Plays the race of a lesson on the real servers, with at most three actors on the real instances. One that breaks servers takes the
+/// admin token, and so does whoever lets it go on or cancels it.
+#[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), How),
     responses(
         (status = 202, description = "It has begun", body = View),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no replay of this lesson"),
-        (status = 409, description = "Another one is going on"),
+        (status = 409, description = "Another one is going on here; or in another instance, and one of the two breaks servers"),
     ))]
 pub(in crate::http) async fn start(
+    admin: Result<Admin, Error>,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(lesson): Path<String>,
@@ -177,9 +179,17 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    permitted(found.0, admin)?;
     if how.pace == Pace::Scheduler && found.1.scheduled(how.cured).is_none() {
         let rule = "this race is not played in an order of one's own";
         return Err(Error::bad_input("pace", rule));
+    }
+    let elsewhere = neighbours::playing(&app.ctx.config.cluster.instances).await;
+    if let Some((lesson, race)) = elsewhere.and_then(|lesson| replay::find(&lesson))
+        && (race.breaks_something() || found.1.breaks_something())
+    {
+        // Two directors over one lab: the one mends what the other needs broken.
+        return Err(Error::ReplayInProgress(lesson));
     }
     app.instance.reaches(&found.1.servers(how.cured)).await?;
     let going = replays.start(&app, found, how.cured, how.pace)?;
@@ -189,17 +199,20 @@ pub(in crate::http) async fn start(
 }
 
 /// Lets a replay at the pace `step` go on by one step.
-#[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays",
+#[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn step(
+    admin: Result<Admin, Error>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    replays.find(&id)?.steps.next(Who::All);
+    let going = replays.find(&id)?;
+    permitted(going.lesson, admin)?;
+    going.steps.next(Who::All);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -232,18 +245,20 @@ pub(in crate::http) async fn next(
 }
 
 /// Cancels a replay: its actors give back what they hold.
-#[utoipa::path(delete, path = "/replays/{replay}", tag = "replays",
+#[utoipa::path(delete, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
         (status = 202, description = "It ends now", body = View),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn cancel(
+    admin: Result<Admin, Error>,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let going = replays.find(&id)?;
+    permitted(going.lesson, admin)?;
     going.cancel.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
 }

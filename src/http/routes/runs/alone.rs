@@ -1,6 +1,7 @@
 //! One run at a time over all instances: a lock of this project's own library, the row `run` of `tb_lock` with its lease.
 //!
-//! 1. Look who has it: the row says whose run that is, in the columns that §4 of the course has for it.
+//! 1. Look who has it: the row says whose run that is, in the columns that §4 of the course has for it. A row without an end is
+//!    somebody's, too: who has written it by hand takes it away.
 //! 2. Take it, with a lease that is renewed for as long as the run goes on.
 //! 3. Give it back before the run is said to have ended: who starts the next one then finds it free.
 //!
@@ -23,7 +24,8 @@ const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const WHOSE: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
-                     COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? AND expires_at > NOW(3)";
+                     COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
+                     AND (expires_at IS NULL OR expires_at > NOW(3))";
 
 /// Takes the lock for a run of this number and strategy, started by `by`; without one where MySQL does not answer.
 ///

@@ -14,7 +14,6 @@ use async_stream::stream;
 use axum::{Extension, extract::ConnectInfo, response::sse::Event};
 use futures::Stream;
 use http::{HeaderMap, header};
-use secrecy::ExposeSecret;
 use std::net::SocketAddr;
 use tokio::sync::watch;
 
@@ -173,7 +172,6 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
             format!("times threads must be at most {MOST_REQUESTS}"),
         ));
     }
-    let token = &app.ctx.config.admin.token;
     let mut plan = Plan::new(&base, target, strategy.slug);
     (plan.threads, plan.loops) = (
         threads.unsigned_abs() as usize,
@@ -182,7 +180,7 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     plan.hold_ms = wanted.hold_ms.map_or(0, Whole::get).unsigned_abs();
     plan.count = wanted.count.map_or(5000, Whole::get);
     plan.draws = true;
-    plan.token = (!token.expose_secret().is_empty()).then(|| token.clone());
+    plan.token = app.ctx.config.admin_token();
     plan.check()
         .map_err(|rule| Error::bad_input("hold_ms", rule))?;
     Ok(plan)

@@ -1,0 +1,201 @@
+//! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
+
+use super::{
+    Port, clock, mysql, nginx,
+    programs::{self, Needed, SETPRIV},
+    redis, zookeeper,
+};
+use crate::{
+    failure::{Failure, unusable},
+    stdout::say,
+};
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The ports that `oversell lab` takes, and the option for others. A lab of `--lab` takes free ones.
+const PORTS: [(&str, &[u16], &str); 5] = [
+    ("nginx", &[8080], "--http-port"),
+    ("the instances", &[8000, 8100, 8200], "--instances"),
+    ("MariaDB", &[13306], "--mysql-port"),
+    (
+        "Redis",
+        &[16379, 16380, 16381, 16382, 16383],
+        "--redis-ports",
+    ),
+    ("ZooKeeper", &[12181], "--zookeeper-port"),
+];
+
+/// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
+const MORE: [(&str, &str, &str); 4] = [
+    (
+        "javac",
+        "default-jdk-headless",
+        "Java processes as peers in the course",
+    ),
+    ("mvn", "maven", "`make jmeter`, and the same Java processes"),
+    ("python3", "python3", "`make interop` with kazoo"),
+    ("cc", "gcc", "building it"),
+];
+
+/// What a lab uses at its start; a load needs some more.
+const MEMORY_MB: u64 = 1_500;
+const FILES: u64 = 4_096;
+
+/// Says what this machine lacks for a lab, and how to get it.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It starts and changes nothing. Exit status: 0 a lab can start, 2 something is missing."
+)]
+pub struct Args {}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where a lab cannot start.
+pub fn run(Args {}: Args) -> Result<(), Failure> {
+    let servers: Vec<Needed> = [
+        &mysql::NEEDED[..],
+        &redis::NEEDED,
+        zookeeper::needed(),
+        &nginx::NEEDED,
+    ]
+    .concat()
+    .into_iter()
+    .chain([SETPRIV])
+    .collect();
+    let mut packages = BTreeSet::new();
+    say!("programs of a lab");
+    for (program, package) in servers {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => {
+                packages.insert(package);
+                say!("  MISSING  {program:<20} Debian package {package}");
+            }
+        }
+    }
+    say!("for more than a lab");
+    for (program, package, use_of_it) in MORE {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => say!("  without  {program:<20} {use_of_it}: Debian package {package}"),
+        }
+    }
+    match clock::library() {
+        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
+        None => say!(
+            "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
+            "libfaketime"
+        ),
+    }
+    say!("ports of `oversell lab`");
+    for (server, ports, option) in PORTS {
+        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
+        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
+        match taken.is_empty() {
+            true => say!("  ok       {server}"),
+            false => say!(
+                "  taken    {server:<20} {}: stop what listens there, or choose others with {option}",
+                taken.join(", ")
+            ),
+        }
+    }
+    say!("this machine");
+    let too_little = [
+        room(
+            "memory, MB",
+            memory_mb(),
+            MEMORY_MB,
+            "servers may be killed under load",
+        ),
+        room(
+            "open files",
+            open_files(),
+            FILES,
+            "`ulimit -n 8192` before it",
+        ),
+    ];
+    let folder = writable(Path::new("target"));
+    if packages.is_empty() && folder {
+        let but = too_little.contains(&false);
+        say!(
+            "\na lab can start{}: `oversell lab`",
+            if but {
+                ", though it may be short of something"
+            } else {
+                ""
+            }
+        );
+        return Ok(());
+    }
+    if packages.is_empty() {
+        return Err(unusable!(
+            "a lab cannot write below ./target: start it elsewhere, or name a folder with --dir"
+        ));
+    }
+    let packages: Vec<_> = packages.into_iter().collect();
+    Err(unusable!(
+        "a lab cannot start; on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
+        packages.join(" ")
+    ))
+}
+
+/// Whether there is so much of it, as far as the system says.
+fn room(what: &str, has: Option<u64>, wants: u64, without: &str) -> bool {
+    let Some(has) = has else { return true };
+    match has >= wants {
+        true => say!("  ok       {what:<20} {has}"),
+        false => say!("  little   {what:<20} {has}, and {wants} are better: {without}"),
+    }
+    has >= wants
+}
+
+fn memory_mb() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    Some(number_after(&text, "MemAvailable:")? / 1024)
+}
+
+fn open_files() -> Option<u64> {
+    number_after(
+        &fs::read_to_string("/proc/self/limits").ok()?,
+        "Max open files",
+    )
+}
+
+/// The first number of the line that begins so.
+fn number_after(text: &str, begin: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a lab can make its folder here.
+fn writable(folder: &Path) -> bool {
+    let at = if folder.is_dir() {
+        folder
+    } else {
+        Path::new(".")
+    };
+    let tried = tempfile::NamedTempFile::new_in(at);
+    match &tried {
+        Ok(_) => say!("  ok       {:<20} can be written", folder.display()),
+        Err(error) => say!(
+            "  MISSING  {:<20} cannot be written: {error}",
+            folder.display()
+        ),
+    }
+    tried.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_has_is_read_from_its_own_words() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                      Max open files            1024                 524288               files\n";
+        assert_eq!(number_after(limits, "Max open files"), Some(1024));
+        assert_eq!(number_after(limits, "Max open sockets"), None);
+        assert!(memory_mb().is_some() && open_files().is_some());
+    }
+}

@@ -1,0 +1,211 @@
+//! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
+//! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
+
+use crate::failure::{Failure, unusable};
+use serde::Serialize;
+use std::{
+    fmt,
+    fs::File,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    str::FromStr,
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+/// Why stdout took no more.
+static FAILED: OnceLock<String> = OnceLock::new();
+/// Cancelled at that moment.
+static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+/// Whether stdout is for a file's text alone: what is meant for people goes to stderr.
+static IS_A_FILE: AtomicBool = AtomicBool::new(false);
+
+/// As `println!`, but for a stdout that may take no more.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::stdout::line(format_args!($($text)*)) };
+}
+pub(crate) use say;
+
+/// Prints a line for people.
+pub(crate) fn line(words: fmt::Arguments<'_>) {
+    if IS_A_FILE.load(Ordering::Relaxed) {
+        note(words);
+    } else {
+        print(format_args!("{words}\n")).ok();
+    }
+}
+
+/// Prints a line on stderr, if it takes one.
+pub(crate) fn note(words: fmt::Arguments<'_>) {
+    writeln!(io::stderr(), "{words}").ok();
+}
+
+fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_fmt(words).and_then(|()| out.flush());
+    printed.inspect_err(|error| {
+        FAILED.get_or_init(|| error.to_string());
+        GONE.cancel();
+    })
+}
+
+/// Cancelled once stdout takes no more.
+pub(crate) fn gone() -> CancellationToken {
+    GONE.clone()
+}
+
+/// The failure of a command whose stdout took no more.
+pub(crate) fn failure() -> Option<Failure> {
+    let why = FAILED.get()?;
+    Some(Failure::Output(format!("stdout takes no more: {why}")))
+}
+
+/// How many columns the terminal has on which lines for people appear; `None` where they go elsewhere.
+pub(crate) fn columns() -> Option<usize> {
+    let is_terminal = match IS_A_FILE.load(Ordering::Relaxed) {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
+    };
+    is_terminal.then(|| usize::from(console_width()))
+}
+
+fn console_width() -> u16 {
+    comfy_table::Table::new().width().unwrap_or(80)
+}
+
+/// A file that a command is to write; `-` is stdout.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    path: PathBuf,
+    file: OnceLock<Arc<File>>,
+}
+
+impl FromStr for Output {
+    type Err = std::convert::Infallible;
+
+    fn from_str(path: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            path: path.into(),
+            file: OnceLock::new(),
+        })
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+impl Output {
+    fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// Opens it, before anything is measured. What it has stays until it is written.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where it cannot be written.
+    pub(crate) fn open(&self) -> Result<(), Failure> {
+        if self.is_stdout() {
+            IS_A_FILE.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(unusable!("{self}: there is no folder {}", folder.display()));
+        }
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path)
+            .map_err(|e| unusable!("{self}: {e}"))?;
+        self.file.get_or_init(|| Arc::new(file));
+        Ok(())
+    }
+
+    /// Writes its text.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Output`] where it takes no more, [`Failure::Unusable`] where it cannot be opened.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.is_stdout() {
+            let printed = print(format_args!("{text}"));
+            return printed.map_err(|e| Failure::Output(format!("stdout takes no more: {e}")));
+        }
+        self.open()?;
+        let Some(mut file) = self.file.get().map(Arc::as_ref) else {
+            return Ok(());
+        };
+        let mut written = || {
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
+            }
+            file.write_all(text.as_bytes())
+        };
+        written().map_err(|e| Failure::Output(format!("{self}: {e}")))
+    }
+
+    /// Writes a value as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub(crate) fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
+        self.write(&(text + "\n"))
+    }
+}
+
+/// The arguments of a command that may write files.
+pub(crate) trait Outputs {
+    /// Those files.
+    fn outputs(&self) -> Vec<&Output>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(path: &str) -> Output {
+        path.parse().unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn a_file_is_opened_before_it_is_written_and_keeps_its_text_until_then() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rows.json");
+        std::fs::write(&path, "a longer text of before").expect("a file");
+        let file = output(&path.to_string_lossy());
+        file.open().expect("it can be written");
+        let before = std::fs::read_to_string(&path).expect("a file");
+        assert_eq!(before, "a longer text of before");
+        file.write("new").expect("it is written");
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "new");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_its_name() {
+        for (path, words) in [
+            ("/no/such/folder/x.json", "no folder /no/such/folder"),
+            ("/proc/x.json", "/proc/x.json: "),
+            ("/", "/: "),
+        ] {
+            let error = output(path).open().expect_err(path).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let full = output("/dev/full");
+        full.open().expect("it can be opened");
+        let error = full.write("text").expect_err("it is full");
+        assert!(
+            matches!(&error, Failure::Output(why) if why.starts_with("/dev/full: ")),
+            "{error}"
+        );
+    }
+}

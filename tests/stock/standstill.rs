@@ -1,0 +1,74 @@
+//! A server stands still: its process is stopped, its connections stay open, and nothing is answered.
+
+use crate::support::{http::*, leftovers::nothing_is_left, *};
+use futures::future::join_all;
+use oversell::{
+    server::Server,
+    stock::{self, Strategy},
+};
+use reqwest::{Client, StatusCode};
+use std::time::Instant;
+
+/// How long a request may wait.
+const WAIT_MS: u64 = 300;
+
+/// What it may take beyond that: a write whose answer is missing is ended by the server, or is unknown, after seconds. Without any
+/// bound the request would wait for as long as the server stands still.
+const BEYOND: Duration = Duration::from_secs(8);
+
+/// More than are bought.
+const STOCK: i64 = 5_000;
+
+/// Goes on with four of five nodes.
+const ON_A_MAJORITY: &str = "redis-redlock";
+
+/// Each strategy that needs the server is answered 503.
+#[apply(test!)]
+#[over([("mysql", Server::MySql), ("redis", Server::Redis)])]
+async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
+    server: Server,
+) -> Result<()> {
+    let lab = labs::whole().await?;
+    let at = lab.addresses().instances[0].url.clone();
+    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != ON_A_MAJORITY;
+    let strategies = || stock::ALL.iter().filter(needs_it);
+    // Each has its connections, scripts and names.
+    for strategy in strategies() {
+        ask(check(&at, strategy.slug, 0, MINUTE)).await?;
+    }
+    lab.pause(server.name())?;
+    let client = Client::new();
+    let asked = strategies().map(async |strategy| {
+        let begun = Instant::now();
+        let asked = client.get(check(&at, strategy.slug, 0, WAIT_MS));
+        let answer = asked.timeout(LONG).send().await;
+        let status = answer.map(|answer| answer.status());
+        (strategy.slug, status, begun.elapsed())
+    });
+    let came = join_all(asked).await;
+    lab.resume(server.name())?;
+    let late: Vec<_> = came
+        .into_iter()
+        .filter(|(_, status, took)| {
+            *took > BEYOND || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
+        })
+        .collect();
+    ensure!(late.is_empty(), "{late:?}");
+    // A lock without a lease, whose taking was not answered, stays: that is its lesson.
+    put_stock(&at, STOCK).await?;
+    until("every strategy sells again", async || {
+        for strategy in strategies() {
+            if status(check(&at, strategy.slug, 0, MINUTE))
+                .await?
+                .is_server_error()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+    .await?;
+    nothing_is_left(&lab).await?;
+    labs::hand_on(lab);
+    Ok(())
+}
