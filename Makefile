@@ -29,9 +29,10 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
-	cargo test --workspace --locked --lib --bins --examples
+	cargo test --workspace --locked --lib --bins --examples --test history
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
+	$(PROGRAMS) random_programs
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
@@ -40,8 +41,12 @@ BESIDE = main contract
 $(BESIDE):
 	cargo test --workspace --locked --test $@
 
+# Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
+PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
+
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
+	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
 	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs
 	cargo test --workspace --test interop --locked

@@ -2,7 +2,7 @@
 //! that a broken twin can be shown to break it, and for that reason.
 
 use super::{
-    register::{clause, fenced, in_turn, losable, one_server},
+    register::{clause, in_turn, losable, one_server},
     support::*,
 };
 use parking_lot::Mutex;
@@ -32,23 +32,6 @@ async fn two_processes_exclude_each_other<S: Server>(family: Family<S>) -> Resul
     family.nothing_left(&name).await
 }
 
-#[apply(clause!)]
-async fn a_wait_ends_in_taken_and_leaves_nothing<S: Server>(family: Family<S>) -> Result {
-    let name = name();
-    let (holder, other) = (family.process().await, family.process().await);
-    let guard = take(&holder.lock(&name)).await?;
-    let before = family.until_shown(&name).await?;
-    let start = Instant::now();
-    let waited = other.lock(&name).acquire(SHORT).await;
-    taken("after the wait", waited)?;
-    let elapsed = start.elapsed();
-    ensure!(elapsed >= SHORT, "gave up after {elapsed:?} of {SHORT:?}");
-    taken("without a wait", other.lock(&name).try_acquire().await)?;
-    is("what the server has", family.left(&name).await, before)?;
-    guard.release().await?;
-    family.nothing_left(&name).await
-}
-
 /// The first holder lost its lock and does not know; it must not release the second one's.
 #[apply(clause!)]
 async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result {
@@ -62,89 +45,6 @@ async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result {
     let tried = third.lock(&name).try_acquire().await;
     taken("while the second holds it", tried)?;
     held.release().await?;
-    family.nothing_left(&name).await
-}
-
-#[apply(clause!)]
-async fn a_dropped_acquire_leaves_nothing<S: Server>(family: Family<S>) -> Result {
-    const MOST_AWAITS: u32 = 12;
-    let name = name();
-    let [one, other] = [family.process().await, family.process().await];
-    in_time(async {
-        for times in 0..MOST_AWAITS {
-            drop_after(times, one.lock(&name).acquire(SOON)).await;
-            let guard = take(&other.lock(&name)).await?;
-            // A waiter may have nothing to wake it, so that this end, unlike the others, is not at a counted await.
-            let waiting = drop_after(times, async { one.lock(&name).acquire(SOON).await });
-            timeout(Duration::from_millis(20), waiting).await.ok();
-            guard.release().await?;
-        }
-        pass(&one.lock(&name)).await
-    })
-    .await?;
-    family.nothing_left(&name).await
-}
-
-/// So often in a row: a lease that hides what nobody gave back would end too late for [`in_time`].
-const TIMES: u32 = 25;
-
-/// Not by the end of a lease.
-async fn in_time(rounds: impl Future<Output = Result>) -> Result {
-    timeout(SOON * 3, rounds)
-        .await
-        .context("only the end of a lease brought it back")?
-}
-
-/// One has it so often and ends like this, and each time another can have it.
-async fn ends_free<S: Server>(family: Family<S>, end: impl AsyncFn(AnyLock) -> Result) -> Result {
-    let name = name();
-    let [one, other] = [family.process().await, family.process().await];
-    in_time(async {
-        for _ in 0..TIMES {
-            end(one.lock(&name)).await?;
-            pass(&other.lock(&name)).await?;
-        }
-        Ok(())
-    })
-    .await?;
-    family.nothing_left(&name).await
-}
-
-#[apply(clause!)]
-async fn a_dropped_guard_releases<S: Server>(family: Family<S>) -> Result {
-    ends_free(family, async |lock| take(&lock).await.map(drop)).await
-}
-
-#[apply(clause!)]
-async fn a_panicking_holder_releases<S: Server>(family: Family<S>) -> Result {
-    let panics = async |lock: AnyLock| {
-        let holder = tokio::spawn(async move {
-            let _guard = lock.acquire(SOON).await.expect("it is free");
-            std::panic::resume_unwind(Box::new("a handler's bug"));
-        });
-        ensure!(holder.await.is_err(), "the holder was to panic");
-        Ok(())
-    };
-    ends_free(family, panics).await
-}
-
-/// One holds, the next waits, a third waits behind it; when the next gives up it is still not the third's turn.
-#[apply(clause!)]
-async fn a_waiter_that_gives_up_does_not_let_the_next_one_in<S: Server>(
-    family: Family<S>,
-) -> Result {
-    let name = name();
-    let (first, second) = (family.process().await, family.process().await);
-    let third = family.process().await;
-    let guard = take(&first.lock(&name)).await?;
-    let next = acquiring(second.lock(&name));
-    family.until_queued(&name, 2).await?;
-    let last = third.lock(&name);
-    let last = tokio::spawn(async move { last.acquire(SOON / 4).await });
-    family.until_queued(&name, 3).await?;
-    next.abort();
-    taken("while the first holds it, the third has", last.await?)?;
-    guard.release().await?;
     family.nothing_left(&name).await
 }
 
@@ -254,21 +154,6 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
     kept("the next holder's lock", &guard)?;
     guard.release().await?;
     family.nothing_left(&name).await
-}
-
-#[apply(fenced!)]
-async fn fencing_tokens_grow<S: Server>(family: Family<S>) -> Result {
-    let name = name();
-    let processes = [family.process().await, family.process().await];
-    let mut last = None;
-    for process in processes.iter().cycle().take(6) {
-        let guard = take(&process.lock(&name)).await?;
-        let fence = guard.fence();
-        ensure!(fence > last, "{fence:?} after {last:?}");
-        last = fence;
-        guard.release().await?;
-    }
-    Ok(())
 }
 
 /// Two processes, whose waiters come in turn, each after the last one is in the queue.

@@ -14,14 +14,10 @@ pub(crate) enum Capability {
     OneServer,
     /// It can be lost: it has a lease or a session.
     Losable,
-    /// It has a fencing token.
-    Fenced,
     /// It is given a lease.
     Leased,
     /// It is given an owner, who may take it again.
     Reentrant,
-    /// It is the half for writing of a lock that has one for reading.
-    Shared,
     /// Its waiters are served in order of arrival, whichever process they are in.
     InTurn,
     /// The tests of the layer use it.
@@ -296,12 +292,6 @@ impl<S: Server> Contender<S> {
         let makes = [Some(self.kind.make), self.kind.read];
         let makes = makes.into_iter().flatten();
         makes.map(|make| make(&self.client, name, ask)).collect()
-    }
-
-    /// A new reader, beside whom others read.
-    pub(crate) fn reader(&self, name: &str) -> AnyLock {
-        let read = self.kind.read.expect("a kind with readers");
-        read(&self.client, name, Ask::default())
     }
 
     /// A new owner of its own.

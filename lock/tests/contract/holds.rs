@@ -111,24 +111,6 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     family.nothing_left(&name).await
 }
 
-/// A fixed lease is not renewed: it ends while its holder lives, the holder is told before another can have the lock, and
-/// its late release frees nothing of the other.
-#[apply(leased!)]
-async fn a_fixed_lease_ends_and_its_late_release_frees_nothing<S: Server>(
-    family: Family<S>,
-) -> Result {
-    let (name, process, other) = (name(), family.process().await, family.process().await);
-    let brief = process.leased(&name, Lease::Fixed(S::BRIEF));
-    let first = take(&brief).await?;
-    let second = take(&other.leased(&name, Lease::Watchdog(SOON))).await?;
-    ensure!(first.is_lost(), "another has it, and it was not told");
-    lost("the late release", first.release().await)?;
-    is_held("after the late release", &second, &process.lock(&name)).await?;
-    kept("the second hold", &second)?;
-    second.release().await?;
-    family.nothing_left(&name).await
-}
-
 /// The opposite of the clause above: a lease that is renewed does not end.
 #[apply(leased!)]
 async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result {
@@ -157,25 +139,6 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
         }
     }
     none_of(family.left(&name).await)
-}
-
-/// The late release of a hold that was lost leaves the owner's newer one alone. That has a long lease: if it renewed what
-/// is lost and has not ended yet, it would keep itself out for as long.
-#[apply(leased_by_owner!)]
-async fn the_late_release_of_a_lost_hold_leaves_its_owners_newer_one<S: Server>(
-    family: Family<S>,
-) -> Result {
-    let (name, process, other) = (name(), family.process().await, family.process().await);
-    let owner = process.owner();
-    let ask = |lease| process.held(&name, owner, lease);
-    let old = take(&ask(Lease::Fixed(S::BRIEF))).await?;
-    told(&old).await?;
-    let new = take(&ask(Lease::Fixed(SOON * 30))).await?;
-    lost("the late release", old.release().await)?;
-    is_held("after the late release", &new, &other.lock(&name)).await?;
-    kept("the newer hold", &new)?;
-    new.release().await?;
-    family.nothing_left(&name).await
 }
 
 /// A hold of a fixed lease inside a longer one does not make the lock end earlier, and ends for its own holder alone.

@@ -1,11 +1,10 @@
-//! What the latch promises, and the twin that misses its opening.
+//! What the latch promises beyond what `gates.rs` finds out, and the twin that misses its opening.
 
 use super::support::*;
 use oversell_lock::redis::RedisLatch;
 use redis::AsyncCommands;
 use std::num::NonZeroU32;
 
-const SHORT: Duration = Duration::from_millis(200);
 const SIX: NonZeroU32 = NonZeroU32::new(6).expect("six");
 
 /// Five of the six.
@@ -42,17 +41,6 @@ async fn a_latch_opens_for_all_waiters_everywhere(redis: &Redis) -> Result {
     let a_day = (1..=24 * 60 * 60).contains(&lives);
     ensure!(a_day, "{opened} is to stay for {lives} s");
     Ok(())
-}
-
-#[apply(test!)]
-async fn a_wait_for_a_latch_ends(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    let latch = process.latch(&name);
-    latch.wait(SHORT).await?;
-    latch.try_set_count(SIX).await?;
-    let before = redis.keys(&name).await;
-    taken("after the wait", latch.wait(SHORT).await)?;
-    is("the keys", redis.keys(&name).await, before)
 }
 
 /// The six come and the next class begins in one transaction: no waiter can look in between.

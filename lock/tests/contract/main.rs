@@ -3,30 +3,34 @@
 //!
 //! In reading order: `family.rs` is what the contract needs to know of a lock; `clauses.rs` is what every lock keeps,
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the
-//! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose; `model.rs` and its programs
-//! what must hold whatever anybody does in whichever order. The other files have what one kind alone promises.
+//! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose. `programs.rs` does
+//! anything in whichever order, `recorder.rs` writes down what it came to, `../history/checker.rs` judges that; this runs by
+//! itself (`-- --ignored`). The other files have what one kind alone promises.
 //! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them. The
 //! service's tests have `harness.rs` as well.
 
 mod certificates;
+mod changes;
+#[path = "../history/checker.rs"]
+mod checker;
 mod clauses;
 mod examples;
 mod fair;
 mod fair_twins;
 mod family;
 mod fences;
+mod gates;
 mod harness;
 mod holds;
 mod latch;
 mod layer;
-mod model;
-mod model_locks;
-mod model_programs;
 mod multi;
 mod mute;
 mod permits;
+mod programs;
 mod rate;
 mod read_write;
+mod recorder;
 mod redis;
 mod redis_access;
 mod redis_cuts;
@@ -39,10 +43,12 @@ mod redis_own;
 mod redis_refusals;
 mod redlock;
 mod redlock_faults;
+mod refusals;
 mod register;
 mod rw_holds;
 mod rw_line;
 mod servers;
+mod subjects;
 mod support;
 mod table;
 mod table_answers;

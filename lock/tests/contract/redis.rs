@@ -28,7 +28,7 @@ static KINDS: [Kind<Redis>; 9] = [
     ),
     Kind::new(
         "redis_fenced",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Fenced],
+        &[Contract, OneServer, Losable, Leased, Reentrant],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     ),
     Kind::new(
@@ -39,7 +39,7 @@ static KINDS: [Kind<Redis>; 9] = [
     .queues(),
     Kind::new(
         "redis_write",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Shared],
+        &[Contract, OneServer, Losable, Leased, Reentrant],
         write,
     )
     .reads(read),
@@ -107,13 +107,32 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) struct Redis {
     url: String,
+    /// Where programs find it, if not there.
+    front: Option<String>,
     outsider: OnceCell<MultiplexedConnection>,
 }
 
 impl Redis {
     pub(crate) const fn at(url: String) -> Self {
         let outsider = OnceCell::const_new();
-        Self { url, outsider }
+        Self {
+            url,
+            front: None,
+            outsider,
+        }
+    }
+
+    /// One that programs find at another address.
+    pub(crate) fn behind(url: String, front: String) -> Self {
+        Self {
+            front: Some(front),
+            ..Self::at(url)
+        }
+    }
+
+    /// Where programs find it.
+    pub(crate) fn front(&self) -> String {
+        self.front.clone().unwrap_or_else(|| self.host())
     }
 
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.

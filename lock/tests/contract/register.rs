@@ -153,12 +153,10 @@ macro_rules! needing {
 needing! { $
     one_server: [Contract, OneServer],
     losable: [Losable],
-    fenced: [Fenced],
     in_turn: [InTurn],
     leased: [Leased],
     reentrant: [Reentrant],
     leased_by_owner: [Reentrant, Leased],
-    shared: [Shared],
     layered: [Layered],
     layered_and_losable: [Layered, Losable]
 }
@@ -167,21 +165,27 @@ needing! { $
 static TESTS: Semaphore = Semaphore::const_new(4);
 /// So many twins of clauses besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
+/// So many tests that play programs run at once: they wait for leases and sessions to end.
+static PLAYERS: Semaphore = Semaphore::const_new(8);
+/// The modules whose tests play many random programs each. Beside other tests these would keep the machine too busy for
+/// their leases, so they have a run of their own, as ignored tests.
+const PROGRAMS: [&str; 3] = ["subjects", "gates", "changes"];
 
 /// Every test, of these servers.
 pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
-        let turns = if name.starts_with("twins::") {
-            &TWINS
-        } else {
-            &TESTS
+        let turns = match name.split("::").next() {
+            Some("twins") => &TWINS,
+            Some(module) if PROGRAMS.contains(&module) => &PLAYERS,
+            _ => &TESTS,
         };
+        let hangs = if soak() { HANGS * 4 } else { HANGS };
         Trial::test(name, move || {
             runtime.block_on(async {
                 let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
-                outcome(run(), HANGS).await
+                outcome(run(), hangs).await
             })
         })
     };
@@ -193,7 +197,8 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             format!("{module}::{}", test.name),
             Box::new(move || run(engines)),
         );
-        all.push(trial.with_ignored_flag(test.soak && !soak()));
+        let alone = PROGRAMS.contains(&module);
+        all.push(trial.with_ignored_flag(alone || test.soak && !soak()));
     }
     for clause in inventory::iter::<Clause> {
         let short = ALWAYS.contains(&clause.name) || soak();

@@ -162,26 +162,6 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
 }
 
 #[apply(test!)]
-async fn guards_of_one_hold_end_in_any_order(redis: &Redis) -> Result {
-    let (name, process, owner) = (name(), redis.client().await, owner());
-    let read = reading(&process, &name).owner(owner);
-    let mut guards = Vec::new();
-    for lease in [LONG, LONGER, BRIEF] {
-        guards.push(take(&read.clone().lease(lease)).await?);
-    }
-    lasts(redis, &name, 20_001..=i64::MAX).await?;
-    guards.remove(0).release().await?;
-    let brief = guards.pop().context("three")?;
-    brief.lost().await;
-    lost("a hold that had ended", brief.release().await)?;
-    is("holds", ids(redis, &name).await?.len(), 1)?;
-    kept("the last hold", &guards[0])?;
-    is_taken("a writer beside it", &writing(&process, &name)).await?;
-    guards.remove(0).release().await?;
-    none_of(redis.keys(&name).await)
-}
-
-#[apply(test!)]
 async fn a_watchdog_renews_its_own_read_hold_and_no_fixed_one(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let read = |lease| reading(&process, &name).lease(lease);
@@ -200,48 +180,4 @@ async fn a_watchdog_renews_its_own_read_hold_and_no_fixed_one(redis: &Redis) -> 
     fixed.lost().await;
     redis.no_key_left(&name).await?;
     lost("a hold that had ended", fixed.release().await)
-}
-
-/// Callers that go away at any point: of a read that is free, of one under the owner's write, of one that waits.
-#[apply(test!)]
-async fn a_dropped_read_leaves_nothing_of_its_own(redis: &Redis) -> Result {
-    let (name, process, owner) = (name(), redis.client().await, owner());
-    let outer = take(&writing(&process, &name).owner(owner).lease(LONG)).await?;
-    for awaits in 0..12 {
-        for named in [Some(owner), None] {
-            let read = reading(&process, &name);
-            let read = named.map_or(read.clone(), |owner| read.owner(owner));
-            // One that waits may have nothing to wake it.
-            let dropped = drop_after(awaits, read.acquire(SOON));
-            timeout(Duration::from_millis(20), dropped).await.ok();
-        }
-    }
-    let alone = async || {
-        let fields = fields(redis, &name).await;
-        fields.is_ok_and(|fields| fields.len() == 2 && fields[1] == "mode=write")
-    };
-    until("the write hold alone is left", alone).await?;
-    is_taken("another's reader", &reading(&process, &name)).await?;
-    outer.release().await?;
-    redis.no_key_left(&name).await
-}
-
-/// Its owner writes; it reads below that, and the answer is lost: nothing of the read stays, and the write does.
-#[apply(test!)]
-async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Result {
-    let (name, owner) = (name(), owner());
-    let mute = Mute::to(redis.host())?;
-    let process = redis.client_at(&mute.address()).await;
-    let outer = take(&writing(&process, &name).owner(owner).lease(LONGER)).await?;
-    let read = reading(&process, &name).owner(owner).lease(LONGER);
-    // The scripts are known to the server: the next one is a single command.
-    pass(&read).await?;
-    mute.mute();
-    unavailable("without an answer", read.acquire(SOON).await)?;
-    mute.heal();
-    let alone = async || ids(redis, &name).await.is_ok_and(|ids| ids.len() == 1);
-    until("the write hold alone is left", alone).await?;
-    is_taken("another", &writing(&redis.client().await, &name)).await?;
-    outer.release().await.context("the outer hold's release")?;
-    redis.no_key_left(&name).await
 }

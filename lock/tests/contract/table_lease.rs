@@ -1,7 +1,7 @@
 //! What the lock with a lease in the table promises beyond the contract: its sweep, its count of holds, no connection
 //! while it waits.
 
-use super::{holds::is_held, support::*, table::LEASE};
+use super::{support::*, table::LEASE};
 use sqlx::MySqlConnection;
 
 /// What the row says of its holds; `None` where there is no row.
@@ -40,34 +40,6 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
     taken("beside a row without an end", never)?;
     table.delete(&stays).await;
     Ok(next.release().await?)
-}
-
-/// The second hold is asked for, and the answer is lost: the first one keeps the lock, and its release frees it.
-#[apply(test!)]
-async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table) -> Result {
-    let (name, other) = (name(), table.client().await);
-    let mute = Mute::to(table.address())?;
-    // On the one connection that it has, every statement has been prepared once.
-    let pool = table.pool(&mute.address(), 1);
-    let lock = pool.table_lease_lock(&name).owner(pool.owner());
-    let lock = lock.lease(Lease::Watchdog(SOON));
-    let outer = take(&lock).await?;
-    pass(&lock).await?;
-    mute.mute();
-    let asked = until("the second hold is in the table", || async {
-        holds(table, &name).await == Some(2)
-    });
-    tokio::select! {
-        inner = lock.acquire(SOON) => bail!("without an answer: {inner:?}"),
-        asked = asked => asked?,
-    }
-    // It is given up here, while its statement is under way.
-    mute.heal();
-    let other = other.table_lease_lock(&name);
-    is_held("beside the outer hold", &outer, &other).await?;
-    kept("the outer hold", &outer)?;
-    outer.release().await?;
-    is("holds that are left", holds(table, &name).await, None)
 }
 
 /// A stranger's transaction and a re-entry each hold what the other waits for, and the server ends the re-entry's

@@ -1,13 +1,7 @@
 //! Locks that are wrong on purpose, each in one way: a wrapper of a few lines around the honest `RedisLock`, and one lock in
 //! ZooKeeper. For each clause there is one that breaks it; a clause that lets its twin pass is a clause that cannot fail.
 
-use super::{
-    clauses,
-    family::asked,
-    holds,
-    support::*,
-    zookeeper::{Member, broken, node},
-};
+use super::{clauses, family::asked, holds, support::*, zookeeper::Member};
 use oversell_lock::{
     Fence,
     local::Mutexes,
@@ -15,9 +9,7 @@ use oversell_lock::{
     zk::ZkClient,
 };
 use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
-use std::{mem, sync::LazyLock};
-use tokio::sync::oneshot;
-use zookeeper_client::{Client, Error};
+use std::sync::LazyLock;
 
 /// What a twin has of the honest lock.
 #[derive(Clone)]
@@ -56,48 +48,6 @@ impl Honest {
 async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = honest.client.lock(&honest.of_its_process());
     own.acquire(wait).await
-}
-
-/// It does not wait.
-async fn impatient(honest: Honest, _: Duration) -> Answer<Guard> {
-    honest.lock.try_acquire().await
-}
-
-/// It takes away what another holds.
-async fn sweeping(honest: Honest, wait: Duration) -> Answer<Guard> {
-    honest.delete().await;
-    honest.lock.acquire(wait).await
-}
-
-/// A waiter that gives up leaves something on the server.
-async fn littering(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let held = honest.lock.acquire(wait).await;
-    if held.is_err() {
-        let litter = format!("{}-waiter", honest.lock.name());
-        let left = honest.client.connection().set(litter, "").await;
-        left.expect("an answer");
-    }
-    held
-}
-
-/// What is acquired after the caller has gone is kept.
-async fn detached(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let (reply, answer) = oneshot::channel();
-    tokio::spawn(async move {
-        reply
-            .send(honest.lock.acquire(wait).await)
-            .map_err(mem::forget)
-    });
-    answer.await.expect("an answer")
-}
-
-/// What is given back is kept.
-async fn keeping(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let held = honest.lock.acquire(wait).await?;
-    Ok(guard(honest.lock.name(), None, async {
-        mem::forget(held);
-        Ok(())
-    }))
 }
 
 /// A server that is down is a lock that is taken.
@@ -153,17 +103,6 @@ async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
             .await
             .then_some(())
             .ok_or(LockError::Lost { name })
-    }))
-}
-
-/// The release of a lost hold deletes what is there.
-async fn late_release(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let held = honest.lock.acquire(wait).await?;
-    Ok(told_and_then(held, async move |held| {
-        let released = held.release().await;
-        // Here the honest lock leaves alone what its owner has by now.
-        honest.delete().await;
-        released
     }))
 }
 
@@ -263,20 +202,8 @@ macro_rules! twins {
 twins! {
     a_lock_for_each_process_is_caught:
         apart, clauses::two_processes_exclude_each_other, " inside at once" "in some try";
-    one_that_does_not_wait_is_caught:
-        impatient, clauses::a_wait_ends_in_taken_and_leaves_nothing, "gave up after" "in some try";
-    one_that_sweeps_a_holder_away_is_caught:
-        sweeping, clauses::a_wait_ends_in_taken_and_leaves_nothing, "after the wait: Ok(Guard";
-    one_that_leaves_something_is_caught:
-        littering, clauses::a_wait_ends_in_taken_and_leaves_nothing, "what the server has";
     a_release_that_does_not_check_the_owner_is_caught:
         careless, clauses::a_foreign_release_is_refused, "a lost lock was released: Ok";
-    one_that_keeps_what_nobody_waits_for_is_caught:
-        detached, clauses::a_dropped_acquire_leaves_nothing, "must be acquired";
-    one_that_keeps_what_is_dropped_is_caught:
-        keeping, clauses::a_dropped_guard_releases, "must be acquired";
-    one_that_keeps_what_a_panic_gave_back_is_caught:
-        keeping, clauses::a_panicking_holder_releases, "must be acquired";
     one_that_takes_silence_for_taken_is_caught:
         confusing, clauses::a_server_that_is_down_is_not_a_lock_that_is_taken, "with the server down: Err(Taken";
     one_whose_waiter_takes_silence_for_taken_is_caught:
@@ -287,84 +214,18 @@ twins! {
         deaf, clauses::a_lost_hold_lets_its_own_process_try, "must be acquired";
     one_that_knows_only_what_it_was_told_is_caught:
         only_told, clauses::a_process_that_stood_still_knows_at_once, "did not know that its lock is lost";
-    one_with_an_old_token_is_caught:
-        stale, clauses::fencing_tokens_grow, "after Some(Fence(1))";
     a_release_that_frees_with_the_first_hold_is_caught:
         frees_with_the_first, holds::an_owner_takes_its_lock_again_past_the_waiters, "beside the";
     one_that_does_not_know_its_owner_is_caught:
         asks no_owner, holds::tasks_of_one_owner_come_in_together, "both inside";
     one_that_hides_its_loss_is_caught:
         stale, holds::a_re_entry_does_not_hide_a_loss, "never told";
-    a_fixed_lease_that_is_renewed_is_caught:
-        asks any_lease, holds::a_fixed_lease_ends_and_its_late_release_frees_nothing, "must be acquired";
     a_lease_that_is_not_renewed_is_caught:
         asks not_renewed, holds::a_renewed_lease_outlives_its_length, "beyond the lease: Ok";
     one_that_takes_any_lease_is_caught:
         asks any_lease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
-    a_late_release_that_frees_the_newer_hold_is_caught:
-        late_release, holds::the_late_release_of_a_lost_hold_leaves_its_owners_newer_one, "another has Ok";
     a_re_entry_that_cuts_the_lease_is_caught:
         cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
-}
-
-// --- a ZooKeeper lock that does not look again --------------------------------------------------------------------
-
-/// A `ZkLock` that takes the lock when its watch fires, without looking again.
-async fn jumps_the_queue(client: ZkClient, name: String, wait: Duration) -> Answer<Guard> {
-    let client = client.session()?;
-    let own = node(
-        &client,
-        &format!("{name}/_c_{}-lock-", uuid::Uuid::new_v4()),
-    )
-    .await;
-    let own = own.expect("a node");
-    let deleted = Deleted(client.clone(), own.clone());
-    let mut nodes = client.list_children(&name).await.map_err(broken)?;
-    nodes.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
-    let at = nodes.iter().position(|name| own.ends_with(name));
-    if let Some(before) = at.expect("our node").checked_sub(1) {
-        let path = format!("{name}/{}", nodes[before]);
-        let fired = async {
-            match client.get_and_watch_data(&path).await {
-                Ok((_, _, watch)) => drop(watch.changed().await),
-                Err(Error::NoNode) => {}
-                Err(error) => return Err(broken(error)),
-            }
-            Ok(())
-        };
-        let fired = timeout(wait, fired).await;
-        fired.map_err(|_| in_vain(&name, wait))??;
-        // Here the honest lock goes back to the list.
-    }
-    Ok(guard(&name, None, async {
-        drop(deleted);
-        Ok(())
-    }))
-}
-
-/// Deletes a node when it is dropped.
-struct Deleted(Client, String);
-
-impl Drop for Deleted {
-    fn drop(&mut self) {
-        let (client, path) = (self.0.clone(), self.1.clone());
-        tokio::spawn(async move { client.delete(&path, None).await });
-    }
-}
-
-/// The twin is only wrong where its predecessor gives up after it has looked, which no test can see.
-#[apply(test!)]
-async fn one_that_does_not_look_again_is_caught(zookeeper: &'static ZooKeeper) -> Result {
-    static TWIN: Kind<ZooKeeper> = Kind::new("twin", &[], |member: &Member, name, _| {
-        made(name, member.client.clone(), jumps_the_queue)
-    })
-    .queues();
-    let twin = Family {
-        server: zookeeper,
-        kind: &TWIN,
-    };
-    let clause = || clauses::a_waiter_that_gives_up_does_not_let_the_next_one_in(twin);
-    caught(in_some_try(clause).await, "the third has: Ok(Guard")
 }
 
 /// Turns inside each process.

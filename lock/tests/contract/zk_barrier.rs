@@ -2,7 +2,6 @@
 
 use super::{support::*, zookeeper::*};
 use oversell_lock::zk::ZkClient;
-use std::cell::Cell;
 use zookeeper_client::{Acls, CreateMode};
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -34,28 +33,6 @@ async fn a_closed_barrier_is_a_persistent_node(zookeeper: &ZooKeeper) -> Result 
     ensure!(barrier.remove().await?, "it was open before");
     ensure!(!barrier.remove().await?, "opened twice");
     is("the node", outsider.check_stat(&name).await?, None)
-}
-
-#[apply(test!)]
-async fn fifty_wait_and_go_together(zookeeper: &ZooKeeper) -> Result {
-    let (name, opened) = (name(), Cell::new(false));
-    let processes = [zookeeper.client().await, zookeeper.client().await];
-    let barriers = processes
-        .each_ref()
-        .map(|process| process.client.barrier(&name));
-    barriers[0].set().await?;
-    let waits = async |n: usize| (barriers[n % 2].wait(SOON).await, opened.get());
-    let mut waiters = pin!(join_all((0..50).map(waits)));
-    for process in &processes {
-        asked(process, &name, &mut waiters).await?;
-    }
-    opened.set(true);
-    barriers[0].remove().await?;
-    for (waited, after) in waiters.await {
-        waited.context("the barrier is open")?;
-        ensure!(after, "one went before it was opened");
-    }
-    Ok(())
 }
 
 #[apply(test!)]

@@ -1,4 +1,4 @@
-//! What the shared numbers in ZooKeeper promise, and the twins that break it.
+//! What the shared numbers in ZooKeeper promise beside being exact, and the twin that breaks it.
 
 use super::{support::*, zookeeper::*};
 use oversell_lock::zk::{Outcome, Versioned, ZkAtomicLong, ZkClient};
@@ -13,35 +13,6 @@ async fn holds(zookeeper: &ZooKeeper, name: &str, bytes: &[u8], version: i32) ->
     let (held, stat) = zookeeper.outsider().await.get_data(name).await?;
     ensure!(stat.ephemeral_owner == 0, "it goes with its session");
     is("the node", (&held[..], stat.version), (bytes, version))
-}
-
-/// The number is 0. Each of two clients counts in four tasks, 25 times each: then it is 200. Says how often the
-/// mutex was taken for that.
-async fn is_exact(
-    zookeeper: &ZooKeeper,
-    read: impl AsyncFn(&ZkClient, &str) -> Answer<i64>,
-    count: impl AsyncFn(&ZkClient, &str) -> Answer<bool>,
-) -> Result<usize> {
-    let name = name();
-    let processes = [zookeeper.client().await, zookeeper.client().await];
-    is("at first", read(&processes[0].client, &name).await?, 0)?;
-    let promoted = try_join_all((0..8).map(async |n| {
-        let mut promoted = 0;
-        for _ in 0..25 {
-            promoted += usize::from(count(&processes[n % 2].client, &name).await?);
-        }
-        Answer::Ok(promoted)
-    }));
-    let promoted = promoted.await?.iter().sum();
-    let there = read(&processes[0].client, &name).await?;
-    ensure!(there == 200, "counted 200, there are {there}");
-    let lock = processes[0]
-        .client
-        .atomic_long(&name)
-        .lock_name()
-        .to_owned();
-    zookeeper.gone(&lock).await?;
-    Ok(promoted)
 }
 
 // --- shared count -------------------------------------------------------------------------------------------------
@@ -78,34 +49,6 @@ async fn an_old_version_is_refused(zookeeper: &ZooKeeper) -> Result {
     is("the second", one.try_set(seen, 9).await?, Err(now))?;
     let third = one.try_set(now, 9).await?;
     is("the third", third.map(|set| set.value), Ok(9))
-}
-
-async fn shared(client: &ZkClient, name: &str) -> Answer<i64> {
-    Ok(client.shared_count(name, 0).get().await?.value.into())
-}
-
-#[apply(test!)]
-async fn a_count_with_versions_is_exact(zookeeper: &ZooKeeper) -> Result {
-    let exact = is_exact(zookeeper, shared, async |client, name| {
-        let count = client.shared_count(name, 0);
-        let mut seen = count.get().await?;
-        while let Err(now) = count.try_set(seen, seen.value + 1).await? {
-            seen = now;
-        }
-        Ok(false)
-    });
-    exact.await.map(drop)
-}
-
-/// The twin reads and sets, and asks for no version.
-#[apply(test!)]
-async fn a_count_without_versions_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let verdict = is_exact(zookeeper, shared, async |client, name| {
-        let count = client.shared_count(name, 0);
-        let seen = count.get().await?;
-        count.set(seen.value + 1).await.map(|_| false)
-    });
-    caught(verdict.await, "counted 200, there are")
 }
 
 async fn hears(listener: &mut watch::Receiver<Versioned>, value: i32) -> Result {
@@ -247,62 +190,6 @@ async fn an_atomic_long_is_eight_bytes(zookeeper: &ZooKeeper) -> Result {
     none_of(zookeeper.left(long.lock_name()).await)
 }
 
-async fn long(client: &ZkClient, name: &str) -> Answer<i64> {
-    client.atomic_long(name).get().await
-}
-
-/// Whether it took the mutex.
-async fn increment(long: ZkAtomicLong) -> Answer<bool> {
-    let outcome = long.increment().await?;
-    let counted = outcome.succeeded && outcome.after == outcome.before + 1;
-    let name = format!("{outcome:?}");
-    counted
-        .then_some(outcome.promoted)
-        .ok_or(LockError::Lost { name })
-}
-
-#[apply(test!)]
-async fn an_atomic_long_is_exact_under_contention(zookeeper: &ZooKeeper) -> Result {
-    for tries in [Some(u32::MAX), None, Some(1), Some(0)] {
-        let took_the_mutex = is_exact(zookeeper, long, async |client, name| {
-            let long = client.atomic_long(name);
-            increment(tries.map_or(long.clone(), |tries| long.optimistic_tries(tries))).await
-        });
-        let times = took_the_mutex.await?;
-        let as_it_must = match tries {
-            Some(0) => times == 200,
-            Some(1) => times > 0,
-            Some(_) => times == 0,
-            None => true,
-        };
-        ensure!(as_it_must, "{times} took the mutex, with {tries:?} tries");
-    }
-    Ok(())
-}
-
-/// The twin reads, and sets without a version.
-#[apply(test!)]
-async fn an_atomic_long_without_versions_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let verdict = is_exact(zookeeper, long, async |client, name| {
-        let long = client.atomic_long(name);
-        let before = long.get().await?;
-        long.force_set(before + 1).await.map(|()| true)
-    });
-    caught(verdict.await, "counted 200, there are")
-}
-
-/// Optimistic others do not take the mutex: it alone would not do.
-#[apply(test!)]
-async fn a_mutex_does_not_replace_the_version(zookeeper: &ZooKeeper) -> Result {
-    let mixed = is_exact(zookeeper, long, async |client, name| {
-        let tries = if fastrand::bool() { 0 } else { u32::MAX };
-        increment(client.atomic_long(name).optimistic_tries(tries)).await
-    });
-    let promoted = mixed.await?;
-    ensure!(0 < promoted && promoted < 200, "{promoted} took the mutex");
-    Ok(())
-}
-
 #[apply(test!)]
 async fn a_loser_waits_for_the_mutex(zookeeper: &ZooKeeper) -> Result {
     let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
@@ -340,7 +227,7 @@ async fn is_counted_once(
     setter.client.atomic_long(&name).try_set(40).await?;
     let change = async |client: &ZkClient| change(client.atomic_long(&name)).await;
     let (process, _way, told) = unanswered(zookeeper, &name, change, true).await?;
-    let now = long(&process.client, &name).await?;
+    let now = process.client.atomic_long(&name).get().await?;
     ensure!(now == 41, "counted {} times", now - 40);
     unknown(told)?;
     let next = process.client.atomic_long(&name).increment().await;

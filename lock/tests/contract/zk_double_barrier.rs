@@ -7,14 +7,12 @@ use super::{
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::zk::{ZkClient, ZkDoubleBarrier};
-use parking_lot::Mutex;
 use std::num::NonZeroU32;
 use zookeeper_client::{Acls, CreateMode};
 
 const SHORT: Duration = Duration::from_millis(200);
 pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two");
 pub(crate) const THREE: NonZeroU32 = NonZeroU32::new(3).expect("three");
-const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("five");
 
 type Enter = fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Answer<String>>;
 pub(crate) type Leave = fn(ZkDoubleBarrier, ZkClient, String) -> BoxFuture<'static, Answer>;
@@ -51,87 +49,6 @@ async fn until_members(zookeeper: &ZooKeeper, name: &str, n: usize) -> Result {
     until(&format!("{n} members are there"), are).await
 }
 
-/// What happened, in order.
-type Log = Arc<Mutex<Vec<&'static str>>>;
-
-/// Notes when it begins and when it has ended.
-fn noted<T: Send + 'static>(
-    log: &Log,
-    [begins, ends]: [&'static str; 2],
-    what: BoxFuture<'static, T>,
-) -> JoinHandle<T> {
-    let log = log.clone();
-    tokio::spawn(async move {
-        log.lock().push(begins);
-        let came_to = what.await;
-        log.lock().push(ends);
-        came_to
-    })
-}
-
-/// All have begun before the first one ends.
-fn none_before(log: &Log, [begins, ends]: [&str; 2]) -> Result {
-    let log = log.lock();
-    let last = log.iter().rposition(|e| *e == begins);
-    let first = log.iter().position(|e| *e == ends);
-    ensure!(last < first || first.is_none(), "{ends} too early: {log:?}");
-    Ok(())
-}
-
-const ENTERS: [&str; 2] = ["comes", "enters"];
-const LEAVES: [&str; 2] = ["goes", "has left"];
-
-/// Five in two processes enter and leave one barrier, twice; the fifth comes, and goes, when the others are seen to
-/// wait.
-async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Result {
-    let name = &name();
-    let processes = [zookeeper.client().await, zookeeper.client().await];
-    let client = |n: usize| processes[n % 2].client.clone();
-    let barrier = |n: usize| client(n).double_barrier(name, FIVE);
-    for _ in 0..2 {
-        let log = Log::default();
-        let come = |n: usize| noted(&log, ENTERS, enter(barrier(n), client(n), SOON));
-        let mut coming: Vec<_> = (0..4).map(come).collect();
-        until_members(zookeeper, name, 4).await?;
-        for process in &processes {
-            // The server answers a session in order: whatever they heard of by then they have heard.
-            connected(process).await?.check_stat(name).await?;
-        }
-        ensure!(!log.lock().contains(&"enters"), "one entered");
-        is("members of four", zookeeper.left(name).await.len(), 4)?;
-        coming.push(come(4));
-        let mut inside = Vec::new();
-        for member in coming {
-            inside.push(member.await??);
-        }
-        none_before(&log, ENTERS)?;
-        layout(zookeeper, name, &inside).await?;
-
-        // On another client than the one that entered.
-        let go =
-            |n: usize, member| noted(&log, LEAVES, leave(barrier(n + 1), client(n + 1), member));
-        let last = inside.pop().context("five are in")?;
-        let first = inside.iter().min().cloned().context("five are in")?;
-        let mut going: Vec<_> = inside
-            .into_iter()
-            .enumerate()
-            .map(|(n, m)| go(n, m))
-            .collect();
-        let waiting = async || {
-            let here = members(zookeeper, name).await;
-            here.iter().all(|member| [&last, &first].contains(&member))
-        };
-        until("four wait to leave", waiting).await?;
-        going.push(go(4, last.clone()));
-        for member in going {
-            member.await??;
-        }
-        none_before(&log, LEAVES)?;
-        none_of(zookeeper.left(name).await)?;
-    }
-    Ok(())
-}
-
 /// `<path>/<uuid>`, ephemeral, and `<path>/ready`, which is not.
 async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Result {
     let outsider = zookeeper.outsider().await;
@@ -150,8 +67,13 @@ async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Result 
 }
 
 #[apply(test!)]
-async fn none_of_five_enters_early_and_none_leaves_early(zookeeper: &ZooKeeper) -> Result {
-    five(zookeeper, ENTER, LEAVE).await
+async fn members_are_nodes_as_in_curator(zookeeper: &ZooKeeper) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let barrier = process.client.double_barrier(&name, TWO);
+    let inside = enter_together::<2>(&barrier).await?;
+    layout(zookeeper, &name, &inside).await?;
+    leave_together(&barrier, inside).await?;
+    none_of(zookeeper.left(&name).await)
 }
 
 /// Makes the node of a member, and counts nobody: how each twin begins.
@@ -162,83 +84,9 @@ async fn joins(client: &ZkClient, name: &str) -> Answer<String> {
     made.map_err(broken).map(|()| own)
 }
 
-/// The twin, as Curator with a wait limit (its issue 1290), takes any notification for the opening.
-#[apply(test!)]
-async fn a_member_that_does_not_count_again_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let twin: Enter = |barrier, client, _| {
-        async move {
-            while client.session().is_err() {
-                yield_now().await;
-            }
-            let (session, name) = (client.session()?, barrier.name());
-            directory(&session, name).await.map_err(broken)?;
-            let watched = session.list_and_watch_children(name).await;
-            let (_, watch) = watched.map_err(broken)?;
-            let own = joins(&client, name).await?;
-            // Here the honest one counts. What this one hears of may be itself.
-            watch.changed().await;
-            Ok(own)
-        }
-        .boxed()
-    };
-    // It is seen early or late.
-    caught(five(zookeeper, twin, LEAVE).await, "enter")
-}
-
-/// The twin deletes its node and goes.
-#[apply(test!)]
-async fn a_member_that_leaves_at_once_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let twin: Leave = |barrier, client, member| {
-        async move {
-            let path = format!("{}/{member}", barrier.name());
-            client.session()?.delete(&path, None).await.map_err(broken)
-        }
-        .boxed()
-    };
-    caught(five(zookeeper, ENTER, twin).await, "has left too early")
-}
-
 async fn leaves_no_member(zookeeper: &ZooKeeper, name: &str, entered: Answer<String>) -> Result {
     taken("alone", entered)?;
     none_of(zookeeper.left(name).await)
-}
-
-#[apply(test!)]
-async fn an_enter_that_times_out_leaves_no_member(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let barrier = process.client.double_barrier(&name, TWO);
-    for wait in [Duration::ZERO, SHORT, SHORT] {
-        leaves_no_member(zookeeper, &name, barrier.enter(wait).await).await?;
-    }
-    Ok(())
-}
-
-/// The twin, as Curator, leaves it there: the next one would be let in on its account.
-#[apply(test!)]
-async fn a_member_that_stays_after_its_wait_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    joins(&process.client, &name).await?;
-    // Here the honest one takes its member away.
-    let entered: Answer<String> = Err(in_vain(&name, SHORT));
-    let verdict = leaves_no_member(zookeeper, &name, entered).await;
-    caught(verdict, "left: [")
-}
-
-#[apply(test!)]
-async fn a_dropped_enter_leaves_no_member(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let barrier = process.client.double_barrier(&name, TWO);
-    for wake_ups in 0..8 {
-        // The last ones find it waiting, where nothing wakes it.
-        let dropped = drop_after(wake_ups, barrier.enter(SOON));
-        timeout(SHORT, dropped).await.ok();
-        // Where the next one finds it, they are two.
-        until_members(zookeeper, &name, 0).await?;
-    }
-    let waiter = tokio::spawn(async move { barrier.enter(SOON).await });
-    until_members(zookeeper, &name, 1).await?;
-    waiter.abort();
-    zookeeper.gone(&name).await
 }
 
 #[apply(test!)]

@@ -452,13 +452,3 @@ async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: &ZooKeeper) ->
     let verdict = made_without_an_answer(zookeeper, 1, &mute, twin).await;
     caught(verdict, "an orphan is left")
 }
-
-#[apply(test!)]
-async fn a_reader_that_goes_away_leaves_no_node(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let lock = process.client.rw_lock(&name);
-    let writing = take(&lock.write()).await?;
-    zookeeper.queued(lock.read()).await?.abort();
-    zookeeper.until_nodes(&name, 1).await?;
-    Ok(writing.release().await?)
-}

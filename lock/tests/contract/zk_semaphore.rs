@@ -1,4 +1,4 @@
-//! What the semaphore in ZooKeeper promises, and the twin that breaks it.
+//! What the semaphore in ZooKeeper promises beyond what `programs.rs` finds out.
 
 use super::{support::*, zookeeper::*};
 use oversell_lock::zk::ZkSemaphore;
@@ -34,64 +34,6 @@ async fn release(leases: Vec<Guard>) -> Answer {
 fn waiter(semaphore: &ZkSemaphore, leases: u32) -> JoinHandle<Answer<Vec<Guard>>> {
     let semaphore = semaphore.clone();
     tokio::spawn(async move { semaphore.acquire(leases, SOON * 3).await })
-}
-
-/// All three are out: a fourth must not be given, and what waited for it must have gone. The second process believes that
-/// there are `theirs`.
-async fn three_and_no_more(zookeeper: &ZooKeeper, theirs: u32) -> Result {
-    let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
-    let one = process.client.semaphore(&name, 3);
-    let other = other.client.semaphore(&name, theirs);
-    let two = one.acquire(2, SOON).await?;
-    let third = other.acquire(1, SOON).await?;
-    let before = nodes(zookeeper, &name).await;
-    ensure!(before.len() == 3, "three leases are {before:?}");
-    taken("a fourth", other.acquire(1, SHORT).await)?;
-    taken("a fourth at once", one.try_acquire(1).await)?;
-    taken("two more", one.acquire(2, SHORT).await)?;
-    is("the nodes", nodes(zookeeper, &name).await, before)?;
-    release(two).await?;
-    let three = one.acquire(3, SHORT).await;
-    taken("three of the two that are back", three)?;
-    release(third).await?;
-    release(one.acquire(3, SOON).await.context("all three")?).await?;
-    none_left(zookeeper, &name).await
-}
-
-#[apply(test!)]
-async fn there_are_no_more_leases_than_the_semaphore_has(zookeeper: &ZooKeeper) -> Result {
-    three_and_no_more(zookeeper, 3).await
-}
-
-#[apply(test!)]
-async fn a_semaphore_that_gives_one_too_many_is_caught(zookeeper: &ZooKeeper) -> Result {
-    caught(three_and_no_more(zookeeper, 4).await, "a fourth: Ok")
-}
-
-/// Three processes of six, four times each, some of them with two leases: never more than three are out, and three at
-/// once are. The first ones stay until that was so.
-#[apply(test!)]
-async fn a_crowd_is_let_in_by_threes(zookeeper: &ZooKeeper) -> Result {
-    async fn turn(process: Arc<Member>, name: String, n: usize, room: Arc<Room>) -> Result {
-        let first_round = n < 18;
-        let leases = match n % 2 {
-            1 if !first_round => 2,
-            _ => 1,
-        };
-        let semaphore = process.client.semaphore(&name, 3);
-        let held = semaphore.acquire(leases, SOON * 3).await?;
-        room.enter(leases.into());
-        if first_round {
-            until("three are out", async || room.most() >= 3).await?;
-        }
-        yield_now().await;
-        room.leave(leases.into());
-        Ok(release(held).await?)
-    }
-    let name = name();
-    let room = crowd(zookeeper.clients(3).await, &name, [18, 4], turn).await?;
-    is("leases that were out at most", room.most(), 3)?;
-    none_left(zookeeper, &name).await
 }
 
 #[apply(test!)]

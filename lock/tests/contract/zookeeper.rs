@@ -19,7 +19,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 /// the 0.8 s after which its connection is given up, and what is then under way may come to "not known".
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
 /// How long an answer is waited for unless a test says otherwise.
-const ANSWER: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER: Duration = Duration::from_secs(2);
 /// So long that a busy machine ends neither it nor its connection, which is given up after 8 s of silence.
 pub(crate) const LONG: Duration = Duration::from_secs(40);
 /// It ends within a test in which a process stands still, and a busy machine does not end it.
@@ -29,14 +29,12 @@ pub(crate) const CHROOT: &str = "/tests";
 /// A uuid, as a Java process would have one.
 pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
-const FENCED: &[Capability] = &[Contract, OneServer, Losable, Fenced];
+const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
 static KINDS: [Kind<ZooKeeper>; 6] = [
     Kind::new(
         "zookeeper",
-        &[
-            Contract, OneServer, Losable, Fenced, Reentrant, InTurn, Layered,
-        ],
+        &[Contract, OneServer, Losable, Reentrant, InTurn, Layered],
         |member: &Member, name, ask| {
             let lock = member.client.lock(name);
             match ask.owner {
@@ -48,16 +46,14 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     .queues(),
     Kind::once_more(
         "zookeeper_taken_twice",
-        FENCED,
+        PLAIN,
         |member: &Member, name, _| twice(member.client.lock(name).owner(member.client.owner())),
     )
     .queues(),
     // With an owner of its own, so that the suite also runs what re-entry needs.
     Kind::new(
         "zookeeper_write",
-        &[
-            Contract, OneServer, Losable, Fenced, Reentrant, InTurn, Shared,
-        ],
+        &[Contract, OneServer, Losable, Reentrant, InTurn],
         write,
     )
     .reads(|member: &Member, name, _| member.client.rw_lock(name).read().boxed())
@@ -65,7 +61,7 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     // A reader that was the writer before, and so came in alone: while it comes in it has two nodes.
     Kind::once_more(
         "zookeeper_read_after_write",
-        FENCED,
+        PLAIN,
         |member: &Member, name, _| {
             let (lock, owner) = (member.client.rw_lock(name), member.client.owner());
             Then(lock.write().owner(owner), lock.read().owner(owner)).boxed()
@@ -83,7 +79,7 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     // A waiter has two nodes, and those behind it one each: their number does not tell which are there.
     Kind::new(
         "zookeeper_semaphore_mutex",
-        FENCED,
+        PLAIN,
         |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
     )
     .parts(|name| {

@@ -1,0 +1,129 @@
+//! Random programs while another server takes over: on three ZooKeeper servers whose leader is killed, and on a Redis whose
+//! replica becomes the primary and back, without a loss.
+
+use super::{
+    programs::keep_the_rules,
+    subjects::{FAIR_LOCK, LOCK, RW_LOCK, SEMAPHORE, ZK_LOCK, ZK_RW_LOCK, ZK_SEMAPHORE},
+    support::*,
+};
+use oversell::{
+    lab::{Lab, Options, Part},
+    redis_at::redis_at,
+};
+use tokio::time::sleep;
+
+/// So long a server leads.
+const REIGN: Duration = Duration::from_secs(4);
+
+async fn lab(part: Part, redis: usize, zookeeper: u16) -> Result<Lab> {
+    let mut without = vec![Part::MySql, Part::Redis, Part::ZooKeeper];
+    without.retain(|other| *other != part);
+    without.extend([Part::Instances, Part::Nginx]);
+    let options = Options {
+        without,
+        redis_ports: vec![0; redis],
+        zookeeper,
+        ..Options::default()
+    };
+    Ok(Lab::start(options).await?)
+}
+
+/// The leader is killed, and comes back as a follower, three times.
+async fn leaders(lab: &mut Lab) -> Result {
+    for _ in 0..3 {
+        sleep(REIGN).await;
+        let leader = lab.zookeeper_leader().await.context("no leader")?;
+        lab.kill(&leader).await?;
+        sleep(REIGN).await;
+        lab.restart(&leader).await?;
+    }
+    Ok(())
+}
+
+#[apply(soak_test!)]
+async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Result {
+    let mut lab = lab(Part::ZooKeeper, 1, 3).await?;
+    let connect = lab.addresses().zookeeper.connect.clone();
+    // Until the process ends: a program may leave tasks behind that still use it.
+    let ensemble: &ZooKeeper = Box::leak(Box::new(ZooKeeper::at(connect)));
+    for (of, subject) in [
+        ("ZK_LOCK", &ZK_LOCK),
+        ("ZK_RW_LOCK", &ZK_RW_LOCK),
+        ("ZK_SEMAPHORE", &ZK_SEMAPHORE),
+    ] {
+        keep_the_rules(of, ensemble, subject, leaders(&mut lab)).await?;
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+/// `host:port` of a URL, in two.
+fn host_and_port(url: &str) -> Result<(&str, &str)> {
+    let host = url.trim_start_matches("redis://").trim_end_matches('/');
+    host.rsplit_once(':').context("no port")
+}
+
+/// Lets `to` take over from `from`, which gives it all that it has before.
+async fn hand_over(from: &str, to: &str) -> Result {
+    let role = async |of: &str| {
+        let asked = redis::cmd("ROLE")
+            .query_async::<Vec<redis::Value>>(&mut redis_at(of).await?)
+            .await?;
+        let role = asked.into_iter().next().context("no role")?;
+        anyhow::Ok(redis::from_redis_value::<String>(role)?)
+    };
+    let (host, port) = host_and_port(to)?;
+    let order = async || {
+        let mut failover = redis::cmd("FAILOVER");
+        failover.arg(&["TO", host, port, "TIMEOUT", "10000"]);
+        let asked = async { anyhow::Ok(failover.exec_async(&mut redis_at(from).await?).await?) };
+        // The replica may not have caught up yet.
+        asked.await.is_ok()
+    };
+    until("the replica is asked to take over", order).await?;
+    let leads = async || role(to).await.is_ok_and(|role| role == "master");
+    until("the replica has taken over", leads).await
+}
+
+/// The primary changes there and back; the clients' way follows.
+async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
+    for (from, to) in [(one, other), (other, one)] {
+        sleep(REIGN).await;
+        hand_over(from, to).await?;
+        let (host, port) = host_and_port(to)?;
+        way.lead(&format!("{host}:{port}"));
+    }
+    Ok(())
+}
+
+#[apply(soak_test!)]
+async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result {
+    let lab = lab(Part::Redis, 2, 1).await?;
+    let urls: Vec<_> = lab
+        .addresses()
+        .redis
+        .iter()
+        .map(|node| node.url.clone())
+        .collect();
+    let [one, other]: [String; 2] = urls.try_into().ok().context("two")?;
+    let (host, port) = host_and_port(&one)?;
+    let way = Proxy::to(format!("{host}:{port}"))?;
+    let redis: &Redis = Box::leak(Box::new(Redis::behind(one.clone(), way.address())));
+    let mut follow = redis::cmd("REPLICAOF");
+    follow
+        .arg(host)
+        .arg(port)
+        .exec_async(&mut redis_at(&other).await?)
+        .await?;
+    let both = [one, other];
+    for (of, subject) in [
+        ("LOCK", &LOCK),
+        ("FAIR_LOCK", &FAIR_LOCK),
+        ("RW_LOCK", &RW_LOCK),
+        ("SEMAPHORE", &SEMAPHORE),
+    ] {
+        keep_the_rules(of, redis, subject, primaries(&way, &both)).await?;
+    }
+    lab.stop().await;
+    Ok(())
+}

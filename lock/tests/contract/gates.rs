@@ -1,0 +1,440 @@
+//! Random programs with what is not held: a latch, a barrier, a double barrier, and counters. A few actors in two processes
+//! call it at random times while their ways are cut, slow or refused; each call is written down, and judged as those of
+//! locks.
+
+use super::{
+    checker::{Answer, Asks, History, Promise, Verdict, judge},
+    programs::{BUSY, Driven, Event, Wire, seeds},
+    recorder::{Recorder, answer},
+    support::*,
+    zk_double_barrier::{TWO, members},
+    zookeeper::{LONG, Member},
+};
+use fastrand::Rng;
+use oversell_lock::{
+    redis::{RedisClient, RedisLatch},
+    zk::{ZkBarrier, ZkDoubleBarrier},
+};
+use std::num::NonZeroU32;
+use tokio::time::sleep;
+
+/// So many rounds has a program, each with its calls at random times within so many milliseconds.
+const ROUNDS: usize = 4;
+const MOMENT: u64 = 60;
+/// How long news may take on a busy machine. A waiter waits longer.
+const NEWS: Duration = Duration::from_secs(8);
+const WAIT: Duration = Duration::from_secs(12);
+
+/// A process, and its ways.
+struct Party<C> {
+    client: C,
+    wires: Vec<Wire>,
+}
+
+/// A program that runs.
+struct Run<C> {
+    name: String,
+    parties: [Party<C>; 2],
+    recorder: Arc<Recorder>,
+    dice: Rng,
+}
+
+impl<C> Run<C> {
+    async fn new<S: Driven>(
+        server: &S,
+        seed: u64,
+        client: impl AsyncFn(String) -> C,
+    ) -> Result<Self> {
+        let party = async || {
+            let wires = server.servers().into_iter().map(Wire::to::<S>);
+            let wires = wires.collect::<Result<Vec<_>>>()?;
+            let client = client(wires[0].address()).await;
+            anyhow::Ok(Party { client, wires })
+        };
+        let promise = Promise {
+            permits: 0,
+            members: TWO.get() as usize,
+            answer: S::ANSWER + BUSY,
+            news: NEWS,
+        };
+        Ok(Self {
+            name: name(),
+            parties: [party().await?, party().await?],
+            recorder: Recorder::new(promise),
+            dice: Rng::with_seed(seed),
+        })
+    }
+
+    /// Something happens on the ways, a few times; then they are well again.
+    async fn disturb<S: Driven>(&mut self) {
+        for _ in 0..self.dice.usize(0..4) {
+            sleep(moment(&mut self.dice)).await;
+            let process = self.dice.usize(0..2);
+            let event = Event::random(&mut self.dice);
+            if !matches!(event, Event::Expire) {
+                event.to::<S>(&self.parties[process].wires);
+            }
+        }
+        sleep(moment(&mut self.dice)).await;
+        for party in &self.parties {
+            Event::Heal.to::<S>(&party.wires);
+        }
+    }
+
+    /// What is left is written down as well.
+    async fn end<F: Future<Output = Vec<String>>>(self, left: impl Fn() -> F) -> History {
+        let nothing = async || left().await.is_empty();
+        if until("nothing is left", nothing).await.is_err() {
+            let left = left().await.into_iter();
+            left.for_each(|left| self.recorder.left(left));
+        }
+        self.recorder.history()
+    }
+}
+
+fn moment(dice: &mut Rng) -> Duration {
+    Duration::from_millis(dice.u64(0..MOMENT))
+}
+
+/// Writes down a call that comes after this time.
+fn later<T: 'static>(
+    recorder: &Arc<Recorder>,
+    after: Duration,
+    (asks, wait): (Asks, Duration),
+    call: impl Future<Output = Result<T, LockError>> + Send + 'static,
+    means: fn(T) -> Answer,
+) -> JoinHandle<Answer> {
+    let recorder = recorder.clone();
+    tokio::spawn(async move {
+        sleep(after).await;
+        let number = recorder.asks(0, asks, wait);
+        let came_to = call.await.map_or_else(|error| answer(&error), means);
+        recorder.answered(number, came_to);
+        came_to
+    })
+}
+
+/// Whether it was done by this call.
+fn done(done: bool) -> Answer {
+    if done { Answer::Yes(None) } else { Answer::No }
+}
+
+/// Repeats what may be repeated until it was answered.
+async fn insist<F: Future<Output = Result<Answer>>>(call: impl Fn() -> F) -> Result<Answer> {
+    loop {
+        match call().await? {
+            Answer::Unavailable => sleep(Duration::from_millis(MOMENT)).await,
+            answered => return Ok(answered),
+        }
+    }
+}
+
+/// What is closed, and opened for all who wait.
+trait Gate: Clone + Send + Sync + 'static {
+    /// How many must open it, at most.
+    const COUNT: u32;
+
+    fn close(self, count: NonZeroU32) -> impl Future<Output = Result<bool, LockError>> + Send;
+
+    /// How many are left to open it; `None` where it was open.
+    fn open(self) -> impl Future<Output = Result<Option<u64>, LockError>> + Send;
+
+    fn pass(self) -> impl Future<Output = Result<(), LockError>> + Send;
+}
+
+impl Gate for RedisLatch {
+    const COUNT: u32 = 3;
+
+    async fn close(self, count: NonZeroU32) -> Result<bool, LockError> {
+        self.try_set_count(count).await
+    }
+
+    async fn open(self) -> Result<Option<u64>, LockError> {
+        self.count_down().await
+    }
+
+    async fn pass(self) -> Result<(), LockError> {
+        self.wait(WAIT).await
+    }
+}
+
+impl Gate for ZkBarrier {
+    const COUNT: u32 = 1;
+
+    async fn close(self, _: NonZeroU32) -> Result<bool, LockError> {
+        self.set().await
+    }
+
+    async fn open(self) -> Result<Option<u64>, LockError> {
+        Ok(self.remove().await?.then_some(0))
+    }
+
+    async fn pass(self) -> Result<(), LockError> {
+        self.wait(WAIT).await
+    }
+}
+
+/// Closed, opened by as many as it takes, waited for by a few, round by round.
+async fn gate<S: Driven, C, G: Gate>(
+    mut run: Run<C>,
+    make: impl Fn(&C, &str) -> G,
+) -> Result<Run<C>> {
+    let opened = |left: Option<u64>| left.map_or(Answer::No, |left| Answer::Yes(Some(left)));
+    let mut waiters = Vec::new();
+    for _ in 0..ROUNDS {
+        let (recorder, name) = (run.recorder.clone(), run.name.clone());
+        let gates = run
+            .parties
+            .each_ref()
+            .map(|party| make(&party.client, &name));
+        let count = run.dice.u32(1..=G::COUNT);
+        let count = NonZeroU32::new(count).context("at least one")?;
+        let closing = (Asks::Close(count.get().into()), Duration::ZERO);
+        let close = async || {
+            Ok(later(
+                &recorder,
+                Duration::ZERO,
+                closing,
+                gates[0].clone().close(count),
+                done,
+            )
+            .await?)
+        };
+        insist(close).await?;
+        let opening = (Asks::Open, Duration::ZERO);
+        let open =
+            |n: usize, after| later(&recorder, after, opening, gates[n].clone().open(), opened);
+        let passing = (Asks::Pass, WAIT);
+        let pass = |n: usize, after| {
+            later(&recorder, after, passing, gates[n].clone().pass(), |()| {
+                done(true)
+            })
+        };
+        for n in 0..4 {
+            waiters.push(pass(n % 2, moment(&mut run.dice)));
+        }
+        let mut openers = Vec::new();
+        for _ in 0..count.get() {
+            openers.push(open(run.dice.usize(0..2), moment(&mut run.dice)));
+        }
+        run.disturb::<S>().await;
+        for opener in openers {
+            opener.await?;
+        }
+        // What was not counted is counted now, or those who wait would do so for nothing.
+        while !matches!(
+            open(0, Duration::ZERO).await?,
+            Answer::Yes(Some(0)) | Answer::No
+        ) {}
+    }
+    // Only now: the next round may close it before they have looked.
+    for waiter in waiters {
+        waiter.await?;
+    }
+    Ok(run)
+}
+
+async fn latch(redis: &Redis, seed: u64) -> Result<History> {
+    let client = async |address: String| redis.client_at(&address).await;
+    let run = Run::new(redis, seed, client).await?;
+    let run = gate::<Redis, _, _>(run, |client: &RedisClient, name| client.latch(name)).await?;
+    let name = run.name.clone();
+    // How often it was opened is kept for a day.
+    let left = async || {
+        let mut keys = redis.keys(&name).await;
+        keys.retain(|key| !key.ends_with(":opened"));
+        keys
+    };
+    Ok(run.end(left).await)
+}
+
+/// A session that lasts longer than the program: who loses it inside has left.
+async fn zookeeper_run(zookeeper: &ZooKeeper, seed: u64) -> Result<Run<Member>> {
+    let client = async |address: String| zookeeper.process_with(&address, LONG).await;
+    Run::new(zookeeper, seed, client).await
+}
+
+async fn barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
+    let run = zookeeper_run(zookeeper, seed).await?;
+    let make = |member: &Member, name: &str| member.client.barrier(name);
+    let run = gate::<ZooKeeper, _, _>(run, make).await?;
+    let name = run.name.clone();
+    let left = async || {
+        let node = zookeeper.outsider().await.check_stat(&name).await;
+        node.ok()
+            .flatten()
+            .map(|_| name.clone())
+            .into_iter()
+            .collect()
+    };
+    Ok(run.end(left).await)
+}
+
+/// How long a member waits for the others.
+const TOGETHER: Duration = Duration::from_millis(500);
+
+/// One enters and leaves, round by round.
+async fn member(
+    recorder: Arc<Recorder>,
+    barrier: ZkDoubleBarrier,
+    by: usize,
+    mut dice: Rng,
+) -> Result {
+    for _ in 0..ROUNDS {
+        sleep(moment(&mut dice)).await;
+        let of = recorder.asks(by, Asks::Enter, TOGETHER);
+        // Some go away before they are in.
+        let patience = if dice.u8(0..4) == 0 {
+            moment(&mut dice)
+        } else {
+            Duration::MAX
+        };
+        let member = match timeout(patience, barrier.enter(TOGETHER)).await {
+            Ok(Ok(member)) => member,
+            Ok(Err(error)) => {
+                recorder.answered(of, answer(&error));
+                continue;
+            }
+            Err(_) => {
+                recorder.answered(of, Answer::Gone);
+                continue;
+            }
+        };
+        recorder.answered(of, done(true));
+        sleep(moment(&mut dice)).await;
+        // Without a connection to begin with it is still inside.
+        let leave = async || {
+            let leaving = (Asks::Leave { of }, TOGETHER);
+            let (barrier, member) = (barrier.clone(), member.clone());
+            let left = async move { barrier.leave(&member, TOGETHER).await };
+            Ok(later(&recorder, Duration::ZERO, leaving, left, |()| done(true)).await?)
+        };
+        insist(leave).await?;
+    }
+    Ok(())
+}
+
+async fn double_barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
+    let mut run = zookeeper_run(zookeeper, seed).await?;
+    let mut all = JoinSet::new();
+    for by in 0..5 {
+        let barrier = run.parties[by % 2]
+            .client
+            .client
+            .double_barrier(&run.name, TWO);
+        all.spawn(member(run.recorder.clone(), barrier, by, run.dice.fork()));
+    }
+    for _ in 0..ROUNDS {
+        run.disturb::<ZooKeeper>().await;
+    }
+    for member in all.join_all().await {
+        member?;
+    }
+    let name = run.name.clone();
+    Ok(run.end(async || members(zookeeper, &name).await).await)
+}
+
+/// A counter that several add one to, and read.
+async fn counter<F, G>(
+    zookeeper: &ZooKeeper,
+    seed: u64,
+    add: impl Fn(&Member, &str) -> F,
+    get: impl Fn(&Member, &str) -> G,
+) -> Result<History>
+where
+    F: Future<Output = Result<Option<u64>, LockError>> + Send + 'static,
+    G: Future<Output = Result<Option<u64>, LockError>> + Send + 'static,
+{
+    let mut run = zookeeper_run(zookeeper, seed).await?;
+    for _ in 0..ROUNDS {
+        let mut calls = Vec::new();
+        for n in 0..12 {
+            let (member, after) = (&run.parties[n % 2].client, moment(&mut run.dice));
+            let means = |value: Option<u64>| value.map_or(Answer::No, |_| Answer::Yes(value));
+            calls.push(match n % 3 {
+                0 => later(
+                    &run.recorder,
+                    after,
+                    (Asks::Get, Duration::ZERO),
+                    get(member, &run.name),
+                    means,
+                ),
+                _ => later(
+                    &run.recorder,
+                    after,
+                    (Asks::Add, Duration::ZERO),
+                    add(member, &run.name),
+                    means,
+                ),
+            });
+        }
+        run.disturb::<ZooKeeper>().await;
+        for call in calls {
+            call.await?;
+        }
+    }
+    let lock = run.parties[0].client.client.atomic_long(&run.name);
+    let lock = lock.lock_name().to_owned();
+    Ok(run.end(async || zookeeper.left(&lock).await).await)
+}
+
+async fn atomic_long(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
+    let add = |member: &Member, name: &str| {
+        // Some take the mutex at once, some never.
+        let tries = [0, 1, u32::MAX][fastrand::usize(0..3)];
+        let number = member.client.atomic_long(name).optimistic_tries(tries);
+        async move {
+            let added = number.add(1).await?;
+            Ok(added.succeeded.then_some(added.after.unsigned_abs()))
+        }
+    };
+    let get = |member: &Member, name: &str| {
+        let number = member.client.atomic_long(name);
+        async move { Ok(Some(number.get().await?.unsigned_abs())) }
+    };
+    counter(zookeeper, seed, add, get).await
+}
+
+async fn shared_count(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
+    let add = |member: &Member, name: &str| {
+        let number = member.client.shared_count(name, 0);
+        async move {
+            let seen = number.get().await?;
+            let added = number.try_set(seen, seen.value + 1).await?;
+            Ok(added.ok().map(|set| set.value.unsigned_abs().into()))
+        }
+    };
+    let get = |member: &Member, name: &str| {
+        let number = member.client.shared_count(name, 0);
+        async move { Ok(Some(number.get().await?.value.unsigned_abs().into())) }
+    };
+    counter(zookeeper, seed, add, get).await
+}
+
+/// So many programs run at the same time.
+const PROGRAMS: u64 = 8;
+
+macro_rules! gates {
+    ($($test:ident: $program:ident on $engine:ident;)*) => {$(
+        test! {
+            async fn $test(engine: &'static $engine) -> Result {
+                let of = stringify!($program);
+                let seeds = seeds(of, PROGRAMS);
+                let histories = try_join_all(seeds.iter().map(|seed| $program(engine, *seed))).await?;
+                for (seed, history) in seeds.iter().zip(&histories) {
+                    let verdict = judge(history);
+                    ensure!(verdict == Verdict::Kept, "{of}, seed {seed}: {verdict:?} in {history:#?}");
+                }
+                Ok(())
+            }
+        }
+    )*};
+}
+
+gates! {
+    random_programs_with_a_latch_keep_the_rules: latch on Redis;
+    random_programs_with_a_barrier_keep_the_rules: barrier on ZooKeeper;
+    random_programs_with_a_double_barrier_keep_the_rules: double_barrier on ZooKeeper;
+    random_programs_with_an_atomic_long_keep_the_rules: atomic_long on ZooKeeper;
+    random_programs_with_a_shared_count_keep_the_rules: shared_count on ZooKeeper;
+}

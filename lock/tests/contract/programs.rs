@@ -1,0 +1,579 @@
+//! Random programs: three processes with two named owners each, and unnamed ones, who acquire, enter again, release, drop and
+//! go away at any time. On the ways of two of them answers come late or never, connections are cut, and servers refuse; the
+//! third finds out what is free. What they come to is written down (`recorder.rs`) and judged (`history/checker.rs`).
+//!
+//! Each program comes from a seed; one that fails is cut down to fewer steps that fail as well, and the verdict names both.
+//! `OVERSELL_PROGRAM_SEED=n` plays that seed alone.
+//!
+//! Next to read: `subjects.rs`, what programs are run on.
+
+use super::{
+    checker::{Asks, History, Promise, Share, Verdict, judge, seen},
+    harness::soak,
+    recorder::{Held, Recorder},
+    refusals::{Refusal, Refuser},
+    support::*,
+};
+use fastrand::Rng;
+use futures::future::BoxFuture;
+use std::collections::BTreeSet;
+use tokio::time::{Instant, sleep};
+
+/// What programs need to know of an engine.
+pub(crate) trait Driven: Server {
+    /// After this time what was not renewed is over.
+    const EXPIRY: Duration;
+    /// The length of a program.
+    const STEPS: usize;
+    /// What an answer may take where the way falls silent, by the time-outs of the clients that [`client_over`] makes.
+    ///
+    /// [`client_over`]: Self::client_over
+    const ANSWER: Duration;
+    /// Answers come late by up to three times this.
+    const LATE: Duration = Duration::from_millis(120);
+    /// What its servers may say that cannot do it now.
+    const REFUSALS: &'static [Refusal];
+
+    /// `host:port` of each server.
+    fn servers(&self) -> Vec<String>;
+
+    /// A way to a server that can refuse in its place.
+    fn refuser(_: String) -> Option<std::io::Result<Refuser>> {
+        None
+    }
+
+    /// A process that reaches the servers at these addresses.
+    fn client_over(&self, addresses: &[String]) -> impl Future<Output = Self::Client> + Send;
+}
+
+/// An acquire that is to begin.
+pub(crate) struct Taking {
+    pub(crate) share: Share,
+    pub(crate) taken: BoxFuture<'static, Answer<Vec<Held>>>,
+}
+
+/// What programs are run on.
+pub(crate) struct Subject<S: Driven> {
+    pub(crate) permits: u32,
+    /// Whether calls of one owner may be inside together.
+    pub(crate) reentrant: bool,
+    /// Takes it; an odd number asks for the other half, or for more.
+    pub(crate) take: fn(&S::Client, &str, Ask, Duration, u8) -> Taking,
+    /// What is left of it on the server.
+    pub(crate) left: for<'a> fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>>,
+    /// What programs must come to, or they prove nothing.
+    pub(crate) wanted: &'static [&'static str],
+}
+
+/// A busy machine may take so much longer.
+pub(crate) const BUSY: Duration = SOON;
+/// For so long a busy machine may be too slow for the time-outs of clients.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// The ways of a process to the servers.
+pub(crate) struct Wire {
+    mute: Mute,
+    refuser: Option<Refuser>,
+}
+
+impl Wire {
+    pub(crate) fn to<S: Driven>(server: String) -> Result<Self> {
+        let refuser = S::refuser(server.clone()).transpose()?;
+        let mute = Mute::to(refuser.as_ref().map_or(server, Refuser::address))?;
+        Ok(Self { mute, refuser })
+    }
+
+    /// Where a client finds the server.
+    pub(crate) fn address(&self) -> String {
+        self.mute.address()
+    }
+
+    fn heal(&self) {
+        self.mute.delay(Duration::ZERO);
+        self.mute.heal();
+        self.refuse(None);
+    }
+
+    fn cut(&self) {
+        self.mute.cut();
+        self.mute.mend();
+    }
+
+    fn refuse(&self, refusal: Option<Refusal>) {
+        if let Some(refuser) = &self.refuser {
+            refuser.refuse(refusal);
+        }
+    }
+}
+
+/// A process of a program.
+struct Party<S: Driven> {
+    client: S::Client,
+    wires: Vec<Wire>,
+    owners: [Owner; 2],
+}
+
+impl<S: Driven> Party<S> {
+    async fn of(server: &S) -> Result<Self> {
+        let wires = server.servers().into_iter().map(Wire::to::<S>);
+        let wires: Vec<_> = wires.collect::<Result<_>>()?;
+        let addresses: Vec<_> = wires.iter().map(Wire::address).collect();
+        let client = server.client_over(&addresses).await;
+        let owners = [S::owner(&client), S::owner(&client)];
+        Ok(Self {
+            client,
+            wires,
+            owners,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Who {
+    process: usize,
+    /// Which of the process's owners; `None`: one that nobody else is.
+    owner: Option<usize>,
+}
+
+/// Numbers say which of those that are there, counted round.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Begins to acquire, and waits at most so many milliseconds.
+    Ask {
+        who: Who,
+        lease: Lease,
+        wait: u64,
+        half: u8,
+    },
+    /// Drops an acquire that is under way.
+    GoAway(usize),
+    Release(usize),
+    Drop(usize),
+    /// Something happens on the ways of a process.
+    Wire {
+        process: usize,
+        event: Event,
+    },
+    Pass(Duration),
+    /// Every acquire that is under way ends.
+    Answered,
+    /// All that is held is lost.
+    Lost,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event {
+    /// From now on each answer comes later by so many times [`Driven::LATE`].
+    Late(u32),
+    /// From now on nothing is heard of so many servers.
+    Silence(usize),
+    /// Connections are closed, and made again.
+    Cut,
+    /// From now on so many servers refuse.
+    Refuse {
+        servers: usize,
+        how: usize,
+    },
+    Heal,
+    /// Nothing is heard for so long that what is held is over.
+    Expire,
+}
+
+impl Event {
+    pub(crate) fn random(dice: &mut Rng) -> Self {
+        let servers = dice.usize(1..=5);
+        match dice.u8(0..9) {
+            0 => Self::Late(dice.u32(0..4)),
+            1 => Self::Silence(servers),
+            2 => Self::Cut,
+            3 | 4 => Self::Refuse {
+                servers,
+                how: dice.usize(0..64),
+            },
+            5..8 => Self::Heal,
+            _ => Self::Expire,
+        }
+    }
+
+    /// It happens; what takes time is the caller's.
+    pub(crate) fn to<S: Driven>(self, wires: &[Wire]) {
+        match self {
+            Self::Late(by) => {
+                for wire in wires {
+                    wire.mute.delay(S::LATE * by);
+                }
+            }
+            Self::Silence(servers) => wires.iter().take(servers).for_each(|wire| wire.mute.mute()),
+            Self::Expire => wires.iter().for_each(|wire| wire.mute.mute()),
+            Self::Cut => wires.iter().for_each(Wire::cut),
+            Self::Refuse { servers, how } => {
+                let refusal = how.checked_rem(S::REFUSALS.len()).map(|n| S::REFUSALS[n]);
+                wires
+                    .iter()
+                    .take(servers)
+                    .for_each(|wire| wire.refuse(refusal));
+            }
+            Self::Heal => wires.iter().for_each(Wire::heal),
+        }
+    }
+}
+
+impl Step {
+    fn random(dice: &mut Rng) -> Self {
+        match dice.u8(0..20) {
+            0..7 => {
+                let process = dice.usize(0..3);
+                let owner = [None, Some(0), Some(0), Some(1)][dice.usize(0..4)];
+                let lease = match dice.u8(0..4) {
+                    0 => Lease::Watchdog(SOON * 3),
+                    1 => Lease::Watchdog(Duration::from_millis(300)),
+                    _ => Lease::Fixed(Duration::from_millis(60)),
+                };
+                ask(process, owner, lease, dice.u64(0..4) * 100, dice.u8(0..4))
+            }
+            7 => Self::GoAway(dice.usize(0..8)),
+            8..12 => Self::Release(dice.usize(0..8)),
+            12 => Self::Drop(dice.usize(0..8)),
+            13..17 => Self::Wire {
+                process: dice.usize(0..2),
+                event: Event::random(dice),
+            },
+            _ => Self::Pass(Duration::from_millis(dice.u64(0..40))),
+        }
+    }
+}
+
+fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) -> Step {
+    let who = Who { process, owner };
+    Step::Ask {
+        who,
+        lease,
+        wait,
+        half,
+    }
+}
+
+fn program<S: Driven>(seed: u64) -> Vec<Step> {
+    let mut dice = Rng::with_seed(seed);
+    (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
+}
+
+/// A program that comes to everything that programs must come to, however busy the machine is: it waits for what must have
+/// happened before the next step.
+fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
+    // A node of Redlock has a tenth of it to answer.
+    let lease = Lease::Watchdog(Duration::from_secs(4));
+    let ask = |process, owner, wait, half| ask(process, owner, lease, wait, half);
+    let wire = |process, event| Step::Wire { process, event };
+    let (servers, all) = (5, Event::Silence(5));
+    let mut steps = vec![
+        // Two readers; where there are none, the second is not in time.
+        ask(0, None, 10_000, 1),
+        Step::Answered,
+        ask(2, None, 2000, 1),
+        Step::Answered,
+        Step::Release(0),
+        Step::Release(0),
+        // One that enters twice, and others who want to; a semaphore has three permits.
+        ask(0, Some(0), 10_000, 0),
+        Step::Answered,
+        ask(0, Some(0), 10_000, 0),
+        Step::Answered,
+        ask(1, None, 100, 0),
+        Step::Answered,
+        ask(1, None, 0, 0),
+        Step::Answered,
+        ask(1, None, 10_000, 0),
+        Step::GoAway(0),
+        wire(0, all),
+    ];
+    steps.extend(subject.wanted.contains(&"lost").then_some(Step::Lost));
+    steps.extend([
+        Step::Release(0),
+        Step::Release(0),
+        wire(0, Event::Heal),
+        wire(1, all),
+        ask(1, None, 300, 0),
+        Step::Answered,
+        wire(1, Event::Heal),
+        wire(1, Event::Refuse { servers, how: 0 }),
+        ask(1, None, 300, 0),
+        Step::Answered,
+        wire(1, Event::Heal),
+    ]);
+    steps
+}
+
+/// A program that runs.
+struct Run<S: Driven> {
+    server: &'static S,
+    subject: &'static Subject<S>,
+    name: String,
+    parties: [Party<S>; 3],
+    recorder: Arc<Recorder>,
+    asking: Vec<(usize, JoinHandle<()>)>,
+    asked: usize,
+}
+
+/// Contenders without a name have numbers from here on.
+const UNNAMED: usize = 100;
+
+impl<S: Driven> Run<S> {
+    async fn new(server: &'static S, subject: &'static Subject<S>) -> Result<Self> {
+        let promise = Promise {
+            permits: subject.permits,
+            members: 0,
+            answer: S::ANSWER + BUSY,
+            news: BUSY,
+        };
+        Ok(Self {
+            server,
+            subject,
+            name: name(),
+            parties: [
+                Party::of(server).await?,
+                Party::of(server).await?,
+                Party::of(server).await?,
+            ],
+            recorder: Recorder::new(promise),
+            asking: Vec::new(),
+            asked: UNNAMED,
+        })
+    }
+
+    async fn step(&mut self, step: Step) {
+        match step {
+            Step::Ask {
+                who,
+                lease,
+                wait,
+                half,
+            } => {
+                self.asked += 1;
+                let party = &self.parties[who.process];
+                let owner = who.owner.filter(|_| self.subject.reentrant);
+                let by = owner.map_or(self.asked, |owner| 2 * who.process + owner);
+                let ask = Ask {
+                    owner: owner.map(|owner| party.owners[owner]),
+                    lease: Some(lease),
+                };
+                let wait = Duration::from_millis(wait);
+                let Taking { share, taken } =
+                    (self.subject.take)(&party.client, &self.name, ask, wait, half);
+                let recorder = self.recorder.clone();
+                let call = recorder.asks(by, Asks::Hold(share), wait);
+                let task = tokio::spawn(async move { recorder.entered(call, taken.await) });
+                self.asking.push((call, task));
+            }
+            Step::GoAway(n) => {
+                if let Some(n) = n.checked_rem(self.asking.len()) {
+                    let (call, task) = self.asking.swap_remove(n);
+                    self.recorder.goes_away(call, task).await;
+                }
+            }
+            Step::Release(n) => drop(
+                self.recorder
+                    .take(n)
+                    .map(|held| self.recorder.release(held)),
+            ),
+            Step::Drop(n) => drop(self.recorder.take(n)),
+            Step::Wire { process, event } => {
+                event.to::<S>(&self.parties[process].wires);
+                if let Event::Expire = event {
+                    self.pass(S::EXPIRY, |_| false).await;
+                    Event::Heal.to::<S>(&self.parties[process].wires);
+                }
+            }
+            Step::Pass(time) => self.pass(time, |_| false).await,
+            Step::Answered => self.pass(SLOW, Self::has_answers).await,
+            Step::Lost => self.pass(SLOW, |run| run.recorder.has_lost_all()).await,
+        }
+        self.recorder.look();
+        self.asking.retain(|(_, task)| !task.is_finished());
+    }
+
+    fn has_answers(&self) -> bool {
+        self.asking.iter().all(|(_, task)| task.is_finished())
+    }
+
+    /// So much time passes, or less where that is enough.
+    async fn pass(&mut self, time: Duration, is_enough: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + time;
+        while Instant::now() < end && !is_enough(self) {
+            let rest = end.saturating_duration_since(Instant::now());
+            sleep(rest.min(Duration::from_millis(10))).await;
+            self.recorder.look();
+        }
+    }
+
+    /// All is given back, every undo has come through, and each process can have it.
+    async fn end(mut self) -> History {
+        for party in &self.parties {
+            Event::Heal.to::<S>(&party.wires);
+        }
+        for (n, (call, task)) in self.asking.drain(..).enumerate() {
+            if n % 2 == 0 {
+                self.recorder.goes_away(call, task).await;
+            }
+        }
+        while !self.recorder.is_over() {
+            sleep(Duration::from_millis(10)).await;
+            for n in 0.. {
+                match self.recorder.take(0) {
+                    Some(held) if n % 2 == 0 => drop(self.recorder.release(held)),
+                    Some(held) => drop(held),
+                    None => break,
+                }
+            }
+        }
+        while self.recorder.take(0).is_some() {}
+        for (process, party) in self.parties.iter().enumerate() {
+            let ask = Ask {
+                owner: None,
+                lease: Some(Lease::Watchdog(SOON)),
+            };
+            let take = || (self.subject.take)(&party.client, &self.name, ask, SOON, 0).taken;
+            let answered = async {
+                loop {
+                    match take().await {
+                        // The machine is too slow for the client's time-out, which says nothing of the lock.
+                        Err(LockError::Unavailable { .. }) => {
+                            sleep(Duration::from_millis(100)).await;
+                        }
+                        answer => break answer.map(drop),
+                    }
+                }
+            };
+            let came_to = match timeout(SLOW, answered).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer".to_owned(),
+            };
+            let left = (self.subject.left)(self.server, &self.name).await;
+            self.recorder.left(format!(
+                "process {process} cannot have it: {came_to}, beside {left:?}"
+            ));
+        }
+        let left = async || (self.subject.left)(self.server, &self.name).await;
+        if until("nothing is left", async || left().await.is_empty())
+            .await
+            .is_err()
+        {
+            left()
+                .await
+                .into_iter()
+                .for_each(|left| self.recorder.left(left));
+        }
+        self.recorder.history()
+    }
+}
+
+async fn run<S: Driven>(
+    server: &'static S,
+    subject: &'static Subject<S>,
+    steps: &[Step],
+) -> Result<History> {
+    let mut run = Run::new(server, subject).await?;
+    for step in steps {
+        run.step(*step).await;
+    }
+    Ok(run.end().await)
+}
+
+/// Leaves out halves, quarters, … of the steps, as long as it still fails.
+async fn shorten<S: Driven>(
+    server: &'static S,
+    subject: &'static Subject<S>,
+    failing: &mut (Vec<Step>, Verdict),
+) -> Result {
+    let mut part = failing.0.len() / 2;
+    while part > 0 {
+        let mut at = 0;
+        while at < failing.0.len() {
+            let mut rest = failing.0.clone();
+            rest.drain(at..(at + part).min(rest.len()));
+            match judge(&run(server, subject, &rest).await?) {
+                Verdict::Kept => at += part,
+                still => *failing = (rest, still),
+            }
+        }
+        part /= 2;
+    }
+    Ok(())
+}
+
+/// The seeds of the programs that run at the same time, beside each other: some that are always the same, and another one.
+pub(crate) fn seeds(of: &str, programs: u64) -> Vec<u64> {
+    let given = std::env::var("OVERSELL_PROGRAM_SEED");
+    let given = given.ok().and_then(|seed| seed.parse().ok());
+    let chosen = given.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("programs with {of}: OVERSELL_PROGRAM_SEED={chosen}");
+    let programs = if soak() { 8 * programs } else { programs };
+    let fixed = if given.is_some() { 0 } else { programs };
+    (0..fixed).chain([chosen]).collect()
+}
+
+/// Programs that are played each time, beside each other.
+const FIXED: u64 = 8;
+/// The program that comes to everything is played so often at most, by itself: a busy machine may be too slow for a lease.
+const THROUGH: usize = 8;
+
+/// Random programs with this keep every rule, whatever happens to the servers meanwhile.
+pub(crate) async fn keep_the_rules<S: Driven>(
+    of: &str,
+    server: &'static S,
+    subject: &'static Subject<S>,
+    meanwhile: impl Future<Output = Result>,
+) -> Result {
+    let seeds = seeds(of, FIXED);
+    let programs: Vec<_> = seeds.iter().map(|seed| program::<S>(*seed)).collect();
+    let play = |program| run(server, subject, program);
+    let (histories, disturbed) = tokio::join!(
+        try_join_all(programs.iter().map(|program| play(program))),
+        meanwhile
+    );
+    disturbed?;
+    let mut histories = histories?;
+    for ((seed, program), history) in seeds.iter().zip(&programs).zip(&histories) {
+        let kept = kept_or_shortened(server, subject, program, history).await;
+        kept.with_context(|| format!("{of}, seed {seed}"))?;
+    }
+    let unseen = |histories: &[History]| {
+        let seen: BTreeSet<_> = seen(histories);
+        let mut wanted = subject.wanted.iter();
+        wanted.find(|wanted| !seen.contains(*wanted)).copied()
+    };
+    let through = through_everything(subject);
+    for _ in 0..THROUGH {
+        if unseen(&histories).is_none() {
+            return Ok(());
+        }
+        let history = play(&through).await?;
+        let kept = kept_or_shortened(server, subject, &through, &history).await;
+        kept.with_context(|| format!("{of}, through everything"))?;
+        histories.push(history);
+    }
+    match unseen(&histories) {
+        None => Ok(()),
+        Some(what) => bail!("{of}: no program came to: {what}"),
+    }
+}
+
+/// Fails where a program broke a rule, with the shortest program that still does.
+async fn kept_or_shortened<S: Driven>(
+    server: &'static S,
+    subject: &'static Subject<S>,
+    program: &[Step],
+    history: &History,
+) -> Result {
+    let verdict = judge(history);
+    if verdict == Verdict::Kept {
+        return Ok(());
+    }
+    eprintln!("{verdict:?}");
+    let mut short = (program.to_vec(), verdict);
+    // It ends in time, or where it has come to.
+    let shorter = timeout(SOON * 2, shorten(server, subject, &mut short));
+    shorter.await.unwrap_or(Ok(()))?;
+    bail!("in short: {:?}, after {:?}", short.1, short.0)
+}

@@ -1,0 +1,221 @@
+//! Writes down what each call of a lock was asked, answered and told, and looks at every guard whenever another comes in:
+//! the history that `history/checker.rs` judges.
+
+use super::{
+    checker::{Answer, Asks, Call, History, Look, Promise, Share, Time},
+    support::{Arc, Duration, Guard, JoinHandle, LockError, Result},
+};
+use oversell_lock::{local::MutexGuard, redis::Permit};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// What a contender has.
+pub(crate) enum Held {
+    Guard(Guard),
+    Permit(Permit),
+    Local(MutexGuard),
+}
+
+impl Held {
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Guard(guard) => guard.is_lost(),
+            Self::Permit(_) | Self::Local(_) => false,
+        }
+    }
+
+    fn fence(&self) -> Option<u64> {
+        match self {
+            Self::Guard(guard) => guard.fence().map(|fence| fence.0),
+            Self::Permit(_) | Self::Local(_) => None,
+        }
+    }
+
+    async fn release(self) -> Result<(), LockError> {
+        match self {
+            Self::Guard(guard) => guard.release().await,
+            Self::Permit(permit) => permit.release().await,
+            Self::Local(mutex) => {
+                drop(mutex);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is written down of one object.
+pub(crate) struct Recorder {
+    start: Instant,
+    promise: Promise,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<Call>,
+    /// What is held, each by the number of the call that gave it.
+    held: Vec<(usize, Held)>,
+    left: Vec<String>,
+}
+
+impl State {
+    /// A guard is sure at a time if it was not lost when it was asked after that time.
+    fn look(&mut self, now: impl Fn() -> Time) {
+        for (call, held) in &self.held {
+            let look = Look {
+                at: now(),
+                lost: held.is_lost(),
+            };
+            let looks = &mut self.calls[*call].looks;
+            match looks.last_mut() {
+                Some(last) if last.lost == look.lost => {
+                    if !look.lost {
+                        *last = look;
+                    }
+                }
+                _ => looks.push(look),
+            }
+        }
+    }
+}
+
+/// What a call came to.
+pub(crate) fn answer(error: &LockError) -> Answer {
+    match error {
+        LockError::Taken { .. } => Answer::No,
+        LockError::Lost { .. } => Answer::Lost,
+        LockError::Unavailable { .. } => Answer::Unavailable,
+        LockError::Refused { .. } => Answer::Refused,
+        _ => Answer::Invalid,
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(promise: Promise) -> Arc<Self> {
+        Arc::new(Self {
+            start: Instant::now(),
+            promise,
+            state: Mutex::default(),
+        })
+    }
+
+    fn now(&self) -> Time {
+        self.start.elapsed()
+    }
+
+    /// A call begins; returns its number.
+    pub(crate) fn asks(&self, by: usize, asks: Asks, wait: Duration) -> usize {
+        let calls = &mut self.state.lock().calls;
+        calls.push(Call {
+            by,
+            asks,
+            asked: self.now(),
+            wait,
+            answer: None,
+            looks: Vec::new(),
+        });
+        calls.len() - 1
+    }
+
+    /// It has ended.
+    pub(crate) fn answered(&self, call: usize, answer: Answer) {
+        self.state.lock().calls[call].answer = Some((self.now(), answer));
+    }
+
+    /// An acquire has ended. All others are looked at in the same moment: whoever is sure now is beside this one.
+    pub(crate) fn entered(&self, call: usize, came_to: Result<Vec<Held>, LockError>) {
+        let mut state = self.state.lock();
+        let now = self.now();
+        match came_to {
+            Err(error) => state.calls[call].answer = Some((now, answer(&error))),
+            Ok(all) => {
+                for (n, held) in all.into_iter().enumerate() {
+                    // Each of several guards is a hold of its own.
+                    let call = if n == 0 { call } else { state.calls.len() };
+                    if n > 0 {
+                        let first = state.calls[call - 1].clone();
+                        state.calls.push(Call {
+                            looks: Vec::new(),
+                            ..first
+                        });
+                    }
+                    state.calls[call].answer = Some((now, Answer::Yes(held.fence())));
+                    state.held.push((call, held));
+                }
+                state.look(|| self.now());
+            }
+        }
+    }
+
+    pub(crate) fn look(&self) {
+        self.state.lock().look(|| self.now());
+    }
+
+    /// Drops an acquire that is under way.
+    pub(crate) async fn goes_away(&self, call: usize, task: JoinHandle<()>) {
+        task.abort();
+        if task.await.is_err_and(|stopped| stopped.is_cancelled()) {
+            self.answered(call, Answer::Gone);
+        }
+    }
+
+    /// One of those that hold it, counted round, which has it no longer.
+    pub(crate) fn take(&self, n: usize) -> Option<(usize, Held)> {
+        let mut state = self.state.lock();
+        state.look(|| self.now());
+        let n = n.checked_rem(state.held.len())?;
+        Some(state.held.swap_remove(n))
+    }
+
+    /// Gives one back.
+    pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Held)) -> JoinHandle<()> {
+        let by = self.state.lock().calls[of].by;
+        let (recorder, call) = (
+            self.clone(),
+            self.asks(by, Asks::Release { of }, Duration::ZERO),
+        );
+        tokio::spawn(async move {
+            let released = held.release().await;
+            let came_to = released.map_or_else(|error| answer(&error), |()| Answer::Yes(None));
+            recorder.answered(call, came_to);
+        })
+    }
+
+    /// Whether every call has ended, or has not though it must.
+    pub(crate) fn is_over(&self) -> bool {
+        let (state, now) = (self.state.lock(), self.now());
+        let is_over = |call: &Call| {
+            call.answer.is_some() || now > call.asked + call.wait + self.promise.answer
+        };
+        state.calls.iter().all(is_over)
+    }
+
+    /// Whether all that is held is lost.
+    pub(crate) fn has_lost_all(&self) -> bool {
+        self.state
+            .lock()
+            .held
+            .iter()
+            .all(|(_, held)| held.is_lost())
+    }
+
+    /// What was still there at the end.
+    pub(crate) fn left(&self, left: String) {
+        self.state.lock().left.push(left);
+    }
+
+    pub(crate) fn history(&self) -> History {
+        let state = self.state.lock();
+        History {
+            promise: self.promise,
+            calls: state.calls.clone(),
+            end: self.now(),
+            left: state.left.clone(),
+        }
+    }
+}
+
+/// The share of a lock that is for one alone, or of one that reads.
+pub(crate) const fn share(reads: bool) -> Share {
+    if reads { Share::Reader } else { Share::Alone }
+}

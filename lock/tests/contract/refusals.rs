@@ -1,0 +1,326 @@
+//! A server that refuses for a while, as one that is read-only, loads its data or has lost its disk: a way to it that
+//! answers in its place, each request in its turn.
+
+use parking_lot::Mutex;
+use std::{
+    collections::{HashSet, VecDeque},
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// What is refused, and with it what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Refused {
+    Writes,
+    Statements,
+    /// Also what a client says first.
+    Everything,
+}
+
+/// What a server says, and to what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal {
+    pub(crate) says: &'static str,
+    pub(crate) number: u16,
+    pub(crate) to: Refused,
+}
+
+const fn redis(says: &'static str, to: Refused) -> Refusal {
+    let number = 0;
+    Refusal { says, number, to }
+}
+
+/// What a Redis says that may do it after a while.
+pub(crate) const REDIS: [Refusal; 6] = [
+    redis(
+        "READONLY You can't write against a read only replica.",
+        Refused::Writes,
+    ),
+    redis(
+        "ERR Error running script (call to f_0): @user_script:1: -READONLY You can't write against a read only replica.",
+        Refused::Writes,
+    ),
+    redis(
+        "MISCONF Errors writing to the AOF file: No space left on device",
+        Refused::Writes,
+    ),
+    redis(
+        "NOREPLICAS Not enough good replicas to write.",
+        Refused::Writes,
+    ),
+    redis(
+        "LOADING Redis is loading the dataset in memory",
+        Refused::Statements,
+    ),
+    redis("NOAUTH Authentication required.", Refused::Everything),
+];
+
+/// What a MySQL says that was demoted, and a node of Galera that has lost the others.
+pub(crate) const MYSQL: [Refusal; 2] = [
+    Refusal {
+        says: "#HY000The MariaDB server is running with the --read-only option so it cannot execute this statement",
+        number: 1290,
+        to: Refused::Writes,
+    },
+    Refusal {
+        says: "#08S01WSREP has not yet prepared node for application use",
+        number: 1047,
+        to: Refused::Statements,
+    },
+];
+
+/// A request, as far as it matters here.
+struct Request {
+    /// What refuses it.
+    is: Refused,
+    /// How long it is.
+    length: usize,
+    /// Whether its answer is awaited in turn.
+    is_answered: bool,
+}
+
+/// What must be known of a protocol to answer in the server's place.
+trait Protocol: Default + Send {
+    /// The first request in these bytes; `None` where it is not whole yet.
+    fn request(&mut self, bytes: &[u8]) -> Option<Request>;
+
+    /// The length of the first message of the server's in these bytes, and whether it answers a request.
+    fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)>;
+
+    fn refuse(refusal: &Refusal) -> Vec<u8>;
+}
+
+/// A way to one server.
+pub(crate) struct Refuser {
+    address: SocketAddr,
+    refusal: Arc<Mutex<Option<Refusal>>>,
+    _serving: DropGuard,
+}
+
+impl Refuser {
+    pub(crate) fn redis(server: String) -> io::Result<Self> {
+        Self::to::<Resp>(server)
+    }
+
+    pub(crate) fn mysql(server: String) -> io::Result<Self> {
+        Self::to::<Packets>(server)
+    }
+
+    fn to<P: Protocol + 'static>(server: String) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let (address, ends) = (listener.local_addr()?, CancellationToken::new());
+        let refusal = Arc::<Mutex<Option<Refusal>>>::default();
+        let orders = Arc::clone(&refusal);
+        let serving = ends.clone();
+        tokio::spawn(ends.clone().run_until_cancelled_owned(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let talk = talk::<P>(client, server.clone(), Arc::clone(&orders));
+                // A connection that breaks is broken for both, which is all there is to say.
+                tokio::spawn(serving.clone().run_until_cancelled_owned(talk));
+            }
+        }));
+        Ok(Self {
+            address,
+            refusal,
+            _serving: ends.drop_guard(),
+        })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// From now on requests are answered like this; `None`: by the server again.
+    pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
+        *self.refusal.lock() = refusal;
+    }
+}
+
+async fn talk<P: Protocol>(
+    mut client: TcpStream,
+    server: String,
+    orders: Arc<Mutex<Option<Refusal>>>,
+) -> io::Result<()> {
+    let mut server = TcpStream::connect(server).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let ((mut asks, mut told), (mut answers, mut asked)) = (client.split(), server.split());
+    let (mut requests, mut said, mut protocol) = (Vec::new(), Vec::new(), P::default());
+    // What the client waits for, in turn: the server's answer, or ours.
+    let mut owed = VecDeque::<Option<Vec<u8>>>::new();
+    loop {
+        let read = tokio::select! {
+            read = asks.read_buf(&mut requests) => read?,
+            read = answers.read_buf(&mut said) => read?,
+        };
+        if read == 0 {
+            return Ok(());
+        }
+        while let Some(request) = protocol.request(&requests) {
+            let refusal = orders.lock().filter(|refusal| request.is <= refusal.to);
+            let bytes: Vec<_> = requests.drain(..request.length).collect();
+            match refusal {
+                Some(refusal) => owed.push_back(Some(P::refuse(&refusal))),
+                None => {
+                    asked.write_all(&bytes).await?;
+                    owed.extend(request.is_answered.then_some(None));
+                }
+            }
+        }
+        while let Some((length, answers)) = protocol.answer(&said) {
+            let bytes: Vec<_> = said.drain(..length).collect();
+            told.write_all(&bytes).await?;
+            if answers {
+                owed.pop_front();
+            }
+        }
+        while let Some(Some(_)) = owed.front()
+            && let Some(Some(refusal)) = owed.pop_front()
+        {
+            told.write_all(&refusal).await?;
+        }
+    }
+}
+
+/// Redis's protocol.
+#[derive(Default)]
+struct Resp;
+
+/// The length of a line with its end, and what follows its first character.
+fn line(bytes: &[u8]) -> Option<(usize, &str)> {
+    let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    Some((
+        end + 2,
+        std::str::from_utf8(&bytes[1..end]).unwrap_or_default(),
+    ))
+}
+
+/// The length of a value of RESP3.
+fn value(bytes: &[u8]) -> Option<usize> {
+    let (mut length, head) = line(bytes)?;
+    let number = head.parse::<usize>().unwrap_or(0);
+    let parts = match bytes[0] {
+        b'$' | b'=' | b'!' if head != "-1" => {
+            length += number + 2;
+            0
+        }
+        b'*' | b'~' | b'>' => number,
+        b'%' => 2 * number,
+        // What stands before a value.
+        b'|' => 2 * number + 1,
+        _ => 0,
+    };
+    for _ in 0..parts {
+        length += value(bytes.get(length..)?)?;
+    }
+    (length <= bytes.len()).then_some(length)
+}
+
+impl Protocol for Resp {
+    fn request(&mut self, bytes: &[u8]) -> Option<Request> {
+        let length = value(bytes)?;
+        let word = bytes[..length].split(|byte| *byte == b'\n').nth(2)?;
+        let word = String::from_utf8_lossy(word).trim().to_ascii_uppercase();
+        let is = match word.as_str() {
+            "HELLO" | "CLIENT" | "SELECT" => Refused::Everything,
+            word if word.ends_with("SUBSCRIBE") => Refused::Everything,
+            "GET" | "MGET" | "PING" | "SCRIPT" => Refused::Statements,
+            _ => Refused::Writes,
+        };
+        // It is answered out of turn.
+        let is_answered = !word.ends_with("SUBSCRIBE");
+        Some(Request {
+            is,
+            length,
+            is_answered,
+        })
+    }
+
+    fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        Some((value(bytes)?, bytes[0] != b'>'))
+    }
+
+    fn refuse(refusal: &Refusal) -> Vec<u8> {
+        format!("-{}\r\n", refusal.says).into_bytes()
+    }
+}
+
+/// MySQL's protocol, where one request is answered before the next is sent.
+#[derive(Default)]
+struct Packets {
+    /// A statement is being prepared that only reads.
+    prepares_reading: bool,
+    reading: HashSet<[u8; 4]>,
+}
+
+/// The length of a packet with its head.
+fn packet(bytes: &[u8]) -> Option<usize> {
+    let head: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+    let length = 4 + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+    (length <= bytes.len()).then_some(length)
+}
+
+const QUERY: u8 = 0x03;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+
+impl Protocol for Packets {
+    fn request(&mut self, bytes: &[u8]) -> Option<Request> {
+        let length = packet(bytes)?;
+        let body = &bytes[4..length];
+        let reads = |text: &[u8]| {
+            ["SELECT", "SET ", "KILL "]
+                .iter()
+                .any(|word| text.starts_with(word.as_bytes()))
+        };
+        let is = match body.split_first() {
+            // A client that logs in goes on with the numbers of the server's packets.
+            _ if bytes[3] != 0 => Refused::Everything,
+            Some((&PREPARE, text)) => {
+                self.prepares_reading = reads(text);
+                if reads(text) {
+                    Refused::Statements
+                } else {
+                    Refused::Writes
+                }
+            }
+            Some((&QUERY, text)) if reads(text) => Refused::Statements,
+            Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => {
+                Refused::Statements
+            }
+            Some((&(QUERY | EXECUTE), _)) => Refused::Writes,
+            _ => Refused::Everything,
+        };
+        Some(Request {
+            is,
+            length,
+            is_answered: false,
+        })
+    }
+
+    fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        let length = packet(bytes)?;
+        if let (true, Some([0, id @ ..])) = (self.prepares_reading, bytes.get(4..9)) {
+            self.reading.extend(<[u8; 4]>::try_from(id));
+        }
+        self.prepares_reading = false;
+        Some((length, false))
+    }
+
+    fn refuse(refusal: &Refusal) -> Vec<u8> {
+        let mut body = vec![0xff];
+        body.extend(refusal.number.to_le_bytes());
+        body.extend(refusal.says.as_bytes());
+        let mut packet = vec![body.len() as u8, 0, 0, 1];
+        packet.extend(body);
+        packet
+    }
+}

@@ -1,0 +1,438 @@
+//! Histories written by hand, without servers: for each rule of the checker one that keeps it, as near as can be, and one
+//! that breaks it.
+
+mod checker;
+
+use checker::{Answer::*, Asks::*, Share::*, *};
+use std::time::Duration;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const PROMISE: Promise = Promise {
+    permits: 3,
+    members: 2,
+    answer: ms(100),
+    news: ms(100),
+};
+
+/// A contender asks, and is answered.
+fn call(by: usize, asks: Asks, asked: u64, answered: u64, answer: Answer) -> Call {
+    Call {
+        by,
+        asks,
+        asked: ms(asked),
+        wait: ms(0),
+        answer: Some((ms(answered), answer)),
+        looks: Vec::new(),
+    }
+}
+
+/// It was sure from when it was answered until then.
+fn hold(by: usize, share: Share, fence: Option<u64>, asked: u64, [from, to]: [u64; 2]) -> Call {
+    let looks = [from, to].map(|at| Look {
+        at: ms(at),
+        lost: false,
+    });
+    Call {
+        looks: looks.into(),
+        ..call(by, Hold(share), asked, from, Yes(fence))
+    }
+}
+
+fn alone(by: usize, from: u64, to: u64) -> Call {
+    hold(by, Alone, None, from, [from, to])
+}
+
+fn history(calls: impl Into<Vec<Call>>) -> History {
+    History {
+        promise: PROMISE,
+        calls: calls.into(),
+        end: ms(1000),
+        left: Vec::new(),
+    }
+}
+
+#[track_caller]
+fn kept(calls: impl Into<Vec<Call>>) {
+    assert_eq!(judge(&history(calls)), Verdict::Kept);
+}
+
+/// For this reason.
+#[track_caller]
+fn refused(calls: impl Into<Vec<Call>>, by: &str) {
+    match judge(&history(calls)) {
+        Verdict::Broken(reason) if reason.contains(by) => {}
+        verdict => panic!("{verdict:?} instead of {by}"),
+    }
+}
+
+#[test]
+fn verdicts_compose_the_worst_counts() {
+    let unknown = || Verdict::Unknown("z".into());
+    let broken = || Verdict::Broken("a".into());
+    assert_eq!(worst([]), Verdict::Kept);
+    assert_eq!(worst([Verdict::Kept, unknown(), Verdict::Kept]), unknown());
+    assert_eq!(worst([unknown(), broken(), Verdict::Kept]), broken());
+}
+
+#[test]
+fn two_sure_holders_are_caught() {
+    kept([alone(1, 0, 10), alone(2, 11, 20)]);
+    kept([alone(1, 0, 10), alone(1, 5, 20)]);
+    refused([alone(1, 0, 10), alone(2, 10, 20)], "both hold it");
+    refused([alone(2, 5, 20), alone(1, 0, 30)], "both hold it");
+}
+
+/// One whose answer came late says at once that it is lost: it never was inside.
+#[test]
+fn a_hold_that_was_never_sure_excludes_nobody() {
+    let mut late = alone(1, 0, 10);
+    late.looks = vec![Look {
+        at: ms(10),
+        lost: true,
+    }];
+    kept([late, alone(2, 5, 20)]);
+}
+
+#[test]
+fn a_writer_beside_readers_is_caught() {
+    let reader = |by, from, to| hold(by, Reader, None, from, [from, to]);
+    kept([reader(1, 0, 30), reader(2, 5, 20), alone(3, 31, 40)]);
+    // It was the writer before, and still is.
+    kept([alone(1, 0, 30), reader(1, 5, 20)]);
+    refused(
+        [reader(1, 0, 30), reader(2, 5, 20), alone(3, 25, 40)],
+        "both hold it",
+    );
+    refused([alone(3, 0, 40), reader(1, 25, 30)], "both hold it");
+}
+
+#[test]
+fn more_permits_than_there_are_are_caught() {
+    let permits = |by, permits, from, to| hold(by, Permits(permits), None, from, [from, to]);
+    kept([
+        permits(1, 2, 0, 10),
+        permits(2, 1, 5, 30),
+        permits(3, 2, 11, 20),
+    ]);
+    refused(
+        [
+            permits(1, 2, 0, 10),
+            permits(2, 1, 5, 30),
+            permits(3, 1, 9, 20),
+        ],
+        "4 of 3 permits",
+    );
+}
+
+#[test]
+fn a_fence_that_falls_is_caught() {
+    let fenced = |by, fence, from, to| hold(by, Alone, Some(fence), from, [from, to]);
+    kept([fenced(1, 7, 0, 10), fenced(2, 8, 11, 20)]);
+    // One hold of an owner has one fence.
+    kept([
+        fenced(1, 7, 0, 10),
+        fenced(1, 7, 5, 20),
+        fenced(2, 8, 21, 30),
+    ]);
+    refused(
+        [fenced(1, 7, 0, 10), fenced(2, 6, 11, 20)],
+        "the fence 6 comes after 7",
+    );
+    refused(
+        [fenced(1, 7, 0, 10), fenced(2, 7, 11, 20)],
+        "the fence 7 comes after 7",
+    );
+    refused(
+        [fenced(1, 7, 0, 10), fenced(1, 6, 11, 20)],
+        "the fence 6 comes after 7",
+    );
+}
+
+/// A writer that goes on as a reader, with a fence of its own that is newer than that of a writer who waits already.
+#[test]
+fn a_reader_whose_fence_is_above_the_next_writers_is_caught() {
+    let writer = |by, fence, asked, from, to| hold(by, Alone, Some(fence), asked, [from, to]);
+    let reads = |fence| hold(1, Reader, Some(fence), 5, [6, 20]);
+    let next = || writer(2, 23_739, 3, 21, 30);
+    kept([writer(1, 23_738, 0, 1, 10), reads(23_738), next()]);
+    refused(
+        [writer(1, 23_738, 0, 1, 10), reads(23_740), next()],
+        "23739 comes after 23740",
+    );
+}
+
+/// Readers that wait at the same time come in in any order; one that asks when another is in has a higher fence.
+#[test]
+fn fences_of_readers_rise_where_one_asks_after_another_was_answered() {
+    let reader = |by, fence, asked, from| hold(by, Reader, Some(fence), asked, [from, 30]);
+    kept([reader(1, 8, 0, 5), reader(2, 7, 0, 6)]);
+    refused(
+        [reader(1, 8, 0, 5), reader(2, 7, 6, 8)],
+        "the fence 7 comes after 8",
+    );
+}
+
+#[test]
+fn a_call_that_does_not_end_is_caught() {
+    let waits = |answer| Call {
+        wait: ms(500),
+        answer,
+        ..call(1, Hold(Alone), 0, 0, No)
+    };
+    kept([waits(Some((ms(600), No)))]);
+    refused([waits(Some((ms(601), No)))], "a call took 601ms");
+    refused([waits(Some((ms(601), Gone)))], "a call took 601ms");
+    refused([waits(None)], "a call never ends");
+    let mut early = history([waits(None)]);
+    early.end = ms(599);
+    assert!(matches!(judge(&early), Verdict::Unknown(what) if what.contains("under way")));
+}
+
+/// Whatever servers do in programs, they will do it later.
+#[test]
+fn a_refusal_for_good_is_caught() {
+    kept([call(1, Hold(Alone), 0, 1, Unavailable)]);
+    refused([call(1, Hold(Alone), 0, 1, Refused)], "a call is refused");
+    // An owner that reads and asks to write is told so.
+    kept([call(1, Hold(Alone), 0, 1, Invalid)]);
+}
+
+#[test]
+fn a_wait_that_is_cut_short_is_caught() {
+    let waits = |answered, answer| Call {
+        wait: ms(50),
+        ..call(1, Hold(Alone), 0, answered, answer)
+    };
+    kept([waits(50, No), waits(10, Unavailable)]);
+    refused([waits(49, No)], "gave up before its wait was over");
+}
+
+#[test]
+fn a_loss_that_is_taken_back_is_caught() {
+    let look = |at, lost| Look { at: ms(at), lost };
+    let looked = |looks: [Look; 3]| Call {
+        looks: looks.into(),
+        ..alone(1, 0, 0)
+    };
+    kept([looked([look(0, false), look(1, true), look(2, true)])]);
+    refused(
+        [looked([look(0, false), look(1, true), look(2, false)])],
+        "taken back",
+    );
+}
+
+#[test]
+fn a_release_that_is_silent_about_the_loss_is_caught() {
+    let lost = || Call {
+        looks: vec![Look {
+            at: ms(5),
+            lost: true,
+        }],
+        ..alone(1, 0, 0)
+    };
+    let release = |answer| call(1, Release { of: 0 }, 6, 7, answer);
+    kept([lost(), release(Lost)]);
+    // It was found out by the release itself.
+    kept([alone(1, 0, 5), release(Lost)]);
+    for silent in [Yes(None), No, Unavailable] {
+        refused([lost(), release(silent)], "what was lost was released");
+    }
+}
+
+#[test]
+fn a_latch_that_opens_early_is_caught() {
+    let close = |by, asked| call(by, Close(2), asked, asked + 1, Yes(None));
+    let open = |asked, left| call(1, Open, asked, asked + 1, Yes(Some(left)));
+    let pass = |asked, answered| call(2, Pass, asked, answered, Yes(None));
+    kept([close(0, 0), open(2, 1), pass(3, 10), open(9, 0)]);
+    refused(
+        [close(0, 0), open(2, 1), pass(3, 10), open(11, 0)],
+        "open after 1 of 2",
+    );
+    // Those of the class before do not count.
+    refused(
+        [
+            close(0, 0),
+            open(2, 1),
+            open(4, 0),
+            close(0, 6),
+            open(8, 1),
+            pass(10, 20),
+        ],
+        "open after 1 of 2",
+    );
+    // It had begun to wait before the latch was closed again.
+    kept([
+        close(0, 0),
+        open(2, 1),
+        pass(3, 20),
+        open(4, 0),
+        close(0, 6),
+    ]);
+    // What was not answered may have counted.
+    kept([
+        close(0, 0),
+        open(2, 1),
+        call(1, Open, 4, 5, Unavailable),
+        pass(6, 10),
+    ]);
+}
+
+#[test]
+fn a_waiter_that_sleeps_through_the_opening_is_caught() {
+    let close = |asked| call(0, Close(1), asked, asked + 1, Yes(None));
+    let open = |asked| call(1, Open, asked, asked + 1, Yes(Some(0)));
+    let waits = |answer| Call {
+        wait: ms(200),
+        ..call(2, Pass, 2, 210, answer)
+    };
+    kept([close(0), open(50), waits(Yes(None))]);
+    // It may not have heard of it yet.
+    kept([close(0), open(150), waits(No)]);
+    refused([close(0), open(50), waits(No)], "slept through");
+    // Nobody says that a moment is enough.
+    kept([close(0), open(50), close(60), waits(No)]);
+}
+
+fn enter(by: usize, asked: u64, answered: u64) -> Call {
+    call(by, Enter, asked, answered, Yes(None))
+}
+
+fn leave(of: usize, asked: u64, answered: u64) -> Call {
+    call(of, Leave { of }, asked, answered, Yes(None))
+}
+
+#[test]
+fn one_that_enters_alone_is_caught() {
+    kept([
+        enter(1, 0, 10),
+        enter(2, 9, 11),
+        leave(0, 12, 20),
+        leave(1, 13, 20),
+    ]);
+    refused(
+        [
+            enter(1, 0, 10),
+            enter(2, 11, 12),
+            leave(0, 13, 20),
+            leave(1, 13, 20),
+        ],
+        "one enters alone",
+    );
+    // The other had given up before.
+    refused(
+        [call(1, Enter, 0, 5, No), enter(2, 6, 10)],
+        "one enters alone",
+    );
+    // It comes late, while another is in.
+    let round = [
+        enter(1, 0, 10),
+        enter(2, 9, 11),
+        leave(0, 12, 40),
+        leave(1, 13, 14),
+    ];
+    let mut late = round.to_vec();
+    late.extend([enter(3, 15, 16), leave(4, 17, 40)]);
+    kept(late);
+}
+
+#[test]
+fn one_that_leaves_while_another_is_inside_is_caught() {
+    let inside = || vec![enter(1, 0, 10), enter(2, 0, 10)];
+    let then = |calls: &[Call]| [&inside(), calls].concat();
+    kept(then(&[leave(0, 12, 30), leave(1, 29, 31)]));
+    refused(
+        then(&[leave(0, 12, 30), leave(1, 31, 32)]),
+        "while one is inside",
+    );
+    refused(then(&[leave(0, 12, 30)]), "while one is inside");
+    // One that gives up says that not all have left.
+    kept(then(&[call(1, Leave { of: 0 }, 12, 30, No)]));
+}
+
+/// It comes late, and is let in beside one that takes itself for the last.
+#[test]
+fn one_that_leaves_beside_a_late_member_is_caught() {
+    let round = [
+        enter(1, 0, 10),
+        enter(2, 0, 10),
+        leave(1, 12, 20),
+        leave(0, 13, 20),
+    ];
+    let with = |more: &[Call]| [&round[..], more].concat();
+    refused(
+        with(&[enter(3, 14, 19), leave(4, 40, 41)]),
+        "while one is inside",
+    );
+    // The next round has enough of its own, and may have begun.
+    kept(with(&[
+        enter(3, 14, 19),
+        enter(1, 14, 19),
+        leave(4, 40, 42),
+        leave(5, 41, 42),
+    ]));
+}
+
+#[test]
+fn what_is_counted_twice_or_not_at_all_is_caught() {
+    let add = |asked, answer| call(1, Add, asked, asked + 1, answer);
+    let get = |asked, value| call(2, Get, asked, asked + 1, Yes(Some(value)));
+    kept([
+        add(0, Yes(Some(1))),
+        get(2, 1),
+        add(4, Yes(Some(2))),
+        get(6, 2),
+    ]);
+    // It may have been counted.
+    kept([
+        add(0, Unavailable),
+        get(2, 0),
+        get(3, 1),
+        add(4, Yes(Some(2))),
+    ]);
+    refused([add(0, Yes(Some(1))), get(2, 0)], "0 is not 1 to 1");
+    refused([add(0, No), get(2, 1)], "1 is not 0 to 0");
+    refused(
+        [add(0, Yes(Some(1))), add(0, Yes(Some(1)))],
+        "two added to the same",
+    );
+}
+
+#[test]
+fn what_is_left_is_caught() {
+    let mut left = history([alone(1, 0, 10)]);
+    left.left.push("a key".into());
+    assert_eq!(
+        judge(&left),
+        Verdict::Broken("left at the end: [\"a key\"]".into())
+    );
+}
+
+#[test]
+fn a_history_says_what_it_came_to() {
+    let mut lost = alone(1, 5, 20);
+    lost.looks.push(Look {
+        at: ms(21),
+        lost: true,
+    });
+    let all = history([
+        alone(1, 0, 10),
+        lost,
+        call(2, Hold(Alone), 0, 1, No),
+        call(2, Hold(Alone), 2, 3, Unavailable),
+        call(2, Hold(Alone), 6, 7, Gone),
+    ]);
+    let came = [
+        "done",
+        "gone",
+        "lost",
+        "no answer",
+        "not in time",
+        "taken again",
+    ];
+    assert_eq!(seen([&all]).into_iter().collect::<Vec<_>>(), came);
+    assert!(seen([&history([])]).is_empty());
+}
