@@ -56,6 +56,20 @@ impl TableLock {
         self.0.holder().await
     }
 
+    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A holder
+    /// that lives hears of it when it releases.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be deleted or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        self.0.force_unlock().await
+    }
+
     /// Has the row say who took it.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {

@@ -167,6 +167,26 @@ macro_rules! handle {
             pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
                 Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
             }
+
+            /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
+            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
+            /// of the holder's own process may have to wait until then.
+            ///
+            /// Source: `forceUnlock` of Redisson.
+            ///
+            /// # Errors
+            ///
+            /// As [`holder`](Self::holder).
+            ///
+            /// # Cancel safety
+            ///
+            /// It may have been freed or not.
+            pub async fn force_unlock(&self) -> Result<bool, LockError> {
+                let Handle { client, lock, .. } = &self.0;
+                let mut script = scripts::FORCE_UNLOCK.key(&lock.name);
+                script.key(lock.line.news.channel()).arg("0");
+                Ok(client.run(&script).await?)
+            }
         }
 
         impl Lock for $handle {

@@ -46,6 +46,7 @@ mod servers;
 mod support;
 mod table;
 mod table_answers;
+mod table_bounds;
 mod table_lease;
 mod table_pool;
 mod table_tls;

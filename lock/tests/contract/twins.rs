@@ -303,6 +303,8 @@ twins! {
         asks any_lease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
     a_late_release_that_frees_the_newer_hold_is_caught:
         late_release, holds::the_late_release_of_a_lost_hold_leaves_its_owners_newer_one, "another has Ok";
+    a_lease_that_nobody_extends_is_caught:
+        only_told, holds::a_fixed_lease_is_extended, "at first sure for None";
     a_re_entry_that_cuts_the_lease_is_caught:
         cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
 }
