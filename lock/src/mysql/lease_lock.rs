@@ -1,4 +1,4 @@
-//! The lock table with what §4.3 of the course asks of it: a lease, a sweep, and re-entry.
+//! The lock table with a lease, a sweep of rows that dead holders have left, and re-entry.
 //!
 //! 1. Insert a row with the lock's name, an owner and the end of its lease, by the clock of the database. Where it is
 //!    there already: delete it if its lease has ended, and try again; else after about 50 ms.

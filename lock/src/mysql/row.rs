@@ -1,7 +1,7 @@
 //! A row of `tb_lock`: how it is inserted, kept and deleted. Both locks that are such a row stand on this.
 //!
 //! 1. Insert it. Where the name is there already another holds the lock: try again about every 50 ms, with no connection
-//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep of §4.3).
+//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep).
 //! 2. Renew: put its end off, by name **and** owner, where it has not come yet. The clock is the database's.
 //! 3. Delete it, by name **and** owner, until the server has answered.
 //!
@@ -28,7 +28,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The course's pause between two attempts: ours are random around it, so that those who came together do not go on
+/// The pause between two attempts: they are random around it, so that those who came together do not go on
 /// polling together.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -55,7 +55,7 @@ const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// The contender, as its row shows it to people (course §4). Nothing is decided by it; what is longer than its column is cut
+/// The contender, as its row shows it to people. Nothing is decided by it; what is longer than its column is cut
 /// off. `thread_name` is the thread that inserts.
 ///
 /// ```

@@ -1,15 +1,15 @@
-//! A row as a lock: the unique key on `lock_name` lets one insert succeed (course §4).
+//! A row as a lock: the unique key on `lock_name` lets one insert succeed.
 //!
 //! 1. Insert a row with the lock's name. Where it is there already another holds the lock: try again about every
 //!    50 ms.
 //! 2. Release: delete the row, by name **and** owner, until the server has answered.
 //!
 //! What it survives: any number of processes, a holder that panics or is dropped, a lost answer. **What breaks it**: a
-//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand (§4.3). And each
+//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand. And each
 //! waiter asks the server twenty times a second: a thousand of them leave it, and the pool, little time for the one that
 //! holds the lock.
 //!
-//! Next to read: `row.rs`, then `lease_lock.rs`, the cure of §4.3.
+//! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
 use super::{
     pool::MySqlPool,

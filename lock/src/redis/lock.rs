@@ -347,15 +347,19 @@ impl Claim for LockClaim {
 
     async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
-        match turn {
-            Some(head) if in_row && let Some(next) = head.next() => {
+        let next = turn
+            .as_ref()
+            .filter(|_| in_row)
+            .and_then(|head| head.next());
+        match (turn, next) {
+            (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
                     // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
                     Err(failure) if !failure.again => self.release().await,
                     handed => handed,
                 }
             }
-            turn => {
+            (turn, _) => {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
