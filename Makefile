@@ -14,6 +14,8 @@ CURATOR := 4.3.0 5.9.0
 SPRING := 7.0.10
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar) \
          $(SPRING:%=interop/spring/target/%/peer.jar)
+# Of the library, each alone.
+FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 
 .PHONY: help demo lab test soak check course docs bench jmeter interop install build
@@ -44,7 +46,9 @@ $(BESIDE):
 # Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: the library packaged and alone, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
+	scripts/packaged
+	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -54,7 +58,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long f
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/install .ci/run
+	shellcheck scripts/install scripts/packaged .ci/run
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page

@@ -150,7 +150,7 @@ impl Ctx {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if all stay in use, [`LockError::Unavailable`] if MySQL is down.
+    /// [`LockError::Unavailable`] if all stay in use, or MySQL is down.
     pub async fn at_desk(&self, wait: Duration) -> Result<Conn, LockError> {
         let mut conn = self.desk.conn(wait).await?;
         if let Ok(Ok(())) = timeout(wait, conn.ping()).await {

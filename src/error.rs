@@ -1,7 +1,7 @@
 //! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
 
 use crate::server::Server;
-use oversell_lock::LockError;
+use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::time::Duration;
 
 /// The name of Redis' error for a key of another type; the error of a script has it in its text.
@@ -203,6 +203,12 @@ impl From<LockError> for Error {
                 Self::WrongType
             }
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
+                if let Some(PoolExhausted { waited }) = reason.downcast_ref() {
+                    return Self::NotHad {
+                        what: "mysql connection pool".into(),
+                        waited: *waited,
+                    };
+                }
                 let mysql = reason.downcast_ref().and_then(why_mysql_refuses);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(why_redis_refuses));
                 let reason = reason.to_string();

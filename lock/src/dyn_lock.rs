@@ -1,11 +1,11 @@
 //! Locks of several kinds in one place.
 //!
 //! [`Lock`] returns a future of a type of its own and so is no type that a `Box` can hold. [`DynLock`] returns a boxed one;
-//! every lock is a `DynLock`, and a `Box<dyn DynLock>` is a [`Lock`].
+//! every lock is a `DynLock`, and a `dyn DynLock` is a [`Lock`]. So is a reference to a lock, and a `Box` or an `Arc` of one.
 
 use crate::{Guard, Lock, LockError};
 use futures::future::BoxFuture;
-use std::time::Duration;
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// Any [`Lock`], as `Box<dyn DynLock>` ([`Lock::boxed`]).
 ///
@@ -34,6 +34,13 @@ pub trait DynLock: Send + Sync {
     ///
     /// As [`Lock::acquire`].
     fn dyn_acquire(&self, wait: Duration) -> BoxFuture<'_, Result<Guard, LockError>>;
+
+    /// [`Lock::try_acquire`], boxed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`].
+    fn dyn_try_acquire(&self) -> BoxFuture<'_, Result<Guard, LockError>>;
 }
 
 impl<L: Lock> DynLock for L {
@@ -44,14 +51,86 @@ impl<L: Lock> DynLock for L {
     fn dyn_acquire(&self, wait: Duration) -> BoxFuture<'_, Result<Guard, LockError>> {
         Box::pin(self.acquire(wait))
     }
+
+    fn dyn_try_acquire(&self) -> BoxFuture<'_, Result<Guard, LockError>> {
+        Box::pin(self.try_acquire())
+    }
 }
 
-impl Lock for Box<dyn DynLock> {
+impl Lock for dyn DynLock {
     fn name(&self) -> &str {
-        (**self).dyn_name()
+        self.dyn_name()
     }
 
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        (**self).dyn_acquire(wait).await
+    fn acquire(&self, wait: Duration) -> impl Future<Output = Result<Guard, LockError>> + Send {
+        self.dyn_acquire(wait)
+    }
+
+    fn try_acquire(&self) -> impl Future<Output = Result<Guard, LockError>> + Send {
+        self.dyn_try_acquire()
+    }
+}
+
+macro_rules! lock_behind {
+    ($($pointer:ty),+) => {$(
+        impl<L: Lock + ?Sized> Lock for $pointer {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn acquire(&self, wait: Duration) -> impl Future<Output = Result<Guard, LockError>> + Send {
+                (**self).acquire(wait)
+            }
+
+            fn try_acquire(&self) -> impl Future<Output = Result<Guard, LockError>> + Send {
+                (**self).try_acquire()
+            }
+        }
+    )+};
+}
+lock_behind!(&L, Box<L>, Arc<L>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lock whose `try_acquire` is its own.
+    struct Two;
+
+    impl Lock for Two {
+        fn name(&self) -> &str {
+            "two"
+        }
+
+        async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+            Err(LockError::taken("acquire", wait))
+        }
+
+        async fn try_acquire(&self) -> Result<Guard, LockError> {
+            Err(LockError::taken("try_acquire", Duration::ZERO))
+        }
+    }
+
+    async fn keeps_its_own(lock: impl Lock) {
+        let (first, second) = (lock.acquire(Duration::ZERO).await, lock.try_acquire().await);
+        let asked = [first, second].map(|answer| match answer {
+            Err(LockError::Taken { name, .. }) => name,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(
+            (lock.name(), asked),
+            ("two", ["acquire", "try_acquire"].map(Into::into))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_lock_behind_a_pointer_is_the_same_lock() {
+        keeps_its_own(&Two).await;
+        keeps_its_own(Box::new(Two)).await;
+        keeps_its_own(Arc::new(Two)).await;
+        keeps_its_own(Two.boxed()).await;
+        keeps_its_own(&*Two.boxed()).await;
+        let shared: Arc<dyn DynLock> = Arc::new(Two);
+        keeps_its_own(shared).await;
     }
 }

@@ -2,15 +2,20 @@
 //!
 //! Next to read: `keeper.rs`, the other end.
 
-use crate::{Keeper, LockError, sure_until::SureUntil};
+use crate::{
+    FOR_EVER, Keeper, LockError,
+    sure_until::{SureUntil, sure},
+};
+use futures::future::BoxFuture;
 use std::{
     fmt,
     future::{Future, poll_fn},
     pin::pin,
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// A fencing token: a number that grows with each hold, for the resource to refuse an older one.
@@ -44,9 +49,18 @@ pub struct Guard {
     fences: Vec<(String, Fence)>,
     lost: CancellationToken,
     /// Its own end, or those of its parts.
-    sure_until: Vec<Arc<SureUntil>>,
+    ends: Vec<End>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
+
+/// Until when a hold is sure, and what makes its lease longer, where it has one: `false` where it is another's by now.
+#[derive(Clone)]
+struct End {
+    sure_until: Arc<SureUntil>,
+    renew: Option<Arc<Renew>>,
+}
+
+type Renew = dyn Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync;
 
 impl Guard {
     /// Makes a guard and the end that its keeper task holds.
@@ -61,7 +75,7 @@ impl Guard {
             name,
             fences,
             lost: lost.clone(),
-            sure_until: Vec::new(),
+            ends: Vec::new(),
             keeper,
         };
         (guard, Keeper { lost, asked })
@@ -69,38 +83,44 @@ impl Guard {
 
     /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
     /// keeper has told it.
-    #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+    #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn until(
         sure_until: Arc<SureUntil>,
         name: &str,
         fence: Option<Fence>,
     ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
-        (
-            Self {
-                sure_until: vec![sure_until],
-                ..guard
-            },
-            keeper,
-        )
+        let ends = vec![End {
+            sure_until,
+            renew: None,
+        }];
+        (Self { ends, ..guard }, keeper)
+    }
+
+    /// The same, with a lease that `renew` makes last at least so long from now on.
+    #[cfg(any(test, feature = "mysql", feature = "redis"))]
+    pub(crate) fn renewed_by(
+        mut self,
+        renew: impl Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync + 'static,
+    ) -> Self {
+        let renew: Arc<Renew> = Arc::new(renew);
+        for end in &mut self.ends {
+            end.renew = Some(Arc::clone(&renew));
+        }
+        self
     }
 
     /// A guard of several holds as one, which is lost with the first of them.
     pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
-        let sure_until = parts
-            .iter()
-            .flat_map(|part| part.sure_until.clone())
-            .collect();
-        (
-            Self {
-                fences,
-                sure_until,
-                ..guard
-            },
-            keeper,
-        )
+        let ends = parts.iter().flat_map(|part| part.ends.clone()).collect();
+        let guard = Self {
+            fences,
+            ends,
+            ..guard
+        };
+        (guard, keeper)
     }
 
     /// Returns the lock's name.
@@ -131,9 +151,9 @@ impl Guard {
     /// A lease or session that runs out is told before another can have the lock, as far as this process runs at all:
     /// one that is stopped beyond its lease learns of it when it goes on. What takes the lock away in the middle of its
     /// lease no lock can tell in time: a key that is deleted or evicted, a server that comes back without it, a failover
-    /// to a replica that does not have it, a clock of the server that jumps ahead, a machine that is suspended (its
-    /// monotonic clock stands still). That is told at the next renewal, at the latest after a third of the lease. Where
-    /// it matters, let the resource check the [`fence`](Guard::fence).
+    /// to a replica that does not have it, a clock of the server that jumps ahead. That is told at the next renewal, at the
+    /// latest after a third of the lease; after a machine was suspended, too, though [`is_lost`](Self::is_lost) knows it at
+    /// once on Linux. Where it matters, let the resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
@@ -154,27 +174,85 @@ impl Guard {
     /// Returns whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled() || self.sure_until.iter().any(|sure| sure.is_over())
+        self.lost.is_cancelled() || self.ends.iter().any(|end| end.sure_until.is_over())
     }
 
-    /// Does `work` as long as the lock is held: at the loss the work is dropped, at whichever `await` it is.
+    /// Returns for how long the lock is surely held if nothing more is heard from its server: less than a lease or a
+    /// session, and zero once it is lost; `None` where it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal
+    /// makes it longer.
+    ///
+    /// ```no_run
+    /// # fn example(guard: &oversell_lock::Guard) {
+    /// use std::time::Duration;
+    ///
+    /// let enough = guard.sure_for().is_none_or(|left| left > Duration::from_secs(2));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn sure_for(&self) -> Option<Duration> {
+        if self.is_lost() {
+            return Some(Duration::ZERO);
+        }
+        self.ends.iter().map(|end| end.sure_until.left()).min()
+    }
+
+    /// Makes the lease last at least `lease` from now, of 1 ms to ten years: what a [`Lease::Fixed`](crate::Lease::Fixed) is
+    /// not renewed by otherwise. Of several locks as one, those are extended that have a lease.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] where it is not ours any more, [`LockError::Unavailable`] where the server did not answer: it may
+    /// last longer or not. [`LockError::Invalid`] where there is no lease, as in ZooKeeper, or `lease` is out of its range.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be extended or not; it may be called again.
+    pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
+        if !(Duration::from_millis(1)..=FOR_EVER).contains(&lease) {
+            let rule = "its lease must be 1 ms to ten years";
+            return Err(LockError::invalid(&self.name, rule));
+        }
+        let mut ends = self
+            .ends
+            .iter()
+            .filter(|end| end.renew.is_some())
+            .peekable();
+        if ends.peek().is_none() {
+            return Err(LockError::invalid(&self.name, "has no lease to extend"));
+        }
+        for End { sure_until, renew } in ends {
+            let (Some(renew), sent) = (renew, Instant::now()) else {
+                continue;
+            };
+            if self.is_lost() || !renew(lease).await? || !sure_until.extend(sent + sure(lease)) {
+                return Err(LockError::lost(&self.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does `work` as long as the lock is held: at the loss the work is dropped, at whichever `await` it is. Work that was
+    /// done when the loss is found out may have been done beside another holder's, and is answered as lost, too.
     ///
     /// What the work has handed to others by then, a statement that is under way, say, goes on. Where that must not
     /// happen, let the resource check the [`fence`](Self::fence).
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the lock was lost before the work was done.
+    /// [`LockError::Lost`] where the lock was lost before the work was done, or by then.
     ///
     /// # Cancel safety
     ///
     /// As the work's; the lock is held on.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
-        tokio::select! {
+        let done = tokio::select! {
             biased;
-            () = self.lost() => Err(LockError::lost(&self.name)),
-            done = work => Ok(done),
-        }
+            () = self.lost() => None,
+            done = work => Some(done),
+        };
+        // A poll of the work may have taken longer than the lease.
+        done.filter(|_| !self.is_lost())
+            .ok_or_else(|| LockError::lost(&self.name))
     }
 
     /// Gives the lock back and waits until the server has answered.
@@ -231,5 +309,53 @@ mod tests {
             keeper.tell_lost()
         });
         assert!(matches!(lost, Err(LockError::Lost { .. })));
+    }
+
+    /// Work that blocks its thread ends in the poll in which it began, and so does the lease.
+    #[tokio::test]
+    async fn work_that_outlives_the_lock_is_not_answered_as_done() {
+        let (guard, keeper) = Guard::new("lock", None);
+        let lost = guard.run(async { keeper.tell_lost() }).await;
+        assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
+        assert_eq!(guard.sure_for(), Some(Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn a_guard_tells_how_long_it_is_sure_and_is_extended() {
+        use futures::FutureExt;
+        use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+        let second = Duration::from_secs(1);
+        let there = Arc::new(AtomicBool::new(true));
+        let (short, long) = (
+            SureUntil::new(Instant::now() + 60 * second),
+            SureUntil::new(Instant::now() + 600 * second),
+        );
+        let answer = Arc::clone(&there);
+        let renew = move |_| std::future::ready(Ok(answer.load(SeqCst))).boxed();
+        let (leased, _first) = Guard::until(short, "leased", None);
+        let leased = leased.renewed_by(renew);
+        let (session, _second) = Guard::until(long, "session", None);
+        let (plain, _third) = Guard::new("plain", None);
+        let parts = [leased, session, plain];
+        let (all, _fourth) = Guard::of("all", &parts);
+        let about = |sure: Option<Duration>, wanted: Duration| {
+            sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2)
+        };
+        assert!(about(all.sure_for(), 60 * second), "the shortest counts");
+        assert_eq!(parts[2].sure_for(), None);
+        for without in &parts[1..] {
+            let none = without.extend(second).await;
+            assert!(matches!(none, Err(LockError::Invalid { .. })), "{none:?}");
+        }
+        let none = all.extend(Duration::ZERO).await;
+        assert!(matches!(none, Err(LockError::Invalid { .. })), "{none:?}");
+        all.extend(500 * second).await.unwrap();
+        assert!(about(parts[0].sure_for(), 500 * second), "extended");
+        all.extend(second).await.unwrap();
+        assert!(about(all.sure_for(), 500 * second), "never shorter");
+        there.store(false, SeqCst);
+        let lost = all.extend(900 * second).await;
+        assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     }
 }

@@ -9,7 +9,10 @@
 //!
 //! Next to read: `sure_until.rs`, then `redis/hold.rs`, `mysql/lease_lock.rs`.
 
-use crate::{FOR_EVER, LockError, sure_until::SureUntil};
+use crate::{
+    FOR_EVER, LockError,
+    sure_until::{SureUntil, sure},
+};
 use std::{future::Future, time::Duration};
 use tokio::{
     sync::watch,
@@ -66,9 +69,9 @@ impl Lease {
         Instant::now() >= self.sure(leased)
     }
 
-    /// Until when nobody else can have it: the lease less a twentieth, for clocks that run at different speeds.
+    /// Until when nobody else can have it.
     pub(crate) fn sure(self, leased: Instant) -> Instant {
-        leased + self.duration().mul_f64(0.95)
+        leased + sure(self.duration())
     }
 
     /// Renews every third, and at once after each of `cuts`, until the server says that it is another's by now. A fixed

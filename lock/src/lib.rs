@@ -95,6 +95,11 @@
 //! around a route: see [`tower::LockLayer`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Without a server nothing has a lease or a session.
+#![cfg_attr(
+    not(any(feature = "mysql", feature = "redis", feature = "zookeeper")),
+    allow(dead_code)
+)]
 
 mod dyn_lock;
 mod error;

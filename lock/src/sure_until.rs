@@ -6,9 +6,13 @@
 //!
 //! An end that has passed never moves again. What was told lost stays lost, though the session may come back.
 //!
-//! **What breaks it**: a clock that stands still with the process: that of a machine that is suspended as a whole.
+//! The clock of tokio stands still while a machine is suspended as a whole, and a lease runs out meanwhile. So the end is
+//! as much earlier as the machine was suspended since it was last moved; Linux tells that (`CLOCK_BOOTTIME`).
+//!
+//! **What breaks it**: a machine that is suspended between the command that begins a lease and its answer; one that is
+//! suspended under another system than Linux: its holders hear of the loss at the next renewal.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -16,35 +20,97 @@ use tokio::{
 
 /// The end, shared by all that rely on it.
 #[derive(Debug)]
-pub(crate) struct SureUntil(watch::Sender<Instant>);
+pub(crate) struct SureUntil(watch::Sender<End>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct End {
+    at: Instant,
+    /// How long the machine had been suspended, since it was started, when the end was last moved.
+    suspended: Duration,
+}
+
+impl End {
+    /// The end by tokio's clock as it is now.
+    fn by_now(self) -> Instant {
+        let since = suspended().saturating_sub(self.suspended);
+        self.at.checked_sub(since).unwrap_or_else(Instant::now)
+    }
+}
+
+/// How much of a lease nobody else can have: all but a twentieth, for clocks that run at different speeds.
+pub(crate) fn sure(lease: Duration) -> Duration {
+    lease.mul_f64(0.95)
+}
+
+/// How long this machine has been suspended since it was started.
+#[cfg(all(target_os = "linux", not(test)))]
+fn suspended() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    // In this order, so that a moment between the two is no suspension.
+    let (boot, running) = (
+        clock_gettime(ClockId::Boottime),
+        clock_gettime(ClockId::Monotonic),
+    );
+    let since = |time: rustix::time::Timespec| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+    };
+    since(boot).saturating_sub(since(running))
+}
+
+#[cfg(all(not(target_os = "linux"), not(test)))]
+fn suspended() -> Duration {
+    Duration::ZERO
+}
+
+#[cfg(test)]
+use tests::suspended;
 
 impl SureUntil {
     pub(crate) fn new(end: Instant) -> Arc<Self> {
-        Arc::new(Self(watch::Sender::new(end)))
+        Arc::new(Self(watch::Sender::new(End {
+            at: end,
+            suspended: suspended(),
+        })))
     }
 
-    /// Moves the end to a later time; `false` where it has passed already.
-    #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+    /// Moves the end to a later time; `false` where it has passed already. What the machine was suspended since the last
+    /// time is taken off: it may have been after the request was sent that this time counts from.
     pub(crate) fn extend(&self, later: Instant) -> bool {
         let mut lasts = false;
-        // No task is woken: those that sleep until the old end look again then.
+        // No task is woken: those that sleep until the old end look again then. But those that sleep on after a suspension.
         self.0.send_if_modified(|end| {
-            lasts = Instant::now() < *end;
+            let by_now = end.by_now();
+            lasts = Instant::now() < by_now;
             if lasts {
-                *end = later.max(*end);
+                let moved = End {
+                    at: later,
+                    suspended: end.suspended,
+                };
+                *end = End {
+                    at: moved.by_now().max(by_now),
+                    suspended: suspended(),
+                };
             }
-            false
+            !lasts
         });
         lasts
     }
 
     /// It is over now.
     pub(crate) fn end(&self) {
-        self.0.send_modify(|end| *end = Instant::now().min(*end));
+        self.0
+            .send_modify(|end| end.at = Instant::now().min(end.at));
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        *self.0.borrow() <= Instant::now()
+        self.left().is_zero()
+    }
+
+    /// How long it still lasts.
+    pub(crate) fn left(&self) -> Duration {
+        let end = self.0.borrow().by_now();
+        end.saturating_duration_since(Instant::now())
     }
 
     /// Completes when the end has come.
@@ -55,7 +121,7 @@ impl SureUntil {
     pub(crate) async fn over(&self) {
         let mut ends = self.0.subscribe();
         loop {
-            let end = *ends.borrow_and_update();
+            let end = ends.borrow_and_update().by_now();
             if end <= Instant::now() {
                 return;
             }
@@ -67,19 +133,50 @@ impl SureUntil {
     }
 }
 
-#[cfg(all(test, any(feature = "mysql", feature = "redis", feature = "zookeeper")))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::cell::Cell;
 
     const LONG: Duration = Duration::from_secs(60);
+
+    thread_local! {
+        static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    pub(super) fn suspended() -> Duration {
+        SUSPENDED.get()
+    }
+
+    /// A laptop that was closed for longer than the lease, by a clock that has not moved.
+    #[tokio::test]
+    async fn a_machine_that_was_suspended_knows_that_the_end_has_passed() {
+        let sure = SureUntil::new(Instant::now() + LONG);
+        let mut waiter = Box::pin(sure.over());
+        assert!(futures::poll!(&mut waiter).is_pending());
+        SUSPENDED.set(LONG / 2);
+        assert!(
+            !sure.is_over() && sure.left() <= LONG / 2,
+            "suspended for half of it"
+        );
+        let asked = Instant::now();
+        assert!(sure.extend(asked + LONG));
+        assert!(sure.left() <= LONG / 2, "perhaps after it was asked");
+        assert!(
+            sure.extend(asked + LONG) && sure.left() > LONG / 2,
+            "surely before"
+        );
+        SUSPENDED.set(LONG * 2);
+        assert!(sure.is_over() && !sure.extend(Instant::now() + LONG * 9));
+        assert!(futures::poll!(&mut waiter).is_ready(), "its keeper is told");
+    }
 
     #[tokio::test]
     async fn an_end_that_has_passed_never_moves_again() {
         let start = Instant::now();
         let sure = SureUntil::new(start + LONG);
         assert!(!sure.is_over() && sure.extend(start + 2 * LONG) && sure.extend(start + LONG));
-        assert_eq!(*sure.0.borrow(), start + 2 * LONG, "nor back");
+        assert_eq!(sure.0.borrow().at, start + 2 * LONG, "nor back");
         sure.end();
         assert!(sure.is_over() && !sure.extend(start + 9 * LONG) && sure.is_over());
         sure.over().await;

@@ -46,7 +46,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("lab", &[]),
     (
         "course",
-        &["stock", "seckill", "classroom", "load", "replay"],
+        &["section", "stock", "seckill", "classroom", "load", "replay"],
     ),
     ("cli", &["http", "load", "lab", "course"]),
     ("main", &["cli"]),

@@ -3,7 +3,7 @@
 //! A run of a few lessons replaces theirs only.
 
 use super::{Verdict, Words, find};
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
             .push_bind(json!(lesson).to_string());
     });
     let mut conn = ctx.at_desk(PATIENCE).await?;
-    conn.session()
+    Session::of(&conn)
         .bounded(PATIENCE, rows.build().execute(&mut *conn))
         .await
         .map_err(|error| match error {

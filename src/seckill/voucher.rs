@@ -1,7 +1,7 @@
 //! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
 
 use super::check::{Books, Entry};
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use chrono::{DateTime, Utc};
 use oversell_lock::mysql::Conn;
 use serde::Serialize;
@@ -105,8 +105,7 @@ pub async fn add(
         .bind(pieces)
         .bind(begin)
         .bind(end);
-    let added = conn
-        .session()
+    let added = Session::of(&conn)
         .bounded(PATIENCE, add.execute(&mut *conn))
         .await
         .map_err(unanswered)?;
@@ -128,8 +127,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut conn = ctx.at_desk(PATIENCE).await?;
     let mut removed = 0;
     for statement in REMOVE {
-        let done = conn
-            .session()
+        let done = Session::of(&conn)
             .bounded(
                 PATIENCE,
                 sqlx::query(statement).bind(id).execute(&mut *conn),

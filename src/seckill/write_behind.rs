@@ -12,7 +12,7 @@
 //! Next: back to `consumer.rs`.
 
 use super::stream::Queued;
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use oversell_lock::mysql::Conn;
 use sqlx::{Executor, MySql, QueryBuilder};
 use std::{collections::BTreeMap, time::Duration};
@@ -68,7 +68,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
     for order in orders {
         *pieces.entry(order.voucher_id).or_default() += 1;
     }
-    let session = conn.session();
+    let session = Session::of(conn);
     conn.execute("START TRANSACTION").await?;
     session
         .bounded(

@@ -1,7 +1,7 @@
 //! What strategies, seckill steps, lessons and races share: the request, its critical section, and the plumbing.
 //!
 //! A [`Job`] is a request in progress; a [`Point`] is a place in its code where it can be observed and paused.
-//! `mysql`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,
+//! `mysql`, `session`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,
 //! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
 
 pub(crate) mod backstop;
@@ -14,6 +14,7 @@ pub(crate) mod points;
 pub(crate) mod poll;
 pub(crate) mod redis_key;
 pub(crate) mod redis_polling;
+pub(crate) mod session;
 pub(crate) mod zk_node;
 
 pub(crate) use heard::Heard;

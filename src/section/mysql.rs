@@ -8,7 +8,7 @@
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
-use super::{Job, Point};
+use super::{Job, Point, session::Session};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
@@ -105,8 +105,7 @@ where
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
     job.seen.points().sends(|| select.sql().to_owned());
-    let session = conn.session();
-    session
+    Session::of(conn)
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
         .map_err(|e| refused(e, job))
@@ -243,7 +242,7 @@ async fn bounded(
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
     job.seen.points().sends(|| write.sql().to_owned());
-    conn.session()
+    Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
         .await
 }

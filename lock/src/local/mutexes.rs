@@ -1,4 +1,4 @@
-//! One in-process mutex for each key: §1.5's `synchronized`, and as blind to other processes.
+//! One in-process mutex for each key, which other processes do not see.
 //!
 //! What it survives: a holder that panics or is dropped. **What breaks it**: a second instance.
 

@@ -1,4 +1,4 @@
-//! The lock table with what §4.3 of the course asks of it: a lease, a sweep, and re-entry.
+//! The lock table with a lease, a sweep of rows that dead holders have left, and re-entry.
 //!
 //! 1. Insert a row with the lock's name, an owner and the end of its lease, by the clock of the database. Where it is
 //!    there already: delete it if its lease has ended, and try again; else after about 50 ms.
@@ -16,7 +16,7 @@
 
 use super::{
     pool::MySqlPool,
-    row::{Caller, Contender, Row},
+    row::{ANSWER, Caller, Contender, Row},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
@@ -26,6 +26,7 @@ use crate::{
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
+use futures::FutureExt;
 use std::{
     sync::{
         Arc,
@@ -108,6 +109,20 @@ impl TableLeaseLock {
         self.contender.holder().await
     }
 
+    /// Deletes the row, whoever has it, as an operator may have to; returns whether there was one. Its holder is told at its
+    /// next renewal.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be deleted or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        self.contender.force_unlock().await
+    }
+
     /// Has the row say who took it.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
@@ -149,7 +164,7 @@ impl TableLeaseLock {
             .exclusive
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
-            && share.write(Some(share.lease)).await?
+            && share.write(Some(share.lease), left(end) + ANSWER).await?
         {
             return Ok(share);
         }
@@ -172,6 +187,17 @@ impl Lock for TableLeaseLock {
         };
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
+        let hold = Arc::downgrade(&share.hold);
+        let guard = guard.renewed_by(move |lease| {
+            let hold = hold.upgrade();
+            async move {
+                match hold {
+                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), ANSWER).await,
+                    None => Ok(false),
+                }
+            }
+            .boxed()
+        });
         self.contender
             .pool
             .tasks()
@@ -196,23 +222,26 @@ impl RowShare {
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
-    /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
-    async fn write(&self, lease: Option<Lease>) -> Result<bool, LockError> {
-        let still = self
-            .hold
-            .row
-            .renew(self.hold.guards.load(Ordering::Relaxed), lease)
-            .await?;
-        if !still {
-            self.hold.lost.cancel();
-        }
-        Ok(still)
+    async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
+        self.hold.write(lease, bound).await
     }
 
     /// Takes it out of the hold count; returns whether it was the last.
     fn leave(&mut self) -> bool {
         self.given_back = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+impl Hold {
+    /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
+    async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
+        let guards = self.guards.load(Ordering::Relaxed);
+        let still = self.row.renew(guards, lease, bound).await?;
+        if !still {
+            self.lost.cancel();
+        }
+        Ok(still)
     }
 }
 
@@ -224,7 +253,7 @@ impl Share for RowShare {
     async fn lost(&self, sure_until: &SureUntil) {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease))) => {}
+            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), ANSWER)) => {}
         }
     }
 
@@ -236,7 +265,8 @@ impl Share for RowShare {
             return self.hold.row.release().await;
         }
         // The last may have come after us, and have deleted the row before this is written.
-        let still = self.write(None).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+        let still =
+            self.write(None, ANSWER).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still {
             Ok(())
         } else {

@@ -9,7 +9,6 @@ mod session;
 mod table_lock;
 
 pub use lease_lock::TableLeaseLock;
-pub use pool::{Conn, MySqlOptions, MySqlPool};
+pub use pool::{Conn, MySqlOptions, MySqlPool, PoolExhausted};
 pub use row::Caller;
-pub use session::Session;
 pub use table_lock::TableLock;

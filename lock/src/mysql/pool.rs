@@ -4,13 +4,14 @@
 //! connection that went back to the pool then would hand an open transaction, and its row locks, to the
 //! next user. So the rule is the other way round: [`Conn::done`] puts a connection back, and one that is
 //! dropped without it is closed and killed on the server, which rolls back at once, even where it was
-//! still waiting for a row lock. sqlx's own pool pings on each release; this one does not.
+//! still waiting for a row lock. sqlx's own pool pings on each release; this one pings only what was idle for a second.
 //!
 //! Next to read: `session.rs`.
 
 use super::session::Session;
-use crate::{LockError, Owner, Process, local::ByType};
+use crate::{LockError, Owner, Process, deadline, left, local::ByType};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
+use futures::future::BoxFuture;
 use sqlx::{
     ConnectOptions, Connection, MySqlConnection,
     error::DatabaseError,
@@ -23,10 +24,13 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, error::Elapsed, timeout, timeout_at},
+};
 use tokio_util::task::TaskTracker;
 
-pub(super) const SERVER: &str = "mysql";
+const SERVER: &str = "mysql";
 
 /// How long a connection may take to be made.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
@@ -34,9 +38,42 @@ pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long [`MySqlPool::close`] waits for what is under way.
 const LAST_STATEMENTS: Duration = Duration::from_secs(3);
 
-/// What a server answers that will be able to do it after a while: it has too many connections, it ends or is read-only
-/// just now, it has ended the statement or the connection because of others.
-const NOT_NOW: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927];
+/// How long a connection may have been idle before it is asked whether it is still there: a server, and whatever stands
+/// before it, closes what nobody uses.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What a server answers that will be able to do it after a while: it has too many connections, it has ended the statement
+/// because of others.
+const NOT_NOW: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
+
+/// The answers of a server that has changed nothing and will change nothing on this connection: it is read-only after a
+/// fail-over (1290, 1836), it is not part of its Galera cluster (1047) or of its replication group (3101), it has closed what
+/// was idle (4031).
+const DEMOTED: [u16; 5] = [1047, 1290, 1836, 3101, 4031];
+
+/// The server shuts down (1053), or the connection was killed (1927): by a proxy's word also where the server behind it has
+/// gone, and then the statement may have been carried out.
+const CUT_OFF: [u16; 2] = [1053, 1927];
+
+/// Why no connection was to be had: all of the pool's were in use for all of the wait. [`LockError::Unavailable`] has it as
+/// its reason.
+#[derive(Debug, thiserror::Error)]
+#[error("all connections of the pool were in use for {} ms", waited.as_millis())]
+pub struct PoolExhausted {
+    /// How long the caller waited.
+    pub waited: Duration,
+}
+
+/// What a statement came to that was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It was not sent.
+    Unsent(LockError),
+    /// The server answered with an error, and has changed nothing.
+    Answered(Box<dyn DatabaseError>),
+    /// It was sent, and may have been carried out.
+    Unanswered(LockError),
+}
 
 /// How to reach MySQL or MariaDB, and with how many connections.
 ///
@@ -99,6 +136,7 @@ struct Link {
     connection: MySqlConnection,
     id: i64,
     host: Arc<str>,
+    idle_since: Instant,
 }
 
 impl managed::Manager for Connections {
@@ -113,6 +151,7 @@ impl managed::Manager for Connections {
             connection,
             id,
             host: host.into(),
+            idle_since: Instant::now(),
         })
     }
 
@@ -207,30 +246,99 @@ impl MySqlPool {
         self.0.process.owner()
     }
 
-    /// Gets a connection, waiting for a free one at most `wait`.
+    /// Gets a connection, waiting for a free one at most `wait`, and 3 s for one to be made. One that was idle for a second
+    /// is asked first whether it is still there.
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where all were in use for that long, [`LockError::Unavailable`] where none could
-    /// be made.
+    /// [`LockError::Unavailable`] where none could be made, or all were in use for that long ([`PoolExhausted`]);
+    /// [`LockError::Refused`] where the server lets nobody in.
     ///
     /// # Cancel safety
     ///
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
-        let timeouts = Timeouts {
-            wait: Some(wait),
-            create: Some(CONNECT),
-            recycle: None,
-        };
-        match self.0.connections.timeout_get(&timeouts).await {
-            Ok(object) => Ok(Conn(Some(object), self.clone())),
-            Err(PoolError::Backend(e)) => Err(failed(e)),
-            Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
-                Err(LockError::taken("mysql connection pool", wait))
+        self.conn_by(wait, deadline(wait) + CONNECT).await
+    }
+
+    /// A connection that is free within `wait` and answers by `end`.
+    async fn conn_by(&self, wait: Duration, end: Instant) -> Result<Conn, LockError> {
+        let free = deadline(wait);
+        loop {
+            let timeouts = Timeouts {
+                wait: Some(left(free)),
+                create: Some(left(end).min(CONNECT)),
+                recycle: None,
+            };
+            let mut conn = match self.0.connections.timeout_get(&timeouts).await {
+                Ok(object) => Conn(Some(object), self.clone()),
+                Err(PoolError::Backend(e)) => return Err(failed(e)),
+                Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
+                    let exhausted = PoolExhausted { waited: wait };
+                    return Err(LockError::unavailable(SERVER, exhausted));
+                }
+                Err(e) => return Err(LockError::unavailable(SERVER, e)),
+            };
+            if conn.is_fresh() || matches!(timeout_at(end, conn.ping()).await, Ok(Ok(()))) {
+                return Ok(conn);
             }
-            Err(e) => Err(LockError::unavailable(SERVER, e)),
+            drop(conn);
+            self.forget_idle();
         }
+    }
+
+    /// What `statement` comes to on a connection of the pool, within `bound` altogether. It must be a transaction by itself:
+    /// where the server ended it because of others, it has changed nothing, and is asked again at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// The statement may have been carried out; its connection is closed and killed.
+    pub(super) async fn ask<T>(
+        &self,
+        bound: Duration,
+        statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
+    ) -> Result<T, Failure> {
+        let end = deadline(bound);
+        let conn = self.conn_by(bound, end).await;
+        let mut conn = conn.map_err(Failure::Unsent)?;
+        let answer = timeout_at(end, async {
+            loop {
+                match statement(&mut conn).await {
+                    Err(sqlx::Error::Database(error)) if is_contention(&*error) => {}
+                    answer => return answer,
+                }
+            }
+        })
+        .await;
+        self.settle(conn, answer)
+    }
+
+    /// What an answer means, and what becomes of its connection: it goes back only where the server has answered on it and
+    /// can be asked more.
+    pub(super) fn settle<T>(
+        &self,
+        conn: Conn,
+        answer: Result<Result<T, sqlx::Error>, Elapsed>,
+    ) -> Result<T, Failure> {
+        let failure = match answer {
+            Ok(Ok(done)) => {
+                conn.done();
+                return Ok(done);
+            }
+            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CUT_OFF) => {
+                if !is_one_of(&*error, &DEMOTED) {
+                    conn.done();
+                    return Err(Failure::Answered(error));
+                }
+                Failure::Answered(error)
+            }
+            Ok(Err(error)) => Failure::Unanswered(failed(error)),
+            Err(_) => Failure::Unanswered(unanswered()),
+        };
+        // What is true of this one is true of those that were made with it.
+        drop(conn);
+        self.forget_idle();
+        Err(failure)
     }
 
     /// Drops every idle connection: after one was found dead, the others are too.
@@ -263,11 +371,6 @@ impl MySqlPool {
         &self.0.shared
     }
 
-    /// How its connections are made.
-    fn server(&self) -> Arc<MySqlConnectOptions> {
-        Arc::clone(&self.0.connections.manager().0)
-    }
-
     /// The tasks that [`close`](Self::close) waits for.
     pub(super) fn tasks(&self) -> &TaskTracker {
         &self.0.tasks
@@ -286,35 +389,45 @@ const FULL: &str = "only `done` and `drop` empty it, and both consume it";
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
-        self.0.take();
+        if let Some(mut link) = self.0.take() {
+            link.idle_since = Instant::now();
+        }
     }
 
-    /// Returns what the server knows it by, for a statement that must not take for ever ([`Session::bounded`]).
+    /// Returns the server's number of the connection, which `KILL QUERY` takes.
     #[must_use]
-    pub fn session(&self) -> Session {
-        let link = self.0.as_ref().expect(FULL);
-        Session::new(self.1.server(), link.id, Arc::clone(&link.host))
+    pub fn id(&self) -> i64 {
+        self.link().id
     }
 
-    /// Closes the connection; what the server is still doing for it is the caller's to [end](Session::end).
-    pub(super) fn abandon(mut self) -> Option<Session> {
-        self.close()
+    /// Returns how another connection to the same server is made.
+    #[must_use]
+    pub fn server(&self) -> Arc<MySqlConnectOptions> {
+        Arc::clone(&self.1.0.connections.manager().0)
     }
 
-    fn close(&mut self) -> Option<Session> {
-        let Link {
-            connection,
-            id,
-            host,
-        } = Object::take(self.0.take()?);
-        drop(connection);
-        Some(Session::new(self.1.server(), id, host))
+    /// What the server knows it by.
+    pub(super) fn session(&self) -> Session {
+        let link = self.link();
+        Session::new(self.server(), link.id, Arc::clone(&link.host))
+    }
+
+    fn link(&self) -> &Link {
+        self.0.as_ref().expect(FULL)
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.link().idle_since.elapsed() < IDLE
     }
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        let Some(session) = self.close() else { return };
+        if self.0.is_none() {
+            return;
+        }
+        let session = self.session();
+        drop(self.0.take().map(Object::take));
         if Handle::try_current().is_ok() {
             self.1.tasks().spawn(async move {
                 if let Err(error) = session.end().await {
@@ -329,7 +442,7 @@ impl Deref for Conn {
     type Target = MySqlConnection;
 
     fn deref(&self) -> &MySqlConnection {
-        &self.0.as_ref().expect(FULL).connection
+        &self.link().connection
     }
 }
 
@@ -339,12 +452,21 @@ impl DerefMut for Conn {
     }
 }
 
-/// What a statement that failed means for a lock.
-pub(super) fn failed(error: sqlx::Error) -> LockError {
-    let refused = match &error {
-        sqlx::Error::Database(answer) => {
-            !number(&**answer).is_some_and(|number| NOT_NOW.contains(&number))
+impl From<Failure> for LockError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unsent(error) | Failure::Unanswered(error) => error,
+            Failure::Answered(error) => failed(sqlx::Error::Database(error)),
         }
+    }
+}
+
+/// What a statement that failed means for a lock.
+fn failed(error: sqlx::Error) -> LockError {
+    let refused = match &error {
+        sqlx::Error::Database(answer) => [&NOT_NOW[..], &DEMOTED, &CUT_OFF]
+            .iter()
+            .all(|passing| !is_one_of(&**answer, passing)),
         _ => false,
     };
     let (server, reason) = (SERVER, error.into());
@@ -355,9 +477,21 @@ pub(super) fn failed(error: sqlx::Error) -> LockError {
     }
 }
 
-/// The server's number of an error.
-pub(super) fn number(error: &dyn DatabaseError) -> Option<u16> {
+/// Whether the server ended the statement because of others (a deadlock, a lock that it waited for too long, a `KILL
+/// QUERY`), so that it can be repeated at once.
+pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
+    is_one_of(error, &[1205, 1213, 1317])
+}
+
+fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
     error
         .try_downcast_ref::<MySqlDatabaseError>()
-        .map(MySqlDatabaseError::number)
+        .is_some_and(|error| numbers.contains(&error.number()))
+}
+
+pub(super) fn unanswered() -> LockError {
+    LockError::unavailable(
+        SERVER,
+        "no answer in time; what was asked is undone or goes on in the background",
+    )
 }

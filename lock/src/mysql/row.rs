@@ -1,7 +1,7 @@
 //! A row of `tb_lock`: how it is inserted, kept and deleted. Both locks that are such a row stand on this.
 //!
 //! 1. Insert it. Where the name is there already another holds the lock: try again about every 50 ms, with no connection
-//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep of §4.3).
+//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep).
 //! 2. Renew: put its end off, by name **and** owner, where it has not come yet. The clock is the database's.
 //! 3. Delete it, by name **and** owner, until the server has answered.
 //!
@@ -12,14 +12,12 @@
 //!
 //! Next to read: `pool.rs`.
 
-use super::pool::{Conn, MySqlPool, SERVER, failed, number};
-use crate::{Holder, Lease, LockError, Owner};
-use sqlx::{
-    MySql,
-    error::DatabaseError,
-    mysql::{MySqlArguments, MySqlQueryResult},
-    query::Query,
+use super::{
+    pool::{Conn, Failure, MySqlPool, is_contention, unanswered},
+    session::Session,
 };
+use crate::{Holder, Lease, LockError, Owner};
+use futures::FutureExt;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -30,11 +28,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The course's pause between two attempts: ours are random around it, so that those who came together do not go on
+/// The pause between two attempts: they are random around it, so that those who came together do not go on
 /// polling together.
 const POLL: Duration = Duration::from_millis(50);
 
-/// An insert that is not answered by then is given up, and a release is reported as unanswered.
+/// How long an answer is waited for, beside what the caller may wait.
 pub(super) const ANSWER: Duration = Duration::from_secs(3);
 
 /// The pauses between attempts to delete a row while the server does not answer.
@@ -42,9 +40,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 const LONGEST_NAME: usize = 50;
-const DEADLOCK: u16 = 1213;
-const LOCK_WAIT_TIMEOUT: u16 = 1205;
-const INTERRUPTED: u16 = 1317;
 
 const TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
@@ -57,9 +52,10 @@ const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
 /// How long the lease still runs, in microseconds; less than 0 where it has ended and has not been swept away.
 const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
+const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// The contender, as its row shows it to people (course §4). Nothing is decided by it; what is longer than its column is cut
+/// The contender, as its row shows it to people. Nothing is decided by it; what is longer than its column is cut
 /// off. `thread_name` is the thread that inserts.
 ///
 /// ```
@@ -108,21 +104,9 @@ impl MySqlPool {
     ///
     /// It may be made or not; it may be called again.
     pub async fn create_table(&self) -> Result<(), LockError> {
-        let mut conn = self.conn(ANSWER).await?;
-        sqlx::query(TABLE)
-            .execute(&mut *conn)
-            .await
-            .map_err(failed)?;
-        conn.done();
+        self.ask(ANSWER, |conn| sqlx::query(TABLE).execute(conn).boxed())
+            .await?;
         Ok(())
-    }
-
-    /// The connection goes back, where the server has answered on it.
-    fn finish<T>(&self, conn: Conn, answer: &Result<T, sqlx::Error>) {
-        match answer {
-            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
-            Err(_) => self.forget_idle(),
-        }
     }
 }
 
@@ -141,22 +125,26 @@ impl Contender {
 
     /// Whose row is there.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let mut conn = match self.pool.conn(ANSWER).await {
-            Err(LockError::Taken { .. }) => return Err(no_connection()),
-            conn => conn?,
-        };
-        let row = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER)
-            .bind(&self.name)
-            .fetch_optional(&mut *conn)
-            .await;
-        let row = row.map_err(failed)?;
-        conn.done();
+        let row = self.pool.ask(ANSWER, |conn| {
+            let holder = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER);
+            holder.bind(self.name.clone()).fetch_optional(conn).boxed()
+        });
+        let row = row.await?;
         let left = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default());
         let holder = row.map(|(id, micros)| Holder {
             id,
             remaining: micros.map(left),
         });
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
+    }
+
+    /// Deletes the row, whoever has it; whether there was one.
+    pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
+        let deleted = self.pool.ask(ANSWER, |conn| {
+            let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
+            delete.execute(conn).boxed()
+        });
+        Ok(deleted.await?.rows_affected() > 0)
     }
 
     /// Inserts the row, waiting at most `wait`; gives it and when its lease began.
@@ -176,9 +164,7 @@ impl Contender {
         let mut was_taken = false;
         loop {
             let conn = match self.pool.conn(left()).await {
-                Err(LockError::Taken { .. }) if was_taken => return Err(self.taken(wait)),
-                // Whether the lock is free is unknown.
-                Err(LockError::Taken { .. }) => return Err(no_connection()),
+                Err(_) if was_taken && left().is_zero() => return Err(self.taken(wait)),
                 conn => conn?,
             };
             let leased = Instant::now();
@@ -209,31 +195,27 @@ impl Contender {
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// Deletes the row of this name if its lease has ended; whether there was one.
+    /// Deletes the row of this name if its lease has ended; whether there was one, as far as there was a connection to see.
     async fn sweep(&self) -> Result<bool, LockError> {
-        let mut conn = self.pool.conn(ANSWER).await?;
-        let swept = self.sweep_on(&mut conn).await;
-        self.pool.finish(conn, &swept);
-        match swept {
-            Err(sqlx::Error::Database(error)) if is_contention(&*error) => Ok(false),
-            swept => swept.map_err(failed),
+        let swept = self.pool.ask(ANSWER, |conn| {
+            let name = self.name.clone();
+            async move {
+                let expired: i64 = sqlx::query_scalar(EXPIRED)
+                    .bind(&name)
+                    .fetch_one(&mut *conn)
+                    .await?;
+                if expired == 0 {
+                    return Ok(false);
+                }
+                let swept = sqlx::query(SWEEP).bind(&name).execute(conn).await?;
+                Ok(swept.rows_affected() > 0)
+            }
+            .boxed()
+        });
+        match swept.await {
+            Err(Failure::Unsent(_)) => Ok(false),
+            swept => Ok(swept?),
         }
-    }
-
-    async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
-        let expired: i64 = sqlx::query_scalar(EXPIRED)
-            .bind(&self.name)
-            .fetch_one(&mut **conn)
-            .await?;
-        if expired == 0 {
-            return Ok(false);
-        }
-        let sweep = sqlx::query(SWEEP).bind(&self.name);
-        let swept = conn
-            .session()
-            .bounded(ANSWER, sweep.execute(&mut **conn))
-            .await?;
-        Ok(swept.rows_affected() > 0)
     }
 }
 
@@ -265,110 +247,107 @@ impl Row {
             .bind(cut(&caller.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
-        match timeout(ANSWER, insert.execute(&mut *conn)).await {
-            Ok(Ok(_)) => {
-                conn.done();
+        let session = conn.session();
+        let answer = timeout(ANSWER, insert.execute(&mut *conn)).await;
+        match self.pool.settle(conn, answer) {
+            Ok(_) => {
                 self.gone.store(false, Ordering::Relaxed);
                 reply.send(Ok(Some(self))).ok();
             }
-            Ok(Err(sqlx::Error::Database(error))) => {
-                conn.done();
-                let taken = error.is_unique_violation() || is_contention(&*error);
-                let answer = if taken {
-                    Ok(None)
-                } else {
-                    Err(failed(sqlx::Error::Database(error)))
-                };
-                reply.send(answer).ok();
+            Err(Failure::Answered(error))
+                if error.is_unique_violation() || is_contention(&*error) =>
+            {
+                reply.send(Ok(None)).ok();
             }
-            Ok(Err(error)) => {
-                reply.send(Err(failed(error))).ok();
-                self.never_mind(conn).await;
+            Err(Failure::Unanswered(error)) => {
+                reply.send(Err(error)).ok();
+                self.never_mind(session).await;
             }
-            Err(_) => {
-                reply.send(Err(unanswered())).ok();
-                self.never_mind(conn).await;
+            Err(failure) => {
+                reply.send(Err(failure.into())).ok();
             }
         }
     }
 
     /// Undoes an insert that was not answered. The statement is ended first: it might otherwise be carried out
     /// after the deletion, and the row stay for ever.
-    async fn never_mind(self, conn: Conn) {
-        self.pool.forget_idle();
-        if let Some(session) = conn.abandon() {
-            let mut pause = FIRST_PAUSE;
-            while let Err(error) = session.end().await {
-                tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+    async fn never_mind(self, session: Session) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = session.end().await {
+            tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        self.delete().await;
+        self.delete_at_last().await;
     }
 
     /// Writes how often its owner holds it, and puts its end off to `lease` from now, but never forward; `false` where its
     /// end has come, or it is another's by now.
-    pub(super) async fn renew(&self, holds: u32, lease: Option<Lease>) -> Result<bool, LockError> {
-        let mut conn = self.pool.conn(ANSWER).await?;
-        let (lease, owner) = (lease.map_or(0, micros), self.owner.to_string());
-        let renew = || {
+    pub(super) async fn renew(
+        &self,
+        holds: u32,
+        lease: Option<Lease>,
+        bound: Duration,
+    ) -> Result<bool, LockError> {
+        let renewed = self.pool.ask(bound, |conn| {
             sqlx::query(RENEW)
                 .bind(holds)
-                .bind(lease)
-                .bind(&self.name)
-                .bind(&owner)
-        };
-        let renewed = execute(&mut conn, renew).await;
-        self.pool.finish(conn, &renewed);
-        Ok(renewed.map_err(failed)?.rows_affected() > 0)
+                .bind(lease.map_or(0, micros))
+                .bind(self.name.clone())
+                .bind(self.owner.to_string())
+                .execute(conn)
+                .boxed()
+        });
+        Ok(renewed.await?.rows_affected() > 0)
     }
 
     /// Deletes it, and says how that went as far as the server answers in time; the rest goes on in the background.
     pub(super) async fn release(&self) -> Result<(), LockError> {
         match timeout(ANSWER, self.delete()).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(LockError::lost(&self.name)),
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(LockError::lost(&self.name)),
+            Ok(Err(refused)) => Err(refused),
             Err(_) => Err(unanswered()),
         }
     }
 
-    /// Deletes it, however often that must be asked; `false` where it was gone already.
-    async fn delete(&self) -> bool {
-        let mut pause = FIRST_PAUSE;
-        let mut asked_before = false;
+    /// Deletes it, also where the server refuses to until somebody gives us the right.
+    async fn delete_at_last(&self) {
+        while let Err(error) = self.delete().await {
+            tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
+            sleep(LONGEST_PAUSE).await;
+        }
+    }
+
+    /// Deletes it, however often that must be asked; `false` where it was gone already. The error is a refusal.
+    async fn delete(&self) -> Result<bool, LockError> {
+        let (mut pause, mut asked) = (FIRST_PAUSE, false);
         loop {
-            match self.delete_once(&mut asked_before).await {
-                Ok(deleted) => {
-                    self.gone.store(true, Ordering::Relaxed);
-                    return deleted;
+            match self.delete_once(&mut asked).await {
+                Err(error) if !matches!(error, LockError::Refused { .. }) => {
+                    tracing::debug!(%error, name = self.name, "deleting from tb_lock again");
                 }
-                Err(error) => {
-                    tracing::debug!(%error, name = self.name, "deleting from tb_lock again")
-                }
+                deleted => return deleted,
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    async fn delete_once(&self, asked_before: &mut bool) -> Result<bool, LockError> {
-        let mut conn = self.pool.conn(ANSWER).await?;
-        let owner = self.owner.to_string();
-        let deleted = execute(&mut conn, || {
-            sqlx::query(DELETE).bind(&self.name).bind(&owner)
-        })
-        .await;
-        self.pool.finish(conn, &deleted);
-        match deleted {
-            Ok(deleted) => Ok(deleted.rows_affected() > 0 || *asked_before),
-            Err(error) => {
-                let failure = failed(error);
-                // What was refused has deleted nothing.
-                *asked_before |= !matches!(failure, LockError::Refused { .. });
-                Err(failure)
-            }
-        }
+    /// Whether there was a row to delete, as far as is known: one that was `asked` for before may be gone because of that.
+    async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
+        let deleted = self.pool.ask(ANSWER, |conn| {
+            sqlx::query(DELETE)
+                .bind(self.name.clone())
+                .bind(self.owner.to_string())
+                .execute(conn)
+                .boxed()
+        });
+        let deleted = deleted.await;
+        *asked |= matches!(deleted, Err(Failure::Unanswered(_)));
+        let deleted = deleted?.rows_affected() > 0;
+        self.gone.store(true, Ordering::Relaxed);
+        Ok(deleted || *asked)
     }
 }
 
@@ -378,7 +357,9 @@ impl Drop for Row {
             return;
         }
         let row = Self::gone(&self.pool, &self.name, self.owner);
-        self.pool.tasks().spawn(async move { row.delete().await });
+        self.pool
+            .tasks()
+            .spawn(async move { row.delete_at_last().await });
     }
 }
 
@@ -388,40 +369,4 @@ fn cut(text: &str, longest: usize) -> Option<String> {
 
 fn micros(lease: Lease) -> u64 {
     lease.millis().saturating_mul(1000)
-}
-
-/// Executes `statement`, and again where the server ended it because of others: it is a transaction by itself, so that
-/// one that was ended has changed nothing.
-async fn execute<'q, F>(conn: &mut Conn, statement: F) -> Result<MySqlQueryResult, sqlx::Error>
-where
-    F: Fn() -> Query<'q, MySql, MySqlArguments>,
-{
-    loop {
-        match statement().execute(&mut **conn).await {
-            Err(sqlx::Error::Database(error)) if is_contention(&*error) => {}
-            answer => return answer,
-        }
-    }
-}
-
-/// Whether the server ended the statement because of others, so that it can be repeated at once.
-fn is_contention(error: &dyn DatabaseError) -> bool {
-    matches!(
-        number(error),
-        Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED)
-    )
-}
-
-fn no_connection() -> LockError {
-    LockError::unavailable(
-        SERVER,
-        "all connections of the pool were in use for all of the wait",
-    )
-}
-
-fn unanswered() -> LockError {
-    LockError::unavailable(
-        SERVER,
-        "no answer in time; what was asked is undone or goes on in the background",
-    )
 }

@@ -1,21 +1,19 @@
-//! A connection as the server knows it, so that what it is doing can be ended from another one.
-//!
-//! A client that gives up waiting for an answer does not know whether the statement was carried out. So a client that is out of
-//! time has the server end the statement (`KILL QUERY`) and then reads the answer: it says which.
+//! A connection as the server knows it, so that what it is doing can be ended from another one: a statement that nobody
+//! waits for any more would otherwise go on, and be carried out when nobody expects it.
 //!
 //! Next to read: `table_lock.rs`.
 
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How long an answer is waited for once the server was told to end its statement.
+/// How long an answer is waited for.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// The number of a connection. After a restart of the server its number is another's, so the client's address goes
 /// with it.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub(super) struct Session {
     server: Arc<MySqlConnectOptions>,
     id: i64,
     host: Arc<str>,
@@ -26,45 +24,9 @@ impl Session {
         Self { server, id, host }
     }
 
-    /// Waits for `statement`, which is sent on this connection, at most `wait`; then has the server end it, and waits
-    /// 3 s at most for its answer. One that was ended fails with error 1317 and has changed nothing; the connection can
-    /// be used on.
-    ///
-    /// # Errors
-    ///
-    /// The statement's own; [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done.
-    ///
-    /// # Cancel safety
-    ///
-    /// As the statement's: a [`Conn`](super::pool::Conn) that is dropped is closed and killed.
-    pub async fn bounded<T, F>(&self, wait: Duration, statement: F) -> Result<T, sqlx::Error>
-    where
-        F: Future<Output = Result<T, sqlx::Error>>,
-    {
-        let mut statement = pin!(statement);
-        if let Ok(answer) = timeout(wait, &mut statement).await {
-            return answer;
-        }
-        // Both, so that the connection is not used on while the order to end its statement is still on its way.
-        let (answer, ended) =
-            in_time(async { Ok(tokio::join!(statement, self.end_statement())) }).await?;
-        ended.and(answer)
-    }
-
-    async fn end_statement(&self) -> Result<(), sqlx::Error> {
-        let mut connection = self.connect().await?;
-        if self.is_there(&mut connection).await? {
-            kill(&mut connection, format!("KILL QUERY {}", self.id)).await?;
-        }
-        connection.close().await
-    }
-
     /// Ends the connection and whatever the server is doing for it. When this completes without an error, nothing more
     /// can come of its last statement.
-    ///
-    /// # Errors
-    ///
-    /// The server did not answer.
+    /// The error is that the server did not answer.
     pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
         const PAUSE: Duration = Duration::from_millis(20);
         let mut connection = self.connect().await?;

@@ -1,15 +1,15 @@
-//! A row as a lock: the unique key on `lock_name` lets one insert succeed (course §4).
+//! A row as a lock: the unique key on `lock_name` lets one insert succeed.
 //!
 //! 1. Insert a row with the lock's name. Where it is there already another holds the lock: try again about every
 //!    50 ms.
 //! 2. Release: delete the row, by name **and** owner, until the server has answered.
 //!
 //! What it survives: any number of processes, a holder that panics or is dropped, a lost answer. **What breaks it**: a
-//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand (§4.3). And each
+//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand. And each
 //! waiter asks the server twenty times a second: a thousand of them leave it, and the pool, little time for the one that
 //! holds the lock.
 //!
-//! Next to read: `row.rs`, then `lease_lock.rs`, the cure of §4.3.
+//! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
 use super::{
     pool::MySqlPool,
@@ -54,6 +54,20 @@ impl TableLock {
     /// Safe: it only reads.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
         self.0.holder().await
+    }
+
+    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A holder
+    /// that lives hears of it when it releases.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be deleted or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        self.0.force_unlock().await
     }
 
     /// Has the row say who took it.

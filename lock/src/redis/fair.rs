@@ -113,6 +113,24 @@ impl RedisFairLock {
         Ok(self.client.holders(&self.name).await?.pop())
     }
 
+    /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
+    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
+    /// of the holder's own process may have to wait until then.
+    ///
+    /// Source: `forceUnlock` of Redisson.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been freed or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        let script = keyed(&scripts::FAIR_FORCE_UNLOCK, &self.name);
+        Ok(self.client.run(&script).await?)
+    }
+
     async fn first(
         &self,
         wait: Duration,
@@ -224,15 +242,18 @@ impl Drop for Waiter {
 
 impl FairClaim {
     fn script<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
-        let mut script = script.key(&self.name);
-        script
-            .key(prefixed("redisson_lock_queue", &self.name))
-            .key(prefixed("redisson_lock_timeout", &self.name));
-        script
-            .key(lock_channel(&self.name))
-            .key(suffixed(&self.name, "seen"));
-        script
+        keyed(script, &self.name)
     }
+}
+
+/// With the keys of the lock `name`.
+fn keyed<'a>(script: &'a Script, name: &str) -> ScriptInvocation<'a> {
+    let mut script = script.key(name);
+    script
+        .key(prefixed("redisson_lock_queue", name))
+        .key(prefixed("redisson_lock_timeout", name));
+    script.key(lock_channel(name)).key(suffixed(name, "seen"));
+    script
 }
 
 impl Claim for FairClaim {

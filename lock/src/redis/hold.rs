@@ -24,6 +24,7 @@ use crate::{
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
+use futures::FutureExt;
 use parking_lot::Mutex;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -142,13 +143,20 @@ impl<C: Claim> Hold<C> {
             return Ok(None);
         }
         let (mut entering, sent) = (Entering(Some(Arc::clone(&self))), Instant::now());
-        if self.claim.renew(lease).await? {
+        if self.renew(lease).await? {
             entering.0 = None;
             return Ok(Some(self.guard_for(lease, sent)));
         }
-        // The others may not have heard of it yet.
-        self.revoked.cancel();
         Ok(None)
+    }
+
+    /// Lengthens the lease. Where the identity is not there, all guards become lost.
+    async fn renew(&self, lease: Lease) -> Result<bool, LockError> {
+        let there = self.claim.renew(lease).await?;
+        if !there {
+            self.revoked.cancel();
+        }
+        Ok(there)
     }
 
     fn join(&self) -> bool {
@@ -161,6 +169,17 @@ impl<C: Claim> Hold<C> {
     fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
         let sure_until = SureUntil::new(lease.sure(leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), self.claim.name(), self.fence);
+        let hold = Arc::downgrade(&self);
+        let guard = guard.renewed_by(move |lease| {
+            let hold = hold.upgrade();
+            async move {
+                match hold {
+                    Some(hold) => hold.renew(Lease::Fixed(lease)).await,
+                    None => Ok(false),
+                }
+            }
+            .boxed()
+        });
         let client = self.claim.client().clone();
         client.spawn(keep(
             LeaseShare {
@@ -233,13 +252,11 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     async fn lost(&self, sure_until: &SureUntil) {
-        let claim = &self.hold.claim;
-        let cuts = claim.client().cuts();
+        let cuts = self.hold.claim.client().cuts();
+        let renew = || self.hold.renew(self.lease);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, Some(cuts), || claim.renew(self.lease)) => {
-                self.hold.revoked.cancel();
-            }
+            () = self.lease.renewed(self.leased, sure_until, Some(cuts), renew) => {}
         }
     }
 

@@ -167,6 +167,26 @@ macro_rules! handle {
             pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
                 Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
             }
+
+            /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
+            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
+            /// of the holder's own process may have to wait until then.
+            ///
+            /// Source: `forceUnlock` of Redisson.
+            ///
+            /// # Errors
+            ///
+            /// As [`holder`](Self::holder).
+            ///
+            /// # Cancel safety
+            ///
+            /// It may have been freed or not.
+            pub async fn force_unlock(&self) -> Result<bool, LockError> {
+                let Handle { client, lock, .. } = &self.0;
+                let mut script = scripts::FORCE_UNLOCK.key(&lock.name);
+                script.key(lock.line.news.channel()).arg("0");
+                Ok(client.run(&script).await?)
+            }
         }
 
         impl Lock for $handle {
@@ -327,15 +347,19 @@ impl Claim for LockClaim {
 
     async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
-        match turn {
-            Some(head) if in_row && let Some(next) = head.next() => {
+        let next = turn
+            .as_ref()
+            .filter(|_| in_row)
+            .and_then(|head| head.next());
+        match (turn, next) {
+            (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
                     // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
                     Err(failure) if !failure.again => self.release().await,
                     handed => handed,
                 }
             }
-            turn => {
+            (turn, _) => {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());

@@ -192,6 +192,23 @@ impl RedisReadLock {
     pub async fn holders(&self) -> Result<Vec<Holder>, LockError> {
         self.0.holders().await
     }
+
+    /// Frees the lock of all readers, as an operator may have to, and wakes the next waiter; returns whether it was held.
+    /// Its holders are told at their next renewals, and those with a fixed lease when they release or extend it; waiters
+    /// of a holder's own process may have to wait until then.
+    ///
+    /// Source: `forceUnlock` of Redisson.
+    ///
+    /// # Errors
+    ///
+    /// As [`holders`](Self::holders).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been freed or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        self.0.force_unlock().await
+    }
 }
 
 impl RedisWriteLock {
@@ -206,6 +223,23 @@ impl RedisWriteLock {
     /// Safe.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
         Ok(self.0.holders().await?.pop())
+    }
+
+    /// Frees the lock, whoever writes, and of the writer's own reads, as an operator may have to, and wakes the next waiter; returns whether it was held.
+    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
+    /// of the holder's own process may have to wait until then.
+    ///
+    /// Source: `forceUnlock` of Redisson.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been freed or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        self.0.force_unlock().await
     }
 }
 
@@ -234,6 +268,16 @@ impl Half {
         let mut holders = self.lock.client.holders(&self.lock.name).await?;
         holders.retain(|holder| holder.id.ends_with(WRITE) == (self.side == Side::Write));
         Ok(holders)
+    }
+
+    async fn force_unlock(&self) -> Result<bool, LockError> {
+        let mut script = scripts::FORCE_UNLOCK.key(&self.lock.name);
+        script.key(self.lock.line.channel());
+        match self.side {
+            Side::Read => script.arg("0").arg("read"),
+            Side::Write => script.arg("1").arg("write"),
+        };
+        Ok(self.lock.client.run(&script).await?)
     }
 
     /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.

@@ -24,6 +24,10 @@ scripts! {
     RENEW = "renew.lua";
     /// Returns the holders: plain, fair, read or write.
     HOLDERS = "holders.lua";
+    /// Frees a lock, whoever has it.
+    FORCE_UNLOCK = "force_unlock.lua";
+    /// The same for a fair lock.
+    FAIR_FORCE_UNLOCK = "fair_queue.lua", "fair_force_unlock.lua";
     /// Hands the lock off to another hold of this process.
     HAND_OFF = "hand_off.lua";
     /// Lifts the counter of tokens.

@@ -2,14 +2,15 @@
 //!
 //! 1. A request's key is filled from the layer's template: parts of its path, of its query, its headers
 //!    ([`LockLayer::by_key`]); or it is the route itself ([`LockLayer::by_route`]).
-//! 2. The lock of this name is taken, waiting as long as the layer may, and the inner service is called.
-//! 3. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
+//! 2. The request's body is read, of at most [`BODY`] bytes: a client that sends it slowly holds up nobody.
+//! 3. The lock of this name is taken, waiting as long as the layer may, and the inner service is called.
+//! 4. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
 //!    its answer has a head. A body that is streamed after that is outside of it.
 //!
 //! Where the lock is not acquired, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
 //! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
 //! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
-//! both give the lock back. What is done when the loss is found out is answered as done; the loss is logged.
+//! both give the lock back. Work that was done when the loss is found out is answered as lost: it may have been done beside another's.
 //!
 //! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no
 //! ASCII letter, no digit and no `-` is written `%XX`, and between two fields of a template there must be a character that
@@ -66,6 +67,9 @@ use template::{Fields, Template};
 /// How long a request waits for its lock, where the layer does not say.
 pub const WAIT: Duration = Duration::from_secs(30);
 
+/// The most bytes of a request's body, where the layer does not say: 2 MiB, as in axum.
+pub const BODY: usize = 2 * 1024 * 1024;
+
 type Locks = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
 type Wait = dyn Fn(&Parts) -> Duration + Send + Sync;
 type Answer<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
@@ -84,6 +88,7 @@ struct Terms {
     template: Template,
     locks: Box<Locks>,
     wait: Box<Wait>,
+    longest_body: usize,
 }
 
 /// A layer that is not made yet: its key, and how long it waits.
@@ -92,6 +97,7 @@ pub struct LockKey {
     template: Option<String>,
     fields: Fields,
     wait: Box<Wait>,
+    longest_body: usize,
 }
 
 impl LockLayer<()> {
@@ -110,7 +116,7 @@ impl LockLayer<()> {
     }
 
     /// Begins a layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say,
-    /// whatever the path's parts are.
+    /// whatever the path's parts are. HEAD takes the lock of GET, as it is served by it.
     pub fn by_route(route: impl Into<String>) -> LockKey {
         LockKey::new(None).route(route)
     }
@@ -122,6 +128,7 @@ impl LockKey {
             template,
             fields: Fields::default(),
             wait: Box::new(|_| WAIT),
+            longest_body: BODY,
         }
     }
 
@@ -153,6 +160,14 @@ impl LockKey {
     pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
         Self {
             wait: Box::new(wait),
+            ..self
+        }
+    }
+
+    /// Refuses a body of more than so many bytes, which the layer would keep in memory; [`BODY`] by default.
+    pub fn longest_body(self, bytes: usize) -> Self {
+        Self {
+            longest_body: bytes,
             ..self
         }
     }
@@ -197,6 +212,7 @@ impl LockKey {
             template,
             locks,
             wait: self.wait,
+            longest_body: self.longest_body,
         });
         Ok(LockLayer {
             terms,

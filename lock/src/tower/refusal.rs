@@ -10,13 +10,20 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The request lacks a field of the key, or has it in a way that breaks a rule. The lock was not asked for.
+    /// The request lacks a field of the key, or has it in a way that breaks a rule; or the name that its fields make is none
+    /// that the server takes (it is too long, say); or its body did not come. The lock was not asked for.
     #[error("{field}: {rule}")]
     Field {
-        /// Its name: of a part of the path, of the query, of a header.
+        /// Its name: of a part of the path, of the query, of a header; the lock's name; `body`.
         field: String,
         /// The rule that it breaks.
         rule: &'static str,
+    },
+    /// The request's body is longer than the layer reads. The lock was not asked for.
+    #[error("the body must have at most {longest} bytes")]
+    BodyTooLong {
+        /// The most bytes that it may have.
+        longest: usize,
     },
     /// The lock was not acquired, and the service was not called; or it was lost, [`LockError::Lost`], while the service was at
     /// work, which was ended wherever it was.
@@ -25,13 +32,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns 400 for a field; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503
-    /// for who waited in vain, and where the server is not there; 500 for a lock that cannot be (its name is too long,
-    /// say).
+    /// Returns 400 for a field; 413 for a body that is too long; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503
+    /// for who waited in vain, and where the server is not there; 500 for a lock that cannot be, whatever the request has (the
+    /// name of a lock for all is too long, say).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Field { .. } => StatusCode::BAD_REQUEST,
+            Self::BodyTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Lock(LockError::Taken { waited, .. }) if waited.is_zero() => StatusCode::CONFLICT,
             Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
             Self::Lock(
@@ -88,6 +96,11 @@ mod tests {
                 },
                 400,
                 "sku: is missing",
+            ),
+            (
+                Refusal::BodyTooLong { longest: 7 },
+                413,
+                "the body must have at most 7 bytes",
             ),
             (
                 LockError::taken(name(), Duration::ZERO).into(),

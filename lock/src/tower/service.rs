@@ -4,11 +4,16 @@
 //! said that it is ready.
 
 use super::{LockLayer, Refusal};
-use crate::{Fence, Guard};
+use crate::{Fence, Guard, Lock, LockError};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, request::Parts};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::{
+    error::Error,
     mem,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -26,6 +31,8 @@ pub struct Held {
     pub name: String,
     /// This hold's fencing token, where the lock has one: to be shown with every write.
     pub fence: Option<Fence>,
+    /// Under several layers: the lock of the next layer further out.
+    pub outer: Option<Arc<Held>>,
 }
 
 impl<S, R, B> tower_service::Service<Request<R>> for LockService<S, B>
@@ -33,7 +40,7 @@ where
     S: tower_service::Service<Request<R>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Send,
-    R: Send + 'static,
+    R: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes> + Send + 'static,
     B: Send + 'static,
 {
     type Response = Response<B>;
@@ -50,13 +57,15 @@ where
         let layer = self.layer.clone();
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
-            let guard = match layer.take(&head).await {
-                Ok(guard) => guard,
+            let (guard, body) = match layer.take(&head, body).await {
+                Ok(taken) => taken,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
+            let outer = head.extensions.remove::<Held>().map(Arc::new);
             head.extensions.insert(Held {
                 name: guard.name().to_owned(),
                 fence: guard.fence(),
+                outer,
             });
             match guard.run(ready.call(Request::from_parts(head, body))).await {
                 Ok(done) => {
@@ -72,11 +81,40 @@ where
 }
 
 impl<B> LockLayer<B> {
-    /// The lock that this request is to have.
-    async fn take(&self, head: &Parts) -> Result<Guard, Refusal> {
+    /// The lock that this request is to have, and its body, which is there by then.
+    async fn take<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
+    where
+        R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
+    {
         let name = self.terms.template.fill(head)?;
+        let body = self.read(body).await?;
         let lock = (self.terms.locks)(&name, head);
-        Ok(lock.dyn_acquire((self.terms.wait)(head)).await?)
+        match lock.acquire((self.terms.wait)(head)).await {
+            Ok(guard) => Ok((guard, body)),
+            // The request has made the name.
+            Err(LockError::Invalid { name, rule }) if self.terms.template.has_fields() => {
+                Err(Refusal::Field { field: name, rule })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn read<R>(&self, body: R) -> Result<R, Refusal>
+    where
+        R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
+    {
+        if body.is_end_stream() {
+            return Ok(body);
+        }
+        let longest = self.terms.longest_body;
+        match Limited::new(body, longest).collect().await {
+            Ok(body) => Ok(body.to_bytes().into()),
+            Err(error) if error.is::<LengthLimitError>() => Err(Refusal::BodyTooLong { longest }),
+            Err(_) => Err(Refusal::Field {
+                field: "body".into(),
+                rule: "must come to its end",
+            }),
+        }
     }
 }
 
@@ -92,13 +130,15 @@ impl<S: Clone, B> Clone for LockService<S, B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lock, LockError};
+    use http_body_util::Full;
     use std::{
         convert::Infallible,
         future::{Ready, ready},
         time::Duration,
     };
     use tower::{Layer, Service, ServiceExt};
+
+    type Text = Full<Bytes>;
 
     /// A service that is called only when it has said that it is ready; a clone has not.
     struct Strict(bool);
@@ -109,7 +149,7 @@ mod tests {
         }
     }
 
-    impl Service<Request<()>> for Strict {
+    impl Service<Request<Text>> for Strict {
         type Response = Response<String>;
         type Error = Infallible;
         type Future = Ready<Result<Response<String>, Infallible>>;
@@ -119,13 +159,12 @@ mod tests {
             Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, request: Request<()>) -> Self::Future {
+        fn call(&mut self, request: Request<Text>) -> Self::Future {
             assert!(std::mem::take(&mut self.0), "called without being ready");
-            let held = request
-                .extensions()
-                .get::<Held>()
-                .map(|held| held.name.clone());
-            ready(Ok(Response::new(held.unwrap_or_default())))
+            let held = request.extensions().get::<Held>();
+            let held = std::iter::successors(held, |held| held.outer.as_deref());
+            let names: Vec<_> = held.map(|held| held.name.as_str()).collect();
+            ready(Ok(Response::new(names.join(" in "))))
         }
     }
 
@@ -141,14 +180,17 @@ mod tests {
             if self.0.ends_with("down") {
                 return Err(LockError::unavailable("redis", "gone"));
             }
+            if self.0.len() > 20 {
+                return Err(LockError::invalid(self.name(), "is too long"));
+            }
             let (guard, mut keeper) = Guard::new(self.name(), None);
             tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
             Ok(guard)
         }
     }
 
-    fn ask(uri: &str) -> Request<()> {
-        Request::get(uri).body(()).unwrap()
+    fn ask(uri: &str) -> Request<Text> {
+        Request::get(uri).body(Text::default()).unwrap()
     }
 
     #[tokio::test]
@@ -180,11 +222,47 @@ mod tests {
         for (uri, body) in [
             ("/?sku=down", "no: 503 Service Unavailable"),
             ("/", "no: 400 Bad Request"),
+            ("/?sku=a-name-that-is-too-long", "no: 400 Bad Request"),
         ] {
             assert_eq!(
                 service.clone().oneshot(ask(uri)).await.unwrap().body(),
                 body
             );
+        }
+    }
+
+    /// What the request has not made is not the client's fault.
+    #[tokio::test]
+    async fn a_lock_for_all_whose_name_is_too_long_is_our_error() {
+        let layer = LockLayer::by_key("a lock for all of them")
+            .locks(|name| Free(name.to_owned()))
+            .unwrap();
+        let answer = layer.layer(Strict(false)).oneshot(ask("/")).await.unwrap();
+        assert_eq!(answer.status(), 500);
+    }
+
+    #[tokio::test]
+    async fn a_handler_sees_the_locks_of_all_layers() {
+        let layer = |key: &str| -> LockLayer<String> {
+            let key = LockLayer::by_key(key);
+            key.locks(|name| Free(name.to_owned())).unwrap()
+        };
+        let inner = layer("inner").layer(Strict(false));
+        let service = layer("outer").layer(inner);
+        let answer = service.oneshot(ask("/")).await.unwrap();
+        assert_eq!(answer.body(), "inner in outer");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_refused() {
+        let layer: LockLayer<String> = LockLayer::by_key("a lock for all")
+            .longest_body(3)
+            .locks(|name| Free(name.to_owned()))
+            .unwrap();
+        for (text, status) in [("", 200), ("abc", 200), ("abcd", 413)] {
+            let request = Request::post("/").body(Text::from(text)).unwrap();
+            let answer = layer.layer(Strict(false)).oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), status, "{text:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! between two fields there is always one: so the name can be read back.
 
 use super::Refusal;
-use http::{HeaderName, request::Parts};
+use http::{HeaderName, Method, request::Parts};
 use matchit::Router;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use std::{borrow::Cow, fmt};
@@ -79,12 +79,20 @@ impl Template {
         })
     }
 
+    /// Whether the request has a part in the name.
+    pub(super) fn has_fields(&self) -> bool {
+        let of_the_request = |part: &Part| !matches!(part, Part::Text(_) | Part::Method);
+        self.parts.iter().any(of_the_request)
+    }
+
     /// The name of this request's lock.
     pub(super) fn fill(&self, head: &Parts) -> Result<String, Refusal> {
         let mut name = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => name.push_str(text),
+                // Whoever serves GET serves HEAD.
+                Part::Method if head.method == Method::HEAD => name.push_str("GET"),
                 Part::Method => name.push_str(head.method.as_str()),
                 Part::Path(field) => {
                     let found = self
@@ -323,6 +331,12 @@ mod tests {
             by_route.fill(&head("/demo3/7")).unwrap(),
             "POST /demo3/{id}"
         );
+        let names = ["GET", "HEAD"].map(|method| {
+            let mut head = head("/demo3/7");
+            head.method = method.parse().unwrap();
+            by_route.fill(&head).unwrap()
+        });
+        assert_eq!(names, ["GET /demo3/{id}"; 2]);
     }
 
     #[test]

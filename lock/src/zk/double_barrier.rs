@@ -30,7 +30,6 @@ use super::engine::{
     Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
 };
 use crate::LockError;
-use futures::future::try_join_all;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -297,19 +296,18 @@ impl ZkDoubleBarrier {
         let mut names = unless(&[Error::NoNode], names)?.unwrap_or_default();
         names.retain(|name| name != READY);
         names.sort_unstable();
-        let members = names.into_iter().map(async |name| {
-            let path = self.node(&name);
-            let Some(stat) = insist(|| session.check_stat(&path)).await? else {
-                return Ok(None);
-            };
+        let paths: Vec<_> = names.iter().map(|name| self.node(name)).collect();
+        let stats = session.stats(&paths).await?;
+        let members = names.into_iter().zip(stats).filter_map(|(name, stat)| {
+            let stat = stat?;
             let is_in = stat.version > 0 || ready.is_some_and(|ready| ready.czxid > stat.czxid);
-            Ok::<_, Error>(Some(Member {
+            Some(Member {
                 name,
                 version: stat.version,
                 is_in,
-            }))
+            })
         });
-        Ok(try_join_all(members).await?.into_iter().flatten().collect())
+        Ok(members.collect())
     }
 
     /// The names of those who are in, and ours, where it is there.

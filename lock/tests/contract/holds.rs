@@ -111,6 +111,37 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     family.nothing_left(&name).await
 }
 
+/// A fixed lease lasts longer where its holder says so, never shorter; one that is gone is lost, and stays so.
+#[apply(leased!)]
+async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
+    let (name, process) = (name(), family.process().await);
+    let held = take(&process.leased(&name, Lease::Fixed(SOON))).await?;
+    let sure = held.sure_for();
+    let bounds = Duration::from_millis(1)..=SOON;
+    ensure!(
+        sure.is_some_and(|sure| bounds.contains(&sure)),
+        "at first sure for {sure:?}"
+    );
+    for length in [SOON * 30, S::BRIEF] {
+        held.extend(length).await.context("it is not extended")?;
+        let sure = held.sure_for();
+        ensure!(
+            sure.is_some_and(|sure| sure > SOON * 20),
+            "by {length:?}: sure for {sure:?}"
+        );
+        let ends = family.server.ends_in(&name).await;
+        ensure!(
+            ends.is_none_or(|ends| ends > SOON * 20),
+            "by {length:?}: it ends in {ends:?}"
+        );
+    }
+    family.take_away(&process, &name).await;
+    lost("one that is gone", held.extend(SOON * 30).await)?;
+    told(&held).await?;
+    lost("the late release", held.release().await)?;
+    family.nothing_left(&name).await
+}
+
 /// The opposite of the clause above: a lease that is renewed does not end.
 #[apply(leased!)]
 async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result {

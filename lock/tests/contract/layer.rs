@@ -1,6 +1,7 @@
 //! The layer of the feature `tower`, around an axum router, over each family of locks.
 //!
-//! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/panic/{sku}` panics inside.
+//! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/read/{sku}`
+//! reads the body, `/panic/{sku}` panics inside.
 
 use super::{
     redis::client,
@@ -9,10 +10,10 @@ use super::{
 };
 use axum::{
     Extension, Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract::Path,
     response::Response,
-    routing::get,
+    routing::{get, post},
 };
 use oversell_lock::tower::{Held, LockLayer};
 use std::{
@@ -87,6 +88,7 @@ impl Service {
                 "/pass/{sku}",
                 get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)),
             )
+            .route("/read/{sku}", post(async |_: Bytes| {}))
             .route("/panic/{sku}", get(panic))
             .layer(Extension(Arc::clone(&inside)));
         let waiting = routes.clone().layer(layer(SOON));
@@ -220,6 +222,30 @@ async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result {
     family.take_away(&process, &format!("{name}:1")).await;
     answers("the request that has lost its lock", held, 409).await?;
     service.inside.are(0).await
+}
+
+/// A client that does not send its body to the end has no lock yet, and holds up nobody.
+#[apply(layered!)]
+async fn a_body_that_does_not_come_holds_no_lock<S: Server>(family: Family<S>) -> Result {
+    let process = Arc::new(family.process().await);
+    let service = Service::new(&name(), move |name: &str| process.lock(name));
+    let post = |body| {
+        let request = axum::http::Request::post("/read/1").body(body);
+        service.waiting.clone().oneshot(request.expect("a request"))
+    };
+    let never = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+    let slow = tokio::spawn(post(Body::from_stream(never)));
+    for n in 0..5 {
+        let answer = post(Body::from("all of it")).await?;
+        is(
+            &format!("request {n} beside it"),
+            answer.status().as_u16(),
+            200,
+        )?;
+    }
+    ensure!(!slow.is_finished(), "it was answered");
+    slow.abort();
+    Ok(())
 }
 
 /// A handler finds its fence in the request.

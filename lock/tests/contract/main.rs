@@ -52,6 +52,7 @@ mod subjects;
 mod support;
 mod table;
 mod table_answers;
+mod table_bounds;
 mod table_lease;
 mod table_pool;
 mod table_tls;

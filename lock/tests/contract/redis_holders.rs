@@ -40,6 +40,49 @@ async fn every_lock_shows_its_holder_and_what_is_left_of_its_lease(redis: &Redis
     Ok(())
 }
 
+/// An operator frees a lock: a waiter comes in, and its holder is told at its next renewal.
+#[apply(test!)]
+async fn a_lock_is_freed_by_force_and_its_holder_told(redis: &Redis) -> Result {
+    let renewed = Lease::Watchdog(Duration::from_secs(3));
+    let (one, operator, other) = (
+        redis.client().await,
+        redis.client().await,
+        redis.client().await,
+    );
+    macro_rules! is_freed {
+        ($($lock:ident $(($half:ident, $waits:ident))?),*) => {$(
+            let n = name();
+            let held = take(&one.$lock(&n)$(.$half())?.lease(renewed)).await?;
+            let waiter = acquiring(other.$lock(&n)$(.$waits())?);
+            until("it is waited for", || redis.is_waited_for(&n)).await?;
+            let asked = operator.$lock(&n)$(.$half())?;
+            ensure!(asked.force_unlock().await?, "{}: it was held", stringify!($lock));
+            let next = waiter.await?.context("it was not woken")?;
+            told(&held).await?;
+            lost("the late release", held.release().await)?;
+            kept("the next hold", &next)?;
+            next.release().await?;
+            ensure!(!asked.force_unlock().await?, "{}: it was free", stringify!($lock));
+        )*};
+    }
+    is_freed!(
+        lock,
+        fenced_lock,
+        fair_lock,
+        rw_lock(read, write),
+        rw_lock(write, read)
+    );
+    // Of a lock that is held in the other way nothing is freed.
+    let lock = one.rw_lock(&name());
+    let reading = take(&lock.read()).await?;
+    ensure!(
+        !lock.write().force_unlock().await?,
+        "a reader was freed as a writer"
+    );
+    kept("the reader", &reading)?;
+    Ok(reading.release().await?)
+}
+
 #[apply(test!)]
 async fn readers_are_shown_each_with_its_own_lease(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);

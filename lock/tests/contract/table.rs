@@ -101,8 +101,8 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
 #[apply(test!)]
 async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result {
     let (name, pool) = (name(), table.pool(&table.address(), 1));
-    let mut only = pool.conn(SOON).await?;
-    let inserts_on = table_pool::id(&mut only).await?;
+    let only = pool.conn(SOON).await?;
+    let inserts_on = only.id();
     only.done();
     let mut human = table.outsider().await;
     let transaction = table_pool::holds_the_row(&mut human, &name).await?;

@@ -224,6 +224,8 @@ twins! {
         asks not_renewed, holds::a_renewed_lease_outlives_its_length, "beyond the lease: Ok";
     one_that_takes_any_lease_is_caught:
         asks any_lease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
+    a_lease_that_nobody_extends_is_caught:
+        only_told, holds::a_fixed_lease_is_extended, "at first sure for None";
     a_re_entry_that_cuts_the_lease_is_caught:
         cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
 }

@@ -9,7 +9,9 @@ use super::{
     memory::resident,
 };
 use crate::failure::Failure;
+use axum::body::Bytes;
 use http::{Request, Response};
+use http_body_util::Full;
 use oversell_lock::{
     redis::{RedisClient, RedisOptions},
     tower::LockLayer,
@@ -73,7 +75,7 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
         .locks(move |name| locks.lock(name))
         .map_err(failed)?;
     let work = Arc::clone(&go_on);
-    let service = layer.layer(service_fn(move |_: Request<()>| {
+    let service = layer.layer(service_fn(move |_: Request<Full<Bytes>>| {
         let (work, entered) = (Arc::clone(&work), entered.clone());
         async move {
             entered.send(()).ok();
@@ -85,7 +87,7 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
     for step in 0..keys / STEP {
         for sku in step * STEP..(step + 1) * STEP {
             let request = Request::get(format!("/?sku={sku}"))
-                .body(())
+                .body(Full::default())
                 .map_err(failed)?;
             requests.spawn(service.clone().oneshot(request));
         }

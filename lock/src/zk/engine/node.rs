@@ -9,22 +9,32 @@
 //!
 //! Next to read: `session.rs`.
 
-use super::{insist, over, session::Session, unanswered, unless};
+use super::{
+    insist, over,
+    queue::{InLine, Place},
+    session::Session,
+    unanswered, unless,
+};
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
 use tokio::{runtime::Handle, time::sleep};
 use uuid::Uuid;
-use zookeeper_client::{CreateMode, Error};
+use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
 /// The pauses between attempts to delete what the server does not let us delete: they double from the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The version that stands for every version.
+const ANY: i32 = -1;
 
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct Node {
     entry: Entry,
     there: bool,
+    /// Whom to tell that it has gone.
+    line: Option<InLine>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +69,7 @@ impl Node {
         Self {
             entry,
             there: false,
+            line: None,
         }
     }
 
@@ -131,6 +142,18 @@ impl Node {
         }
     }
 
+    /// Others of this process wait behind it.
+    pub(super) fn line_up(&mut self, line: InLine) {
+        self.line = Some(line);
+    }
+
+    /// Its turn has come.
+    pub(super) fn comes_in(&self) {
+        if let Some(line) = &self.line {
+            line.comes_in();
+        }
+    }
+
     /// Deletes it, where it has this version or that does not matter; `false` where it was gone already.
     ///
     /// # Errors
@@ -144,7 +167,7 @@ impl Node {
         if !self.there {
             return Ok(false);
         }
-        let deleted = self.entry.delete(version).await;
+        let deleted = self.entry.delete(version, &mut self.line).await;
         self.there = !deleted.as_ref().map_or_else(over, |_| true);
         deleted
     }
@@ -184,8 +207,9 @@ impl Drop for Node {
         if !self.there || Handle::try_current().is_err() {
             return;
         }
-        let (entry, end) = (self.entry.clone(), self.entry.session.end.clone());
-        let deletion = async move { end.run_until_cancelled(entry.delete_at_last()).await };
+        let (entry, line) = (self.entry.clone(), self.line.take());
+        let end = self.entry.session.end.clone();
+        let deletion = async move { end.run_until_cancelled(entry.delete_at_last(line)).await };
         self.entry.session.tasks.spawn(deletion);
     }
 }
@@ -209,7 +233,8 @@ impl Entry {
         Ok(stat.map(|stat| (name, fence(stat.czxid))))
     }
 
-    async fn delete(&self, version: Option<i32>) -> Result<bool, Error> {
+    /// Deletes it, and tells the line.
+    async fn delete(&self, version: Option<i32>, line: &mut Option<InLine>) -> Result<bool, Error> {
         let name = match &self.name {
             Some(name) => name.clone(),
             None => match self.find().await? {
@@ -217,22 +242,50 @@ impl Entry {
                 None => return Ok(false),
             },
         };
-        let path = self.path(&name);
+        let mut next = line.as_ref().and_then(InLine::next);
         let mut asked_before = false;
-        loop {
-            match self.session.delete(&path, version).await {
-                Ok(()) => return Ok(true),
-                Err(Error::NoNode) => return Ok(asked_before),
-                Err(error) if unanswered(&error) => asked_before = true,
-                Err(error) => return Err(error),
+        let deleted = loop {
+            match self.delete_before(&name, version, next.as_ref()).await {
+                Ok(()) => break true,
+                // The next one's node has gone: nothing was done.
+                Err(MultiWriteError::OperationFailed { index: 1, .. }) => next = None,
+                Err(error) => match Error::from(error) {
+                    Error::NoNode => {
+                        next = None;
+                        break asked_before;
+                    }
+                    error if unanswered(&error) => asked_before = true,
+                    error => return Err(error),
+                },
             }
+        };
+        if let Some(line) = line.take() {
+            line.gone(next);
         }
+        Ok(deleted)
+    }
+
+    /// Deletes it, where the node of the next in line is there, in one transaction.
+    async fn delete_before(
+        &self,
+        name: &str,
+        version: Option<i32>,
+        next: Option<&Place>,
+    ) -> Result<(), MultiWriteError> {
+        let path = self.path(name);
+        let Some(next) = next else {
+            return Ok(self.session.delete(&path, version).await?);
+        };
+        let mut both = self.session.new_multi_writer();
+        both.add_delete(&path, version)?;
+        both.add_check_version(&self.path(&next.name), ANY)?;
+        both.commit().await.map(drop)
     }
 
     /// Deletes it, also where the server refuses that for a while.
-    async fn delete_at_last(self) {
+    async fn delete_at_last(self, mut line: Option<InLine>) {
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = self.delete(None).await
+        while let Err(error) = self.delete(None, &mut line).await
             && !over(&error)
         {
             if pause == FIRST_PAUSE {

@@ -1,26 +1,29 @@
 //! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says for whom each waits.
 //!
 //! 1. Make an ephemeral sequential node.
-//! 2. Where another contender of this process stands before us, wait until its turn has come: ours is not before that,
-//!    and the server is not asked in between.
+//! 2. Where another waiter of this process is before us, wait until its turn has come: ours is not before that, and the
+//!    server is not asked in between.
 //! 3. Find the nodes before ours: list the directory, unless that was done since our node was made. One listing serves all
 //!    of this process who came before it.
 //! 4. Where the rule finds no node before ours, and our own node is there, it is our turn.
-//! 5. Otherwise watch the nearest one that we wait for, and no other: with a watch on the directory every hand-off
-//!    would wake every waiter (the herd effect).
-//! 6. When the watch fires, go back to 4, with a look at the few that may have gone meanwhile. That it fired does not
-//!    mean that it is our turn: the one before us may have given up waiting, and the one before *it* still be inside.
+//! 5. Where the nearest one that we wait for is this process's own, its [`InLine`] tells us that it has gone: the server is
+//!    not asked. Its deletion has asked whether our node is there, in one transaction. Back to 4.
+//! 6. Otherwise watch it, and no other: with a watch on the directory every hand-off would wake every waiter (the herd
+//!    effect). When the watch fires, go back to 4, with one request for our own node and the few that may have gone
+//!    meanwhile. That it fired does not mean that it is our turn: the one before us may have given up waiting, and the one
+//!    before *it* still be inside.
 //!
 //! Why a listing serves for so long: numbers only grow, so that nobody comes before us who was not there when our node was
 //! made, and what has gone does not come back. One exception: a writer that reads leaves a reader at its own number; a
 //! rule that this concerns lists again ([`Recipe::lists_again`]).
 //!
-//! So order of service is the order of the numbers over all processes, and a section costs a few requests and one
-//! notification, however many wait.
+//! So order of service is the order of the numbers over all processes, and a section costs two requests (a node is made and
+//! deleted) where the one before was this process's, and two more where it was not, however many wait.
 //!
 //! What it survives: a contender that dies (its session ends, and its node with it), a lost connection, a server
 //! restart, the directory or nodes in it being deleted. **What breaks it**: a holder that is paused beyond its session;
 //! 2^31 nodes in one directory, where the server's numbers wrap around to below all others: a request that gets such a number is refused.
+//! Where somebody deletes a holder's node by hand, waiters of other processes come in beside it, and those of its own wait on.
 //!
 //! Next to read: `node.rs`.
 
@@ -32,15 +35,19 @@ use crate::{
     registry::{Registration, Registry},
     zk::ZkClient,
 };
-use futures::future::try_join_all;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
+use std::{
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout, timeout_at},
+};
 use zookeeper_client::{Error, EventType};
 
-/// Where more than so many may have gone, one listing costs less than to ask for each.
+/// Where more than so many may have gone, a listing costs less than to ask for each.
 const LOOKS: usize = 16;
 
 /// What makes a recipe out of the queue.
@@ -129,54 +136,134 @@ async fn attempt(
     if !own.is_sound() {
         return Ok(Attempt::UsedUp);
     }
-    let mut since = Instant::now();
-    let mut seen = false;
-    let standing = queue.stand(&own);
-    loop {
-        if let Some(before) = queue.own_before(&own, recipe) {
-            if timeout_at(wait.end, before.cancelled()).await.is_err() {
-                break;
-            }
-            seen = false;
-            continue;
+    node.line_up(queue.line_up(&own));
+    let waiter = Waiter {
+        session,
+        queue,
+        recipe,
+        own,
+        end: wait.end,
+    };
+    match waiter.waits().await? {
+        End::Turn => {
+            node.comes_in();
+            Ok(Attempt::Turn(Turn { node, fence }))
         }
-        seen |= queue.list_after(since, &session).await?;
-        let Some(before) = queue.before(&own, recipe) else {
-            return Ok(Attempt::Gone);
-        };
-        let Some(nearest) = before.first() else {
-            if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
-                return Ok(Attempt::Gone);
+        End::Late => {
+            timeout(waiter.session.timeout, node.delete(None))
+                .await
+                .ok();
+            Ok(Attempt::Late)
+        }
+        End::Gone => Ok(Attempt::Gone),
+    }
+}
+
+/// What a wait in the queue comes to.
+enum End {
+    Turn,
+    Late,
+    Gone,
+}
+
+/// A contender whose node is in the queue.
+struct Waiter<'a> {
+    session: Arc<Session>,
+    queue: &'a Queue,
+    recipe: &'a Recipe,
+    own: Place,
+    end: Instant,
+}
+
+impl Waiter<'_> {
+    async fn waits(&self) -> Result<End, Error> {
+        let (queue, own) = (self.queue, &self.own);
+        let mut since = Instant::now();
+        // Whether our node was there at the last look, or at a later time.
+        let mut seen = false;
+        loop {
+            if let Some(mut before) = queue.waits_before(own, self.recipe) {
+                if !self.hears(&mut before).await? {
+                    return Ok(End::Late);
+                }
+                seen = false;
+                continue;
             }
-            queue.is_the_turn_of(&own, recipe);
-            drop(standing);
-            return Ok(Attempt::Turn(Turn { node, fence }));
-        };
-        // Whatever comes now comes after the listing, and our node may have gone since.
-        seen = false;
-        // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
-        let path = queue.path(nearest);
-        match insist(|| session.get_and_watch_data(&path)).await {
-            Ok((_, _, watch)) => {
-                let Ok(event) = timeout_at(wait.end, watch.changed()).await else {
-                    break;
-                };
-                if event.event_type != EventType::NodeDeleted {
-                    continue;
+            seen |= queue.list_after(since, &self.session).await?;
+            match queue.before(own, self.recipe) {
+                None => return Ok(End::Gone),
+                Some(Before::Nobody) => {
+                    if !seen && !self.look(&[]).await? {
+                        return Ok(End::Gone);
+                    }
+                    queue.is_the_turn_of(own, self.recipe);
+                    return Ok(End::Turn);
+                }
+                Some(Before::Own(mut before)) => {
+                    if !self.hears(&mut before).await? {
+                        return Ok(End::Late);
+                    }
+                    seen = matches!(&*before.borrow(), Stage::Gone { seen: Some(next) } if next == own);
+                    if self.recipe.lists_again {
+                        since = Instant::now();
+                    }
+                }
+                Some(Before::Others(others)) => {
+                    // Whatever comes now comes after the last look, and our node may have gone since.
+                    seen = false;
+                    match self.watch(&others[0]).await? {
+                        None => return Ok(End::Late),
+                        Some(false) => continue,
+                        Some(true) => queue.gone([&others[0]]),
+                    }
+                    if self.recipe.lists_again || others.len() > LOOKS {
+                        since = Instant::now();
+                    } else if self.look(&others[1..]).await? {
+                        seen = true;
+                    } else {
+                        return Ok(End::Gone);
+                    }
                 }
             }
-            Err(Error::NoNode) => {}
-            Err(error) => return Err(error),
-        }
-        queue.gone([nearest]);
-        if recipe.lists_again || before.len() > LOOKS {
-            since = Instant::now();
-        } else {
-            queue.look_at(&before[1..], &session).await?;
         }
     }
-    timeout(session.timeout, node.delete(None)).await.ok();
-    Ok(Attempt::Late)
+
+    /// Waits for news of one of this process; `false` where the wait was over first.
+    async fn hears(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
+        tokio::select! {
+            biased;
+            _ = before.changed() => Ok(true),
+            () = self.session.over.cancelled() => Err(Error::SessionExpired),
+            () = sleep_until(self.end) => Ok(false),
+        }
+    }
+
+    /// Watches one of another process, and says whether it has gone; nothing where the wait was over first.
+    async fn watch(&self, other: &Place) -> Result<Option<bool>, Error> {
+        // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
+        let path = self.queue.path(other);
+        match insist(|| self.session.get_and_watch_data(&path)).await {
+            Ok((_, _, watch)) => {
+                let event = timeout_at(self.end, watch.changed()).await.ok();
+                Ok(event.map(|event| event.event_type == EventType::NodeDeleted))
+            }
+            Err(Error::NoNode) => Ok(Some(true)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets those of `others` that have gone; `false` where our own node has.
+    async fn look(&self, others: &[Place]) -> Result<bool, Error> {
+        let places = others.iter().chain([&self.own]);
+        let paths: Vec<_> = places.map(|place| self.queue.path(place)).collect();
+        let there = self.session.stats(&paths).await?;
+        let gone = others
+            .iter()
+            .zip(&there)
+            .filter(|(_, there)| there.is_none());
+        self.queue.gone(gone.map(|(place, _)| place));
+        Ok(there.last().is_some_and(Option::is_some))
+    }
 }
 
 /// The names in a directory; none where it is not there.
@@ -223,9 +310,9 @@ pub(in crate::zk) async fn holder(
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
 /// no contender of ours, stands by its whole name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+pub(super) struct Place {
     number: String,
-    name: String,
+    pub(super) name: String,
 }
 
 impl Place {
@@ -263,14 +350,70 @@ pub(super) struct Queue {
 struct View {
     /// The last listing, without what has gone since as far as we know.
     nodes: BTreeSet<Place>,
-    /// The contenders of this process whose turn has not come, each with what tells that it has, or that they left.
-    own: BTreeMap<Place, CancellationToken>,
+    /// The contenders of this process whose nodes have not gone, holders included.
+    line: BTreeMap<Place, watch::Receiver<Stage>>,
 }
 
-/// A contender of this process, until its turn has come or it leaves.
-struct Standing {
+/// How far a contender of this process has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Waits,
+    /// Its turn has come.
+    In,
+    /// Its node has gone. Whose node was there at that moment, of those who wait behind it in this process.
+    Gone {
+        seen: Option<Place>,
+    },
+}
+
+/// Whom a contender waits for.
+enum Before {
+    Nobody,
+    /// The nearest is this process's: what tells when it goes.
+    Own(watch::Receiver<Stage>),
+    /// The nearest is another's; it, and the next ones that are.
+    Others(Vec<Place>),
+}
+
+/// A contender in the line of this process, from when its node was made. Whoever drops it before the node has gone leaves
+/// it to those behind to find that out.
+#[derive(Debug)]
+pub(super) struct InLine {
     queue: Arc<Queue>,
     place: Place,
+    stage: watch::Sender<Stage>,
+}
+
+impl InLine {
+    /// Its turn has come.
+    pub(super) fn comes_in(&self) {
+        self.stage.send_replace(Stage::In);
+    }
+
+    /// The first waiter of this process behind it.
+    pub(super) fn next(&self) -> Option<Place> {
+        let view = self.queue.view.lock();
+        let mut behind = view.line.range((Excluded(&self.place), Unbounded));
+        let next = behind.find(|(_, stage)| *stage.borrow() == Stage::Waits);
+        next.map(|(place, _)| place.clone())
+    }
+
+    /// Its node has gone, and that of `seen` was there at that moment.
+    pub(super) fn gone(self, seen: Option<Place>) {
+        self.queue.gone([&self.place]);
+        self.leaves();
+        self.stage.send_replace(Stage::Gone { seen });
+    }
+
+    fn leaves(&self) {
+        self.queue.view.lock().line.remove(&self.place);
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        self.leaves();
+    }
 }
 
 impl Queue {
@@ -284,24 +427,23 @@ impl Queue {
         }
     }
 
-    fn stand(self: &Arc<Self>, place: &Place) -> Standing {
-        self.view
-            .lock()
-            .own
-            .insert(place.clone(), CancellationToken::new());
-        Standing {
+    fn line_up(self: &Arc<Self>, place: &Place) -> InLine {
+        let (stage, told) = watch::channel(Stage::Waits);
+        self.view.lock().line.insert(place.clone(), told);
+        InLine {
             queue: self.clone(),
             place: place.clone(),
+            stage,
         }
     }
 
-    /// The nearest contender of this process that `own` waits for.
-    fn own_before(&self, own: &Place, recipe: &Recipe) -> Option<CancellationToken> {
+    /// The nearest waiter of this process that `own` waits for.
+    fn waits_before(&self, own: &Place, recipe: &Recipe) -> Option<watch::Receiver<Stage>> {
         let view = self.view.lock();
-        let mut before = view.own.range(..own).rev();
-        before
-            .find(|(place, _)| (recipe.waits_for)(&place.name))
-            .map(|(_, turn)| turn.clone())
+        let mut before = view.line.range(..own).rev();
+        let waits = |stage: &watch::Receiver<Stage>| *stage.borrow() == Stage::Waits;
+        let found = before.find(|(place, stage)| (recipe.waits_for)(&place.name) && waits(stage));
+        found.map(|(_, stage)| stage.clone())
     }
 
     /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
@@ -321,29 +463,25 @@ impl Queue {
         Ok(true)
     }
 
-    /// The nearest of those whom `own` waits for; nothing where `own` itself is not there.
-    fn before(&self, own: &Place, recipe: &Recipe) -> Option<Vec<Place>> {
+    /// Whom `own` waits for; nothing where `own` itself is not there.
+    fn before(&self, own: &Place, recipe: &Recipe) -> Option<Before> {
         let view = self.view.lock();
         if !view.nodes.contains(own) {
             return None;
         }
-        let before = view
-            .nodes
-            .range(..own)
-            .rev()
-            .filter(|place| (recipe.waits_for)(&place.name));
-        Some(before.take(LOOKS + 1).cloned().collect())
-    }
-
-    /// Forgets those of them that have gone.
-    async fn look_at(&self, some: &[Place], session: &Session) -> Result<(), Error> {
-        let looks = some.iter().map(async |place| {
-            let path = self.path(place);
-            let there = insist(|| session.check_stat(&path)).await?.is_some();
-            Ok::<_, Error>((!there).then_some(place))
-        });
-        self.gone(try_join_all(looks).await?.into_iter().flatten());
-        Ok(())
+        let waits_for = |place: &&Place| (recipe.waits_for)(&place.name);
+        let mut before = view.nodes.range(..own).rev().filter(waits_for).peekable();
+        let Some(nearest) = before.peek() else {
+            return Some(Before::Nobody);
+        };
+        if let Some(stage) = view.line.get(*nearest) {
+            let mut stage = stage.clone();
+            // That it is in is known; what comes next is that it goes.
+            stage.mark_unchanged();
+            return Some(Before::Own(stage));
+        }
+        let others = before.filter(|place| !view.line.contains_key(*place));
+        Some(Before::Others(others.take(LOOKS + 1).cloned().collect()))
     }
 
     fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
@@ -372,14 +510,6 @@ impl Queue {
     }
 }
 
-impl Drop for Standing {
-    fn drop(&mut self) {
-        if let Some(turn) = self.queue.view.lock().own.remove(&self.place) {
-            turn.cancel();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,17 +530,5 @@ mod tests {
             names.sort_by_key(|name| Place::of(name, &markers));
             assert_eq!(names, ordered);
         }
-    }
-
-    /// The server counts in 31 bits, and writes `%010d`.
-    #[test]
-    fn a_number_that_has_begun_anew_is_no_place() {
-        let last = Place::of("_c_a-lock-2147483647", &["lock-"]);
-        let next = Place::of("_c_b-lock--2147483648", &["lock-"]);
-        assert!(
-            last.is_sound() && next < last,
-            "it would be first, beside the holder"
-        );
-        assert!(!next.is_sound());
     }
 }

@@ -110,8 +110,9 @@ pub(in crate::zk) async fn create(
             .await
         {
             Ok((stat, _)) => return Ok(stat),
-            Err(Error::NoNode) if let Some((parent, _)) = path.rsplit_once('/') => {
-                session.directory(parent).await?
+            Err(Error::NoNode) => {
+                let (parent, _) = path.rsplit_once('/').ok_or(Error::NoNode)?;
+                session.directory(parent).await?;
             }
             Err(error) => return Err(error),
         }

@@ -33,7 +33,9 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, SessionState};
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
+};
 
 /// The pauses between attempts to connect: from the first they double to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -59,6 +61,8 @@ pub(in crate::zk) struct Session {
     pub(super) shared: ByType,
     /// What deletes nodes in the background.
     pub(super) tasks: TaskTracker,
+    /// It is over, and its nodes have gone.
+    pub(super) over: CancellationToken,
     /// The client was closed.
     pub(super) end: CancellationToken,
 }
@@ -113,6 +117,28 @@ impl Session {
         }
         let options = self.options(CreateMode::Persistent);
         insist(|| self.server.mkdir(&self.chroot, &options)).await
+    }
+
+    /// How several nodes stand, in one request; nothing for each that is not there.
+    ///
+    /// # Errors
+    ///
+    /// What the server said, or that the session is over.
+    pub(in crate::zk) async fn stats(&self, paths: &[String]) -> Result<Vec<Option<Stat>>, Error> {
+        let looks = insist(async || {
+            let mut looks = self.new_multi_reader();
+            for path in paths {
+                looks.add_get_data(path)?;
+            }
+            looks.commit().await
+        });
+        let stat = |look| match look {
+            MultiReadResult::Data { stat, .. } => Ok(Some(stat)),
+            MultiReadResult::Error { err: Error::NoNode } => Ok(None),
+            MultiReadResult::Error { err } => Err(err),
+            _ => Err(Error::Unimplemented),
+        };
+        looks.await?.into_iter().map(stat).collect()
     }
 
     /// Deletes every node that goes with the session.
@@ -253,6 +279,7 @@ impl Supervisor {
                         () = session.beat() => {}
                     }
                     session.sure_until().end();
+                    session.over.cancel();
                 }
                 Err(error) => {
                     // Once for each outage, not for each attempt.
@@ -292,6 +319,7 @@ impl Supervisor {
             sure_until: Mutex::new(sure_until),
             shared: ByType::default(),
             tasks: self.tasks.clone(),
+            over: CancellationToken::new(),
             end: self.end.clone(),
         };
         session.make_chroot().await?;

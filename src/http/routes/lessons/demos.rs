@@ -223,6 +223,7 @@ fn job(head: &Parts) -> &Job {
 fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Field { field, rule } => Error::bad_input(&field, rule),
+        Refusal::BodyTooLong { .. } => Error::bad_input("body", "is too long"),
         Refusal::Lock(error) => at_once(error.into()),
         other => Domain::Internal(other.to_string()).into(),
     }

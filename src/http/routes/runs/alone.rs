@@ -12,7 +12,9 @@
 //! Next to read: `run.rs`.
 
 use crate::http::routes::prelude::*;
-use crate::{ctx::Ctx, error::Error as Domain, http::problem::RunInProgress};
+use crate::{
+    ctx::Ctx, error::Error as Domain, http::problem::RunInProgress, section::session::Session,
+};
 use oversell_lock::{Guard, Lease, Lock, LockError, mysql::Caller};
 
 const NAME: &str = "run";
@@ -65,8 +67,7 @@ pub(super) async fn alone(
 async fn whose(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
     let mut conn = ctx.at_desk(PATIENCE).await?;
     let read = sqlx::query_as(WHOSE).bind(NAME);
-    let row: Option<(String, String, String, String)> = conn
-        .session()
+    let row: Option<(String, String, String, String)> = Session::of(&conn)
         .bounded(PATIENCE, read.fetch_optional(&mut *conn))
         .await?;
     conn.done();

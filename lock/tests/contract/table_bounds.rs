@@ -1,0 +1,171 @@
+//! What a lock in the table does while its server stands still, refuses, or has closed what was idle: each call ends, says
+//! that the server is not available and never that the lock is taken, and no connection that cannot be used comes back.
+
+use super::{support::*, table_pool};
+use oversell_lock::mysql::{Caller, Conn, MySqlOptions, MySqlPool, PoolExhausted};
+use sqlx::Connection;
+
+/// A wait that is over long before any call may be.
+const BRIEF: Duration = Duration::from_millis(100);
+
+/// It ends, and not with the lock: within a time that none of the library's own bounds comes near to, and that what it waits
+/// for exceeds.
+async fn ends(what: &str, call: impl Future<Output = Answer>) -> Result {
+    let answer = timeout(SOON, call).await;
+    unavailable(
+        what,
+        answer.with_context(|| format!("{what}: without an end"))?,
+    )
+}
+
+/// The way to the server falls silent in the middle of an acquire, and for good.
+#[apply(test!)]
+async fn no_call_waits_for_a_server_that_has_fallen_silent(table: &Table) -> Result {
+    let (name, other) = (name(), name());
+    let mute = Mute::to(table.address())?;
+    let pool = table.pool(&mute.address(), 8);
+    let own = pool.table_lease_lock(&name).owner(pool.owner());
+    let (outer, inner) = (take(&own).await?, take(&own).await?);
+    let (lock, reader) = (pool.table_lease_lock(&name), pool.table_lease_lock(&other));
+    // In the middle of what a waiter does: it has found the row, and looks whether the lease has ended.
+    mute.mute_at("SELECT COUNT(*) FROM tb_lock");
+    ends("acquire", async { lock.acquire(BRIEF).await.map(drop) }).await?;
+    let ended = tokio::try_join!(
+        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
+        ends("holder", async { reader.holder().await.map(drop) }),
+        ends("release of one of two", inner.release()),
+        ends("create_table", pool.create_table()),
+    );
+    mute.heal();
+    ended?;
+    outer.release().await?;
+    none_of(table.left(&name).await)
+}
+
+/// A stranger's transaction has the row, and does not end: a re-entry waits for as long as it was told to.
+#[apply(test!)]
+async fn a_re_entry_does_not_wait_for_a_strangers_transaction(table: &Table) -> Result {
+    let (name, pool, mut stranger) = (name(), table.client().await, table.outsider().await);
+    let own = pool.table_lease_lock(&name).owner(pool.owner());
+    let own = own.lease(Lease::Watchdog(SOON * 3));
+    let outer = take(&own).await?;
+    let mut transaction = stranger.begin().await?;
+    sqlx::query("SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE")
+        .bind(&name)
+        .execute(&mut *transaction)
+        .await?;
+    ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }).await?;
+    transaction.rollback().await?;
+    kept("the outer hold", &outer)?;
+    pass(&own).await?;
+    outer.release().await?;
+    none_of(table.left(&name).await)
+}
+
+/// All connections are in use. Nobody can tell what is with the lock, and so nobody says that it is taken.
+#[apply(test!)]
+async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Table) -> Result {
+    let (name, pool) = (name(), table.pool(&table.address(), 1));
+    let own = pool.table_lease_lock(&name).owner(pool.owner());
+    let own = own.lease(Lease::Watchdog(SOON * 3));
+    let (outer, inner) = (take(&own).await?, take(&own).await?);
+    let only = pool.conn(SOON).await?;
+    let none = pool.conn(BRIEF).await.map(Conn::done);
+    let Err(LockError::Unavailable { reason, .. }) = &none else {
+        bail!("a second connection: {none:?}");
+    };
+    let exhausted = reason.downcast_ref::<PoolExhausted>();
+    let exhausted = exhausted.context("the reason is another")?;
+    is("how long it was waited for", exhausted.waited, BRIEF)?;
+    tokio::try_join!(
+        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
+        ends("holder", async { own.holder().await.map(drop) }),
+        ends("release of one of two", inner.release()),
+        ends("create_table", pool.create_table()),
+    )?;
+    only.done();
+    outer.release().await?;
+    none_of(table.left(&name).await)
+}
+
+/// A database whose `tb_lock` refuses each insert with the error that stands in its `desc`.
+async fn refusing(table: &Table) -> Result<MySqlPool> {
+    let mut outsider = table.outsider().await;
+    for statement in [
+        "CREATE DATABASE refusing",
+        "CREATE TABLE refusing.tb_lock LIKE test.tb_lock",
+        "CREATE TRIGGER refusing.refuses BEFORE INSERT ON refusing.tb_lock FOR EACH ROW BEGIN \
+         DECLARE number INT DEFAULT CAST(NEW.`desc` AS UNSIGNED); \
+         IF number > 0 THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = number; END IF; END",
+    ] {
+        sqlx::raw_sql(statement).execute(&mut outsider).await?;
+    }
+    let url = format!("mysql://root@{}/refusing", table.address());
+    Ok(MySqlPool::new(MySqlOptions::new(url).connections(1))?)
+}
+
+/// A server that has become read-only, has left its cluster or shuts down answers, and answers the same each time: the next
+/// try is on another connection, which leads to whichever server has the address by then.
+#[apply(test!)]
+async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Table) -> Result {
+    let pool = refusing(table).await?;
+    let refused_with = async |number: u32| -> Result<_> {
+        let caller = Caller {
+            desc: number.to_string(),
+            ..Caller::default()
+        };
+        let before = pool.conn(SOON).await?;
+        let used = before.id();
+        before.done();
+        let tried = pool.table_lock(&name()).caller(caller).try_acquire().await;
+        let after = pool.conn(SOON).await?;
+        let used = used == after.id();
+        after.done();
+        Ok((tried.map(drop), used))
+    };
+    for number in [1047, 1290, 1836, 3101, 4031, 1053, 1927] {
+        let (tried, again) = refused_with(number).await?;
+        unavailable(&number.to_string(), tried)?;
+        ensure!(!again, "{number}: the connection is used again");
+    }
+    // A row that is not right says nothing against its connection.
+    let (tried, again) = refused_with(1644).await?;
+    refused("1644", tried)?;
+    ensure!(again, "1644: the connection is not used again");
+    Ok(())
+}
+
+/// The server closes what nobody has used for a while (`wait_timeout`): that is no reason to fail.
+#[apply(test!)]
+async fn a_connection_that_the_server_has_closed_meanwhile_is_replaced(table: &Table) -> Result {
+    let pool = table.pool(&table.address(), 1);
+    let mut only = pool.conn(SOON).await?;
+    sqlx::query("SET SESSION wait_timeout = 1")
+        .execute(&mut *only)
+        .await?;
+    let id = only.id();
+    only.done();
+    table_pool::gone(table, id).await?;
+    pass(&pool.table_lock(&name()).boxed()).await
+}
+
+/// Its user may not delete: the release says so at once, and the row goes when the right is there.
+#[apply(test!)]
+async fn a_release_that_is_refused_says_so_and_goes_on(table: &Table) -> Result {
+    let (name, mut outsider) = (name(), table.outsider().await);
+    let mut run = async |statement| sqlx::raw_sql(statement).execute(&mut outsider).await;
+    // Whatever is called `test` is everybody's.
+    run("CREATE DATABASE guarded").await?;
+    run("CREATE TABLE guarded.tb_lock LIKE test.tb_lock").await?;
+    run("CREATE USER writer@'127.0.0.1'").await?;
+    run("GRANT SELECT, INSERT, UPDATE ON guarded.tb_lock TO writer@'127.0.0.1'").await?;
+    let url = format!("mysql://writer@{}/guarded", table.address());
+    let pool = MySqlPool::connect(&url).await?;
+    let lock = pool.table_lock(&name);
+    let held = take(&lock).await?;
+    refused("without the right", held.release().await)?;
+    ensure!(lock.holder().await?.is_some(), "the row has gone");
+    run("GRANT DELETE ON guarded.tb_lock TO writer@'127.0.0.1'").await?;
+    let gone = async || matches!(lock.holder().await, Ok(None));
+    until("the row goes", gone).await
+}
