@@ -43,7 +43,7 @@ async fn every_lock_shows_its_holder_and_what_is_left_of_its_lease(redis: &Redis
 /// An operator frees a lock: a waiter comes in, and its holder is told at its next renewal.
 #[apply(test!)]
 async fn a_lock_is_freed_by_force_and_its_holder_told(redis: &Redis) -> Result {
-    let renewed = Lease::Watchdog(Duration::from_secs(3));
+    let renewed = Lease::Watchdog(Redis::RENEWED);
     let (one, operator, other) = (
         redis.client().await,
         redis.client().await,

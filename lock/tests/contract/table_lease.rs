@@ -120,7 +120,7 @@ async fn a_waiter_holds_no_connection(table: &Table) -> Result {
 async fn a_row_is_freed_by_force_and_its_holder_told(table: &Table) -> Result {
     let (name, pool, operator) = (name(), table.client().await, table.client().await);
     let leased = pool.table_lease_lock(&name);
-    let held = take(&leased.lease(Lease::Watchdog(Duration::from_secs(3)))).await?;
+    let held = take(&leased.lease(Lease::Watchdog(Table::RENEWED))).await?;
     let asked = operator.table_lease_lock(&name);
     ensure!(asked.force_unlock().await?, "it was held");
     let next = take(&asked).await?;
