@@ -34,9 +34,11 @@ pub(super) const CONNECT: Duration = Duration::from_secs(3);
 /// How long [`MySqlPool::close`] waits for what is under way.
 const LAST_STATEMENTS: Duration = Duration::from_secs(3);
 
-/// What a server answers that will be able to do it after a while: it has too many connections, it ends or is read-only
-/// just now, it has ended the statement or the connection because of others.
-const NOT_NOW: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927];
+/// What a server answers that will be able to do it after a while: it has too many connections, it ends, is offline or
+/// read-only just now, its node has lost its cluster, it has ended the statement or the connection because of others.
+const NOT_NOW: [u16; 12] = [
+    1040, 1047, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927, 3032,
+];
 
 /// How to reach MySQL or MariaDB, and with how many connections.
 ///
