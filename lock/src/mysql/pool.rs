@@ -47,9 +47,9 @@ const IDLE: Duration = Duration::from_secs(1);
 const NOT_NOW: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
 /// The answers of a server that has changed nothing and will change nothing on this connection: it is read-only after a
-/// fail-over (1290, 1836), it is not part of its Galera cluster (1047) or of its replication group (3101), it has closed what
-/// was idle (4031).
-const DEMOTED: [u16; 5] = [1047, 1290, 1836, 3101, 4031];
+/// fail-over (1290, 1836), it is not part of its Galera cluster (1047) or of its replication group (3101), it is offline
+/// (3032), it has closed what was idle (4031).
+const DEMOTED: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 
 /// The server shuts down (1053), or the connection was killed (1927): by a proxy's word also where the server behind it has
 /// gone, and then the statement may have been carried out.

@@ -412,7 +412,7 @@ async fn shared_count(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
 }
 
 /// So many programs run at the same time.
-const PROGRAMS: u64 = 8;
+const PROGRAMS: u64 = 5;
 
 macro_rules! gates {
     ($($test:ident: $program:ident on $engine:ident;)*) => {$(

@@ -166,7 +166,7 @@ static TESTS: Semaphore = Semaphore::const_new(4);
 /// So many twins of clauses besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// So many tests that play programs run at once: they wait for leases and sessions to end.
-static PLAYERS: Semaphore = Semaphore::const_new(8);
+static PLAYERS: Semaphore = Semaphore::const_new(6);
 /// The modules whose tests play many random programs each. Beside other tests these would keep the machine too busy for
 /// their leases, so they have a run of their own, as ignored tests.
 const PROGRAMS: [&str; 3] = ["subjects", "gates", "changes"];
