@@ -1,5 +1,5 @@
 # The service, from source. Plain Dockerfile syntax: with BuildKit and without.
-FROM rust:1.95-bookworm AS build
+FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 
 # What the project stands on changes seldom: compiled from the manifests alone, with empty sources, in a layer of its own.
@@ -19,7 +19,7 @@ RUN find build.rs src lock/src -type f -exec touch {} + \
  && cargo build --release --locked --bin oversell \
  && strip -o /usr/local/bin/oversell target/release/oversell
 
-FROM debian:bookworm-slim
+FROM debian:12.12-slim
 RUN useradd --system --no-create-home --uid 10001 oversell
 COPY --from=build /usr/local/bin/oversell /usr/local/bin/oversell
 USER oversell

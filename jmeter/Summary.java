@@ -19,18 +19,23 @@ import java.util.regex.Pattern;
  * summariser leaves out, which is the 99 % line and what was sold; where the file and JMeter's dashboard are; and, as its
  * last line, how many were oversold of a stock of COUNT in each store.
  *
- * <p>By their labels, as the plans set them: "set up: …" and "… left: …" are no buyers' requests and count only where
- * they fail; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as strips.
+ * <p>By their labels, as the plans set them, each with its Chinese behind it: "set up: …" are no buyers' requests and count only where
+ * they fail; what begins with a number is a result; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as
+ * strips.
  */
 class Summary {
     record Sample(long start, long elapsed, String label, boolean success, String problem) {
         boolean buyers() {
-            return !label.startsWith("set up: ") && !label.contains(" left");
+            return !label.startsWith("set up: ") && !result();
+        }
+
+        boolean result() {
+            return label.matches("-?\\d.*");
         }
     }
 
-    /** What a strategy has left, as the label of the plan's last request says. */
-    static final Pattern LEFT = Pattern.compile("(.+) left: mysql (-?\\d+), redis (-?\\d+)");
+    /** What a strategy has left, as the label of a plan's result says: of what it sells, and in each store. */
+    static final Pattern LEFT = Pattern.compile("(-?\\d+) left [^:]*: (.+), (mysql -?\\d+, redis -?\\d+)");
 
     public static void main(String[] arguments) throws IOException {
         Path folder = Path.of(arguments[1]).toAbsolutePath().normalize();
@@ -89,15 +94,15 @@ class Summary {
         }
     }
 
-    /** A strategy sells from one store, and the other keeps its count: what left both is what left the shelf. */
+    /** What each strategy sold, less what left its shelf. */
     static String oversold(List<Sample> all, List<Sample> buyers, long count) {
         List<String> by = new ArrayList<>();
         long sum = 0;
         List<Matcher> shelves = all.stream().map(s -> LEFT.matcher(s.label)).filter(Matcher::matches).toList();
         for (Matcher shelf : shelves) {
-            String strategy = shelf.group(1);
+            String strategy = shelf.group(2);
             long sold = buyers.stream().filter(s -> s.success && s.label.equals(strategy)).count();
-            long gone = 2 * count - Long.parseLong(shelf.group(2)) - Long.parseLong(shelf.group(3));
+            long gone = count - Long.parseLong(shelf.group(1));
             sum += sold - gone;
             if (sold != gone) by.add((sold - gone) + " by " + strategy);
         }
@@ -123,8 +128,8 @@ class Summary {
         long ended = buyers.stream().mapToLong(s -> s.start + s.elapsed).max().orElse(0);
         double average = buyers.stream().mapToLong(Sample::elapsed).average().orElse(0);
         long p99 = elapsed.length == 0 ? 0 : elapsed[(int) Math.ceil(elapsed.length * 0.99) - 1];
-        long soldOut = buyers.stream().filter(s -> s.success && s.label.endsWith(" sold out")).count();
-        long notTwice = buyers.stream().filter(s -> s.success && s.label.endsWith(" not twice")).count();
+        long soldOut = buyers.stream().filter(s -> s.success && s.label.contains(" sold out")).count();
+        long notTwice = buyers.stream().filter(s -> s.success && s.label.contains(" not twice")).count();
         long sold = buyers.stream().filter(Sample::success).count() - soldOut - notTwice;
         String figures = String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
                 buyers.size(), errors, buyers.size() * 1000.0 / Math.max(1, ended - began), average, p99, sold, soldOut);
@@ -135,8 +140,8 @@ class Summary {
     static List<String> strips(List<Sample> limited) {
         List<String> lines = new ArrayList<>();
         lines.add("columns of 100 ms, each with how many were answered in it (+: ten or more)");
-        for (String limit : limited.stream().map(s -> s.label.replace(" refused", "")).distinct().toList()) {
-            List<Sample> own = limited.stream().filter(s -> s.label.replace(" refused", "").equals(limit)).toList();
+        for (String limit : limited.stream().map(Summary::limit).distinct().toList()) {
+            List<Sample> own = limited.stream().filter(s -> limit(s).equals(limit)).toList();
             long began = own.stream().mapToLong(Sample::start).min().orElse(0);
             int columns = own.stream().mapToInt(s -> column(s, began)).max().orElse(0) + 1;
             lines.add(limit);
@@ -147,6 +152,10 @@ class Summary {
             lines.add(seconds.toString().stripTrailing());
         }
         return lines;
+    }
+
+    static String limit(Sample sample) {
+        return sample.label.replaceFirst(" refused.*", "");
     }
 
     static int column(Sample sample, long began) {
@@ -161,10 +170,12 @@ class Summary {
         return strip + "| " + samples.size();
     }
 
-    /** What the shelves held at the end, where the plan tried one strategy. */
+    /** The result of a plan that has one: what the shelves held at the end, or what it says besides. */
     static String left(List<Sample> all) {
-        List<String> labels = all.stream().map(Sample::label).filter(l -> l.contains(" left: ")).toList();
-        return labels.size() == 1 ? ", left: " + labels.get(0).split(" left: ")[1] : "";
+        List<String> results = all.stream().filter(Sample::result).map(Sample::label).filter(l -> !l.contains(" oversold ")).toList();
+        if (results.size() != 1) return "";
+        Matcher shelves = LEFT.matcher(results.get(0));
+        return ", left: " + (shelves.matches() ? shelves.group(3) : results.get(0));
     }
 
     static List<Sample> read(Path file) throws IOException {

@@ -4,12 +4,14 @@
 //! be run; the folders are those of `src/`; `support/` has the servers, the labs and the crowds.
 
 mod classroom;
+mod containers;
 mod course;
 // What the lock library's own tests have as well.
 #[path = "../lock/tests/contract/harness.rs"]
 mod harness;
 mod http;
 mod instance;
+mod jmeter;
 mod lab;
 mod load;
 mod register;

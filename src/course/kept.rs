@@ -27,6 +27,7 @@ pub struct Verdicts {
     pub(super) conditions: Map<String, Value>,
     /// A verdict for each lesson that was run.
     #[garde(length(min = 1, max = 1000), dive)]
+    #[schema(min_items = 1, max_items = 1000)]
     pub(super) lessons: Vec<LessonSeen>,
 }
 
@@ -79,8 +80,11 @@ fn a_lesson(id: &str, (): &()) -> garde::Result {
 pub struct Kept {
     /// When the last run ended.
     at: DateTime<Utc>,
-    #[serde(flatten)]
-    verdicts: Verdicts,
+    /// Where and how it was run.
+    #[schema(value_type = Object)]
+    conditions: Map<String, Value>,
+    /// A verdict for each lesson that was ever run.
+    lessons: Vec<LessonSeen>,
 }
 
 /// Keeps the verdicts of a run, all or none.
@@ -128,9 +132,7 @@ pub async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
         .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
     Ok(Some(Kept {
         at: at.and_utc(),
-        verdicts: Verdicts {
-            conditions: serde_json::from_str(conditions).unwrap_or_default(),
-            lessons: lessons.collect(),
-        },
+        conditions: serde_json::from_str(conditions).unwrap_or_default(),
+        lessons: lessons.collect(),
     }))
 }

@@ -8,9 +8,18 @@ use garde::Validate;
 use headers::{Authorization, HeaderMapExt, authorization::Bearer};
 use http::{StatusCode, request::Parts};
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error as _};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _, Visitor},
+};
 use serde_json::{Map, Value};
-use std::{any::Any, convert::Infallible, fmt::Display, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    convert::Infallible,
+    fmt::{self, Display},
+    sync::Arc,
+    time::Duration,
+};
 use subtle::ConstantTimeEq;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -156,12 +165,40 @@ impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
 
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        i64::deserialize(deserializer).map(Self).map_err(|error| {
-            match error.to_string().starts_with("missing field") {
+        let number = deserializer.deserialize_i64(WholeVisitor);
+        number.map(Self).map_err(
+            |error| match error.to_string().starts_with("missing field") {
                 true => error,
                 false => D::Error::custom(Self::rule()),
-            }
-        })
+            },
+        )
+    }
+}
+
+/// JSON has one kind of number: `746.0` is a whole one, and JSON Schema says so.
+struct WholeVisitor;
+
+impl Visitor<'_> for WholeVisitor {
+    type Value = i64;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a whole number")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i64, E> {
+        Ok(number)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i64, E> {
+        i64::try_from(number).map_err(E::custom)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<i64, E> {
+        // Beyond 2^53 a float does not tell one whole number from the next.
+        match number.fract() == 0.0 && number.abs() <= (1_u64 << 53) as f64 {
+            true => Ok(number as i64),
+            false => Err(E::custom("not a whole number")),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     error::Error,
     seckill::stream::Backlog,
     section::{Deducted, Job, LockState},
+    shelf::Shelf,
     stock::{self, Strategy},
 };
 use http::{Method, StatusCode};
@@ -48,6 +49,9 @@ const ORDERS: [(&str, &str); 3] = [
     ),
 ];
 
+/// The pieces of product 1 in each store.
+const STOCK: &str = "oversell_stock_pieces";
+
 /// The metrics of an instance.
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
@@ -55,6 +59,7 @@ pub(super) struct Metrics {
     requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
     took: Histogram,
     orders: [Gauge; ORDERS.len()],
+    stock: [Gauge; 2],
     process: Collector,
     handle: PrometheusHandle,
 }
@@ -81,7 +86,7 @@ impl Metrics {
             .unwrap_or_default()
             .build_recorder();
         let process = Collector::default();
-        let (took, orders) = with_local_recorder(&recorder, || {
+        let (took, orders, stock) = with_local_recorder(&recorder, || {
             const BUILD: &str = "oversell_build_info";
             const TOOK: &str = "oversell_http_request_duration_seconds";
             describe_gauge!(BUILD, "1; its labels say what runs");
@@ -94,13 +99,19 @@ impl Metrics {
                 describe_gauge!(name, says);
                 gauge!(name)
             });
-            (histogram!(TOOK), orders)
+            describe_gauge!(
+                STOCK,
+                "Pieces of product 1 that are left in each store, of all instances"
+            );
+            let stock = ["mysql", "redis"].map(|store| gauge!(STOCK, "store" => store));
+            (histogram!(TOOK), orders, stock)
         });
         Self {
             strategies: stock::ALL.iter().map(|_| OnceLock::new()).collect(),
             requests: RwLock::default(),
             took,
             orders,
+            stock,
             process,
             handle: recorder.handle(),
             recorder,
@@ -139,14 +150,19 @@ impl Metrics {
         self.requests.write().insert(key, counter);
     }
 
-    /// Notes how many orders wait in the stream; not a number where that is not known.
-    pub(super) fn note(&self, backlog: Option<Backlog>) {
+    /// Notes how many orders wait in the stream, and what is left of product 1; not a number where that is not known.
+    pub(super) fn note(&self, backlog: Option<Backlog>, shelf: Option<Shelf>) {
         let seen = backlog.map_or(
             [f64::NAN; ORDERS.len()],
             |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
         );
         for (gauge, orders) in self.orders.iter().zip(seen) {
             gauge.set(orders);
+        }
+        let (mysql, redis) = shelf.map_or((None, None), |shelf| (shelf.mysql, shelf.redis));
+        let left = [mysql.map(|row| row.count), redis.and_then(|key| key.count)];
+        for (gauge, left) in self.stock.iter().zip(left) {
+            gauge.set(left.map_or(f64::NAN, |pieces| pieces as f64));
         }
     }
 
@@ -257,6 +273,29 @@ mod tests {
             .count()
     }
 
+    /// What Grafana's dashboard asks for is what an instance has.
+    #[test]
+    fn the_dashboard_asks_for_metrics_that_there_are() {
+        let metrics = Metrics::new();
+        metrics.answered(&Method::GET, StatusCode::OK, Duration::ZERO);
+        metrics.of(0);
+        let text = metrics.render();
+        let has = |name: &str| {
+            let family = name.strip_suffix("_bucket").unwrap_or(name);
+            text.contains(&format!("# TYPE {family} "))
+        };
+        let dashboard = include_str!("../../observe/dashboards/course.json");
+        let asked: Vec<_> = dashboard
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .filter(|word| word.starts_with("oversell_") || word.starts_with("process_"))
+            .collect();
+        assert!(asked.len() > 15, "{asked:?}");
+        for name in asked {
+            assert!(has(name), "{name}");
+        }
+        assert!(!has("oversell_made_up_total"), "the twin");
+    }
+
     #[test]
     fn an_instance_has_the_series_of_its_process_its_build_its_requests_and_the_strategies_that_were_asked_for()
      {
@@ -272,8 +311,10 @@ mod tests {
         for place in 0..3 {
             metrics.of(place);
         }
+        metrics.note(None, None);
         let text = metrics.render();
         for line in [
+            r#"oversell_stock_pieces{store="mysql"} NaN"#,
             r#"oversell_http_requests_total{method="GET",status="200"} 2"#,
             r#"oversell_http_requests_total{method="GET",status="409"} 1"#,
             r#"oversell_http_requests_total{method="other",status="405"} 1"#,

@@ -13,6 +13,7 @@ use utoipa::{
     openapi::{
         ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr,
         Response, ResponseBuilder, Schema, Type,
+        extensions::Extensions,
         path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -136,6 +137,12 @@ pub(super) fn complete(api: &mut Document) {
             }
             for (status, response) in &mut operation.responses.responses {
                 if let RefOr::T(response) = response
+                    && let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream")
+                    && let Some(data) = events.schema.take()
+                {
+                    events.schema = Some(event(data).into());
+                }
+                if let RefOr::T(response) = response
                     && status.starts_with(['4', '5'])
                     && response.content.is_empty()
                 {
@@ -216,15 +223,35 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
         .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
+/// A server-sent event, whose data are JSON of this schema.
+fn event(data: RefOr<Schema>) -> Schema {
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .content_media_type("application/json")
+        .extensions(Some(
+            Extensions::builder()
+                .add("x-schema", serde_json::to_value(data).unwrap_or_default())
+                .build(),
+        ));
+    ObjectBuilder::new()
+        .description(Some("A server-sent event; `data` is JSON of `x-schema`"))
+        .property("data", text)
+        .required("data")
+        .into()
+}
+
 /// Gives an error the form that all have.
 fn describe(status: &str, response: &mut Response) {
     let problem = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
         .example(example(status))
         .build();
-    response
-        .content
-        .insert("application/problem+json".to_owned(), problem.into());
+    let text = ContentBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build();
+    for (kind, content) in [("application/problem+json", problem), ("text/plain", text)] {
+        response.content.insert(kind.to_owned(), content.into());
+    }
     if ["503", "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
         let header = HeaderBuilder::new()

@@ -70,6 +70,7 @@ impl PartialSchema for Who {
             .examples([serde_json::json!("小明")]);
         text.min_length(Some(1))
             .max_length(Some(LONGEST_NAME))
+            .pattern(Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"))
             .into()
     }
 }

@@ -9,12 +9,13 @@ use crate::{
     },
     instance::States,
     seckill::stream,
+    shelf,
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
-/// How long Redis may take to say how many orders wait in it.
+/// How long the servers may take to say how many orders wait, and what is left.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// This instance runs.
@@ -135,8 +136,13 @@ pub(in crate::http) async fn under_way(
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
-    let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx)).await;
-    app.metrics.note(backlog.ok().and_then(Result::ok));
+    let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx));
+    let shelf = tokio::time::timeout(PATIENCE, shelf::read(&app.ctx, 1));
+    let (backlog, shelf) = tokio::join!(backlog, shelf);
+    app.metrics.note(
+        backlog.ok().and_then(Result::ok),
+        shelf.ok().and_then(Result::ok),
+    );
     (
         [(
             header::CONTENT_TYPE,

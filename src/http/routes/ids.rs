@@ -29,7 +29,7 @@ pub(in crate::http) enum Ids {
 
 /// Gives the next global ids of a prefix, a line for each.
 #[utoipa::path(get, path = "/id/{prefix}", tag = "seckill",
-    params(("prefix" = String, Path, description = "What is numbered: 1 to 32 of a-z, 0-9, - and _", example = "order"), Batch),
+    params(("prefix" = String, Path, description = "What is numbered", pattern = "^[a-z0-9_-]{1,32}$", example = "order"), Batch),
     responses((status = 200, description = "Nobody else has them",
         content((String = "text/plain", example = "662539205509742593"), (Ids = "application/json")))))]
 pub(in crate::http) async fn next(

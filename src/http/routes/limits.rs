@@ -5,6 +5,7 @@ use crate::{
     classroom::limits,
     http::terms::{HoldMs, Who},
 };
+use chrono::Utc;
 
 const LET_THROUGH: &str = "拿到令牌，进入秒杀";
 
@@ -35,6 +36,12 @@ pub(in crate::http) struct LetThrough {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     who: Option<String>,
+    /// When it came in, in milliseconds since 1970, by the instance's clock.
+    #[schema(example = 1_795_478_400_000_i64)]
+    came_ms: i64,
+    /// When it left, by the same clock.
+    #[schema(example = 1_795_478_401_000_i64)]
+    left_ms: i64,
 }
 
 /// Ten a second in each instance: a token bucket.
@@ -82,11 +89,14 @@ pub(in crate::http) async fn unlimited(
 }
 
 async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
+    let came_ms = Utc::now().timestamp_millis();
     tokio::time::sleep(stay.hold_ms.map(Whole::millis).unwrap_or_default()).await;
     let passed = LetThrough {
         outcome: Outcome::Done,
         instance: app.ctx.instance.clone(),
         who: stay.who.map(Who::into_inner),
+        came_ms,
+        left_ms: Utc::now().timestamp_millis(),
     };
     format.answer(LET_THROUGH, passed)
 }

@@ -25,6 +25,21 @@ pub(in crate::http) struct Scope {
     strategy: Option<String>,
 }
 
+/// Which product to take away.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Removal {
+    /// Which product: product 1 is the course's, and stays.
+    #[garde(dive)]
+    #[param(inline)]
+    stock_id: Whole<2, { i64::MAX }>,
+    /// Only what this strategy uses: its store, and its own locks in the servers that it needs.
+    #[garde(skip)]
+    #[param(example = "version-cas")]
+    strategy: Option<String>,
+}
+
 /// How many pieces to put there.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,11 +92,11 @@ pub(in crate::http) async fn read(
 pub(in crate::http) async fn put(
     _: Admin,
     State(app): State<AppState>,
-    Query(scope): Query<Scope>,
+    Query(Scope { stock_id, strategy }): Query<Scope>,
     Json(Put { count }): Json<Put>,
 ) -> Result<axum::Json<Reset>, Error> {
-    let stock_id = scope.stock_id();
-    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.shelf()?).await?;
+    let stock_id = stock_id.map_or(1, Whole::get);
+    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
     if stock_id == 1 {
         app.visits.reset();
     }
@@ -92,7 +107,7 @@ pub(in crate::http) async fn put(
 }
 
 /// Takes a product away, with its locks. Product 1 is the course's and stays.
-#[utoipa::path(delete, path = "/stock", tag = "course", params(Scope), security((), ("admin" = [])),
+#[utoipa::path(delete, path = "/stock", tag = "course", params(Removal), security((), ("admin" = [])),
     responses(
         (status = 200, description = "It is gone, but for what could not be cleared", body = Removed),
         (status = 204, description = "It is gone"),
@@ -102,31 +117,18 @@ pub(in crate::http) async fn put(
 pub(in crate::http) async fn remove(
     _: Admin,
     State(app): State<AppState>,
-    Query(scope): Query<Scope>,
+    Query(Removal { stock_id, strategy }): Query<Removal>,
 ) -> Result<Response, Error> {
-    let stock_id = scope.stock_id();
-    if stock_id == 1 {
-        return Err(Error::bad_input(
-            "stock_id",
-            "must be named, and at least 2: product 1 stays",
-        ));
-    }
-    let not_cleared = shelf::remove(&app.ctx, stock_id, scope.shelf()?).await?;
+    let not_cleared = shelf::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
     Ok(match not_cleared.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
         false => axum::Json(Removed { not_cleared }).into_response(),
     })
 }
 
-impl Scope {
-    fn stock_id(&self) -> i64 {
-        self.stock_id.map_or(1, Whole::get)
-    }
-
-    fn shelf(&self) -> Result<Option<shelf::Scope<'static>>, Error> {
-        let find =
-            |slug: &String| stock::find(slug).ok_or_else(|| Error::no_strategy(slug.clone()));
-        let strategy = self.strategy.as_ref().map(find).transpose()?;
-        Ok(strategy.map(shelf::Scope::from))
-    }
+/// What this strategy uses.
+fn of(strategy: Option<String>) -> Result<Option<shelf::Scope<'static>>, Error> {
+    let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
+    let strategy = strategy.map(find).transpose()?;
+    Ok(strategy.map(shelf::Scope::from))
 }

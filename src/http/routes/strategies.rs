@@ -10,6 +10,7 @@ use axum::Json;
 
 /// A strategy, and what this instance's settings make of it.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ListedStrategy)]
 pub(in crate::http) struct Listed {
     #[serde(flatten)]
     strategy: &'static Registered<Facts>,

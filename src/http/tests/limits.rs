@@ -50,6 +50,17 @@ async fn more_than_the_bucket_holds_are_refused_in_the_words_of_the_course() {
     assert_eq!(lone.problem(), (404, "only-at-nginx".to_owned()));
 }
 
+/// By which a load on another machine may judge who was inside at once.
+#[tokio::test]
+async fn who_was_let_through_is_told_when_by_the_clock_of_the_instance() {
+    let now = || chrono::Utc::now().timestamp_millis();
+    let before = now();
+    let answer = read(&service(&[]), "/seckill/unlimited?hold_ms=20", &[JSON]).await;
+    let at = |key: &str| answer.json()[key].as_i64().expect("a time");
+    let (came, left) = (at("came_ms"), at("left_ms"));
+    assert!(before <= came && came + 20 <= left && left <= now());
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_end_is_given_up() {
     let service = service(&[("server.header_timeout_ms", "5")]);

@@ -341,6 +341,42 @@ async fn every_default_is_of_the_type_that_it_stands_beside() {
     );
 }
 
+/// Types of one name would stand under one schema: `Listed` of the strategies stood under that of the replays.
+#[tokio::test]
+async fn a_list_has_what_its_schema_requires() {
+    let service = service(&[]);
+    let api = document(&service).await;
+    let schema = |of: &Value| {
+        let name = of["$ref"].as_str().expect("a reference");
+        api.pointer(&name[1..]).expect("a schema").clone()
+    };
+    let required = |schema: &Value| -> Vec<String> {
+        let all = schema["allOf"].as_array().into_iter().flatten();
+        all.chain([schema])
+            .flat_map(|part| part["required"].as_array().into_iter().flatten())
+            .map(|name| name.as_str().expect("a name").to_owned())
+            .collect()
+    };
+    for path in ["/strategies", "/voucher-order/strategies"] {
+        let answered = read(&service, path, &[JSON]).await.json();
+        let of = &api["paths"][path]["get"]["responses"]["200"]["content"]["application/json"];
+        let wanted = required(&schema(&of["schema"]["items"]));
+        assert!(!wanted.is_empty(), "{path}");
+        for name in wanted {
+            assert!(answered[0].get(&name).is_some(), "{path}: {name}");
+        }
+    }
+    let replay = &api["components"]["schemas"]["Listed"];
+    let of_replays = required(replay);
+    let strategies = read(&service, "/strategies", &[JSON]).await.json();
+    assert!(
+        of_replays
+            .iter()
+            .any(|name| strategies[0].get(name).is_none()),
+        "the twin: the other list's schema does not fit"
+    );
+}
+
 #[tokio::test]
 async fn health_leads_to_what_an_instance_can_do() {
     let service = service(&[]);

@@ -14,7 +14,11 @@ const LONGEST: usize = 200;
 pub(in crate::http) struct Address {
     /// An address that begins with http:// or https://.
     #[garde(custom(address))]
-    #[param(example = "http://192.168.1.5:8080/class.html#/2.10.6?me")]
+    #[param(
+        max_length = 200,
+        pattern = "^https?://",
+        example = "http://192.168.1.5:8080/class.html#/2.10.6?me"
+    )]
     url: String,
 }
 

@@ -1,0 +1,167 @@
+//! JMeter's plans, as somebody finds them who opens one in JMeter's window.
+
+use crate::support::*;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+use tokio::process::Command;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("jmeter")
+}
+
+/// Each plan, with its name.
+fn plans() -> Result<Vec<(String, String)>> {
+    let mut plans = Vec::new();
+    for file in fs::read_dir(folder())? {
+        let path = file?.path();
+        if path.extension().is_some_and(|e| e == "jmx") {
+            plans.push((path.display().to_string(), fs::read_to_string(&path)?));
+        }
+    }
+    ensure!(plans.len() >= 8, "only {} plans", plans.len());
+    Ok(plans)
+}
+
+/// What stands between these two, each time.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    let found = text.split(before).skip(1);
+    found
+        .filter_map(|rest| Some(rest.split_once(after)?.0))
+        .collect()
+}
+
+fn in_both(words: &str) -> bool {
+    let chinese = |c| ('\u{4e00}'..='\u{9fff}').contains(&c);
+    words.contains(chinese) && words.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Requests keep the names by which the reports list them: addresses and strategies.
+fn can_be_read(plan: &str) -> Result<()> {
+    for element in between(plan, "<", ">") {
+        let of_its_own = element.contains(" guiclass=") && !element.starts_with("HTTPSamplerProxy");
+        // What JMeter itself keeps inside of an element.
+        if of_its_own && !element.starts_with("elementProp") {
+            for name in between(element, " testname=\"", "\"") {
+                let name = name.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+                ensure!(in_both(name), "{element}");
+            }
+        }
+    }
+    for kind in ["TestPlan.comments", "Argument.desc"] {
+        for words in between(plan, &format!("<stringProp name=\"{kind}\">"), "</") {
+            ensure!(in_both(words), "{kind}: {words}");
+        }
+    }
+    let explained = plan.matches("\"Argument.desc\"").count();
+    let parameters = plan.matches("elementType=\"Argument\"").count();
+    ensure!(
+        explained == parameters,
+        "{explained} of {parameters} are explained"
+    );
+    for report in [
+        "StatVisualizer",
+        "SummaryReport",
+        "ViewResultsFullVisualizer",
+    ] {
+        ensure!(
+            plan.contains(&format!("guiclass=\"{report}\"")),
+            "no {report}"
+        );
+    }
+    Ok(())
+}
+
+#[apply(test!)]
+fn a_plan_explains_itself_in_both_languages_and_has_three_reports() -> Result<()> {
+    for (name, plan) in plans()? {
+        can_be_read(&plan).context(name.clone())?;
+        // The twins: a plan in English only, a parameter without a word, no tree of results.
+        for (from, to, by) in [
+            ("HTTP请求默认值", "", "HTTP Request Defaults"),
+            ("\"Argument.desc\"", "\"nothing\"", "are explained"),
+            (
+                "ViewResultsFullVisualizer",
+                "StatVisualizer",
+                "no ViewResults",
+            ),
+        ] {
+            caught(can_be_read(&plan.replace(from, to)), by)?;
+        }
+    }
+    Ok(())
+}
+
+async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+        .output()
+        .await
+        .with_context(|| format!("{program}: `scripts/install jmeter` installs it"))
+}
+
+/// JMeter comes through Maven, as for `make jmeter`.
+#[apply(soak_test!)]
+async fn whoever_runs_a_plan_in_the_window_and_saves_it_leaves_it_as_it_was() -> Result<()> {
+    let pom = folder().join("pom.xml").display().to_string();
+    let goals = ["clean:clean@before", "jmeter:configure@configuration"];
+    let maven = run("mvn", &["-f", &pom, "-q", goals[0], goals[1]]).await?;
+    ensure!(
+        maven.status.success(),
+        "{}",
+        String::from_utf8_lossy(&maven.stdout)
+    );
+    let mut homes = Vec::new();
+    for found in fs::read_dir(folder().join("../target/jmeter"))? {
+        let home = found?.path().join("jmeter");
+        if home.join("bin/ApacheJMeter-5.6.3.jar").exists() {
+            homes.push(home.display().to_string());
+        }
+    }
+    let [home] = &homes[..] else {
+        bail!("one JMeter is wanted: {homes:?}")
+    };
+    let jars = format!("{home}/bin/ApacheJMeter-5.6.3.jar:{home}/lib/*:{home}/lib/ext/*");
+    let window = folder().join("Window.java").display().to_string();
+    let saves = async |plans: &Path| {
+        let plans = plans.display().to_string();
+        run(
+            "java",
+            &[
+                "-Djava.awt.headless=true",
+                "-cp",
+                &jars,
+                &window,
+                home,
+                &plans,
+            ],
+        )
+        .await
+    };
+    let saved = saves(&folder()).await?;
+    ensure!(
+        saved.status.success(),
+        "{}",
+        String::from_utf8_lossy(&saved.stdout)
+    );
+    // The twin: a plan that was written by hand.
+    let by_hand = tempfile::tempdir()?;
+    let (_, plan) = plans()?.remove(0);
+    fs::write(
+        by_hand.path().join("by-hand.jmx"),
+        plan.replace("&apos;", "'"),
+    )?;
+    let saved = saves(by_hand.path()).await?;
+    ensure!(
+        saved.status.code() == Some(1),
+        "{}",
+        String::from_utf8_lossy(&saved.stdout)
+    );
+    Ok(())
+}
