@@ -269,6 +269,7 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
             "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
         }
         1053 | 1927 | 3032 => "it is shutting down or offline",
+        1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
         1290 | 1792 | 1836 => "it is read-only",
         1317 | 1969 | 3024 => "it has ended the statement",
         _ => return None,

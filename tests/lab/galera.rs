@@ -4,7 +4,11 @@ use crate::support::{
     http::{answered, ask, check, put_stock, status},
     *,
 };
-use oversell::lab::{Lab, Options, Part, Writers};
+use oversell::{
+    addresses::Addresses,
+    ctx::Ctx,
+    lab::{Lab, Options, Part, Writers},
+};
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
 
@@ -47,7 +51,7 @@ async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their
         comes_to(node, SIZE, 3).await?;
         comes_to(node, MADE, files).await?;
     }
-    read_after_all_that_was_written(&nodes, one, two).await?;
+    read_after_all_that_was_written(&at, one, two).await?;
 
     // The first one began the cluster once, and joins it from now on: it gets what it has missed.
     lab.kill("mysql").await?;
@@ -82,24 +86,41 @@ async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their
     Ok(())
 }
 
-/// A node that applies nothing, while the stock is set on another one: what is read there plainly is what was, and `GET /stock`
-/// waits until it has what was written.
-async fn read_after_all_that_was_written(nodes: &[&str], one: &str, two: &str) -> Result<()> {
-    const WAITS: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-                         WHERE INFO LIKE '%SELECT id, product_code%' AND ID <> CONNECTION_ID()";
+/// A node that applies nothing, while the stock is set on another one: what is read there plainly is what was. `GET /stock`, and
+/// an instance whose reads are causal, wait until it has what was written.
+async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -> Result<()> {
+    const WAIT: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+                        WHERE INFO LIKE '%FROM db_stock WHERE id = %' AND ID <> CONNECTION_ID()";
+    let nodes: Vec<_> = at.mysql_nodes().map(|node| node.url.as_str()).collect();
+    let mut on_two = config(at);
+    on_two.mysql.url = nodes[1].into();
+    let plain = Ctx::new(on_two.clone())?;
+    on_two.mysql.causal_reads = true;
+    let causal = Ctx::new(on_two)?;
     put_stock(one, 10).await?;
     comes_to(nodes[1], COUNT, 10).await?;
     let mut node = MySqlConnection::connect(nodes[1]).await?;
     node.execute("FLUSH TABLES WITH READ LOCK").await?;
     put_stock(one, 7).await?;
+    let before = count(plain).await?;
     ensure!(
-        number(nodes[1], COUNT).await? == 10,
-        "the node applies what it is to hold back"
+        before == 10,
+        "the node has {before}: it applies what it is to hold back"
     );
     let stock = tokio::spawn(answered(format!("{two}/stock"), StatusCode::OK));
-    comes_to(nodes[1], WAITS, 1).await?;
+    let causal = tokio::spawn(count(causal));
+    comes_to(nodes[1], WAIT, 2).await?;
     node.execute("UNLOCK TABLES").await?;
-    let stock = stock.await??;
+    let (stock, causal) = (stock.await??, causal.await??);
     ensure!(stock.contains("\"count\":7,"), "{stock}");
+    ensure!(causal == 7, "the causal read: {causal}");
     Ok(())
+}
+
+/// What an instance reads.
+async fn count(ctx: Ctx) -> Result<i64> {
+    let mut conn = ctx.mysql(LONG).await?;
+    let count = sqlx::query_scalar(COUNT).fetch_one(&mut *conn).await?;
+    conn.done();
+    Ok(count)
 }
