@@ -17,8 +17,11 @@ pub struct Addresses {
     pub http: String,
     /// The instances behind it.
     pub instances: Vec<Instance>,
-    /// The database.
+    /// The database; of a Galera cluster, its first node.
     pub mysql: Process,
+    /// The nodes of its Galera cluster after the first, if it is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub galera: Vec<Process>,
     /// Independent Redis nodes; the first is the main one.
     pub redis: Vec<Process>,
     /// The ZooKeeper server or ensemble.
@@ -71,6 +74,11 @@ impl fmt::Debug for Token {
 pub const MARK: &str = ".oversell-lab";
 
 impl Addresses {
+    /// The nodes of the database, the first one first.
+    pub fn mysql_nodes(&self) -> impl Iterator<Item = &Process> {
+        [&self.mysql].into_iter().chain(&self.galera)
+    }
+
     /// The address of the main Redis; empty where there is none.
     pub fn main_redis(&self) -> &str {
         self.redis.first().map_or("", |node| &node.url)

@@ -99,6 +99,7 @@ pub struct MySql {
     pub url: SecretString,
     #[garde(range(min = 1))]
     pub pool: usize,
+    pub causal_reads: bool,
 }
 
 /// `[redis]`
@@ -392,6 +393,7 @@ mod tests {
             // Numbers and lists are read as such.
             ("OVERSELL__SERVER__PORT", "8100"),
             ("OVERSELL__LOCK__LEASE_MS", "2000"),
+            ("OVERSELL__MYSQL__CAUSAL_READS", "true"),
             ("OVERSELL__REDIS__NODES", "redis://one,redis://two"),
             ("OVERSELL__CLUSTER__INSTANCES", ""),
         ]);
@@ -401,14 +403,18 @@ mod tests {
         assert_eq!(config.server.name, "08");
         assert_eq!(config.mysql.url.expose_secret(), "mysql://a,b@host/TRUE");
         assert_eq!((config.server.port, config.lock.lease_ms), (8100, 2000));
+        assert!(config.mysql.causal_reads);
         let nodes = config.redis.nodes.iter();
         let nodes: Vec<_> = nodes.map(ExposeSecret::expose_secret).collect();
         assert_eq!(nodes, ["redis://one", "redis://two"]);
         assert!(config.cluster.instances.is_empty());
-        let error = from_environment(&[("OVERSELL__SERVER__PORT", "eight")])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("server.port"), "{error}");
+        for (variable, value, key) in [
+            ("OVERSELL__SERVER__PORT", "eight", "server.port"),
+            ("OVERSELL__MYSQL__CAUSAL_READS", "1s", "mysql.causal_reads"),
+        ] {
+            let error = from_environment(&[(variable, value)]).unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
+        }
     }
 
     #[test]

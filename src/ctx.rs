@@ -14,7 +14,7 @@ use oversell_lock::{
     zk::{ZkClient, ZkOptions},
 };
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::Connection;
+use sqlx::{Connection, Executor};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -134,15 +134,23 @@ impl Ctx {
         format!("{}{name}", self.config.redis.prefix)
     }
 
-    /// A connection to MySQL, waiting for a free one at most `wait`, and for one that is made at most a second more.
+    /// A connection to MySQL, waiting for a free one at most `wait`, and for one that is made at most a second more. Where
+    /// `mysql.causal_reads` is set, it reads what was committed on any node before.
     ///
     /// # Errors
     ///
     /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
         const MADE: Duration = Duration::from_secs(1);
-        let conn = timeout(wait + MADE, self.db.conn(wait)).await;
-        Ok(conn.map_err(|_| Error::down(Server::MySql, "a new connection is not answered"))??)
+        let conn = async {
+            let mut conn = self.db.conn(wait).await?;
+            if self.config.mysql.causal_reads {
+                conn.execute("SET SESSION wsrep_sync_wait = 1").await?;
+            }
+            Ok::<_, Error>(conn)
+        };
+        let late = |_| Error::down(Server::MySql, "a new connection is not answered");
+        timeout(wait + MADE, conn).await.map_err(late)?
     }
 
     /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The name of Redis' error for a key of another type; the error of a script has it in its text.
 const WRONG_TYPE: &str = "WRONGTYPE";
 
+/// Of a node of a Galera cluster that is not with the majority, or is only joining it.
+pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
+
 /// Why a piece was not sold, or a lesson not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -157,7 +160,12 @@ impl Error {
         }
     }
 
-    fn refuses(server: Server, why: &'static str, reason: impl std::fmt::Display) -> Self {
+    /// A server that refuses, and why, in our words and in its own. Nothing was changed.
+    pub(crate) fn refuses(
+        server: Server,
+        why: &'static str,
+        reason: impl std::fmt::Display,
+    ) -> Self {
         Self::Refuses {
             server: server.name(),
             why,
@@ -262,11 +270,12 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
         1021 | 1030 | 1114 => "its table or its disk is full",
         1040 | 1203 | 1226 => "it has as many connections as it allows",
         1044 | 1045 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
-        1047 => "this node is not part of its cluster now",
+        1047 => NOT_IN_ITS_CLUSTER,
         1049 | 1146 => {
             "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
         }
         1053 | 1927 | 3032 => "it is shutting down or offline",
+        1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
         1290 | 1792 | 1836 => "it is read-only",
         1317 | 1969 | 3024 => "it has ended the statement",
         _ => return None,

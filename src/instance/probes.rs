@@ -1,9 +1,16 @@
 //! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
 //! us often does not ask them often.
 
-use crate::{ctx::Ctx, error::Error, server::Server, stock};
+use crate::{
+    ctx::Ctx,
+    error::{Error, NOT_IN_ITS_CLUSTER},
+    server::Server,
+    stock,
+};
 use serde::{Deserialize, Serialize};
+use sqlx::{Executor, Row, mysql::MySqlRow};
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -167,13 +174,34 @@ fn said(error: &Error) -> String {
     }
 }
 
+/// What a node of a Galera cluster says of itself. Without a majority it still tells its version, and refuses what matters.
+const NODE: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
+                    ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready')";
+
 async fn mysql(ctx: &Ctx) -> Result<String, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
         .await?;
+    let node = conn.fetch_all(NODE).await?;
     conn.done();
-    Ok(version)
+    let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+    let node = node.iter().map(said).collect::<Result<_, _>>()?;
+    match writes(&node) {
+        true => Ok(version),
+        false => Err(Error::refuses(
+            Server::MySql,
+            NOT_IN_ITS_CLUSTER,
+            "no majority, or joining",
+        )),
+    }
+}
+
+/// Whether a server takes writes, where it says this of itself: without a cluster nothing, or that it has no provider.
+fn writes(node: &HashMap<String, String>) -> bool {
+    let is = |name, value| node.get(name).is_some_and(|said| said == value);
+    node.get("wsrep_provider_name").is_none_or(String::is_empty)
+        || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
 }
 
 async fn redis(ctx: &Ctx) -> Result<String, Error> {
@@ -196,4 +224,23 @@ async fn zookeeper(ctx: &Ctx) -> Result<String, Error> {
         "session of {} ms",
         client.session_timeout().as_millis()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_without_its_cluster_does_not_write_and_a_server_without_a_cluster_does() {
+        let said = |values: [&str; 3]| {
+            let names = ["wsrep_provider_name", "wsrep_cluster_status", "wsrep_ready"];
+            let pairs = names.map(str::to_owned).into_iter();
+            writes(&pairs.zip(values.map(str::to_owned)).collect())
+        };
+        assert!(said(["Galera", "Primary", "ON"]));
+        assert!(!said(["Galera", "non-Primary", "OFF"]));
+        assert!(!said(["Galera", "Primary", "OFF"]), "it is joining");
+        assert!(said(["", "Disconnected", "OFF"]), "MariaDB alone");
+        assert!(writes(&HashMap::new()), "MySQL");
+    }
 }

@@ -1,15 +1,30 @@
 //! What an instance does once a server is there, perhaps an empty one: make the tables in MySQL, put the stock into Redis.
 
-use crate::{ctx::Ctx, migrations::migrator, shelf};
+use crate::{ctx::Ctx, migrations::migrator, section::mysql::is_contended, shelf};
+use oversell_lock::mysql::Conn;
+use sqlx::{Executor, migrate::Migration};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-/// Held while the tables are made: three instances start at once. (sqlx takes a lock of its own for that, with an
-/// endless wait, which MariaDB refuses: it answers NULL and nothing is locked.)
-const LOCK: &str = "SELECT GET_LOCK('oversell.migrations', 30)";
-const UNLOCK: &str = "SELECT RELEASE_LOCK('oversell.migrations')";
+/// What was made.
+const MADE: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
+
+/// Who makes the tables, where several instances start at once, and until when at the latest. It is a row: each node of a Galera
+/// cluster has a `GET_LOCK` of its own, and of two that write one row on two nodes at once, one is refused. (sqlx takes a
+/// `GET_LOCK` too, with an endless wait, which MariaDB refuses: it answers NULL and nothing is locked.)
+const MAKER: [&str; 2] = [
+    "CREATE TABLE IF NOT EXISTS maker (id INT NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, \
+     expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
+    "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
+];
+/// For a little longer than making them may take.
+const TAKE: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
+                    WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
+const GIVE_BACK: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
+/// How often it is tried.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long making the tables may take.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -60,21 +75,56 @@ async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>)
 
 async fn migrate(ctx: &Ctx) -> Result<(), String> {
     let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
-    let locked: Option<i64> = sqlx::query_scalar(LOCK)
-        .fetch_one(&mut *conn)
+    if are_made(&mut conn).await {
+        conn.done();
+        return Ok(());
+    }
+    let owner = uuid::Uuid::new_v4().to_string();
+    become_maker(&mut conn, &owner)
         .await
         .map_err(|e| e.to_string())?;
-    if locked != Some(1) {
-        return Err("another instance is making the tables".into());
-    }
-    if let Err(error) = migrator().run_direct(&mut *conn).await {
+    let made = migrator().run_direct(&mut *conn).await;
+    let given_back = sqlx::query(GIVE_BACK).bind(&owner).execute(&mut *conn);
+    given_back.await.map_err(|e| e.to_string())?;
+    if let Err(error) = made {
         tracing::error!(%error, "the tables cannot be made");
         return Err(error.to_string());
     }
-    sqlx::query(UNLOCK)
-        .execute(&mut *conn)
-        .await
-        .map_err(|e| e.to_string())?;
     conn.done();
     Ok(())
+}
+
+/// Whether all tables are there, and no others: then nobody need be waited for. A database that is empty has no list of them.
+async fn are_made(conn: &mut Conn) -> bool {
+    let migrator = migrator();
+    let made = sqlx::query_as(MADE).fetch_all(&mut **conn).await;
+    made.is_ok_and(|made: Vec<(i64, Vec<u8>)>| {
+        let is_made = |one: &Migration| {
+            let mut made = made.iter();
+            made.any(|(version, sum)| *version == one.version && **sum == *one.checksum)
+        };
+        made.len() == migrator.iter().count() && migrator.iter().all(is_made)
+    })
+}
+
+/// Returns once the tables are this one's to make: after all that another one has made, on every node.
+async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
+    for statement in MAKER {
+        unless_contended(conn.execute(statement).await)?;
+    }
+    loop {
+        let taken = sqlx::query(TAKE).bind(owner).execute(&mut **conn).await;
+        if unless_contended(taken)?.is_some_and(|done| done.rows_affected() == 1) {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// None where another one writes the same row.
+fn unless_contended<T>(done: Result<T, sqlx::Error>) -> Result<Option<T>, sqlx::Error> {
+    match done {
+        Err(error) if is_contended(&error) => Ok(None),
+        done => done.map(Some),
+    }
 }

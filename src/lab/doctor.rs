@@ -24,8 +24,12 @@ const PORTS: [(&str, &[u16], &str); 5] = [
     ("ZooKeeper", &[12181], "--zookeeper-port"),
 ];
 
+const GALERA: &str = "`oversell lab --galera 3`";
+
 /// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
-const MORE: [(&str, &str, &str); 4] = [
+const MORE: [(&str, &str, &str); 6] = [
+    (mysql::CLUSTERED[0].0, mysql::CLUSTERED[0].1, GALERA),
+    (mysql::CLUSTERED[1].0, mysql::CLUSTERED[1].1, GALERA),
     (
         "javac",
         "default-jdk-headless",

@@ -58,7 +58,7 @@ In a lab that was started with --replica:
   oversell lab fault promote replica     at once; the instances follow
   oversell lab fault promote redis       as it was: the first one is the main one, and the other its replica
 
-The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
+The members are mysql, mysql-2 …, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
 /// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its replica.
 #[derive(Debug, clap::Args)]

@@ -29,7 +29,7 @@ pub mod doctor;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Options, Part};
+pub use options::{Options, Part, Writers};
 
 use crate::{
     addresses::{Addresses, Process},
@@ -91,7 +91,7 @@ impl Lab {
         self.warning.as_deref()
     }
 
-    /// The process of a member, while it runs. Members are called `mysql`, `redis`, `redis-2` …, `zookeeper`,
+    /// The process of a member, while it runs. Members are called `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
     /// `zookeeper-2` …, `nginx`, and by their names the instances.
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
@@ -319,7 +319,7 @@ impl Lab {
 
     /// Starts a member again on its port and with its data, and waits until it is healthy; one that still runs is
     /// terminated first. An instance need only be alive, not ready, while a server is down; so does a member of a
-    /// ZooKeeper ensemble of which no majority runs.
+    /// ZooKeeper ensemble of which no majority runs. A node of a Galera cluster joins the others, of which one must run.
     ///
     /// # Errors
     ///
@@ -424,6 +424,8 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     let instances = at.instances.iter_mut();
     all.extend(instances.map(|at| (at.name.clone(), at.url.as_str(), &mut at.pid)));
     all.push(one(mysql::NAME, &mut at.mysql));
+    let nodes = at.galera.iter_mut().enumerate();
+    all.extend(nodes.map(|(n, node)| one(mysql::name(n + 1), node)));
     let nodes = at.redis.iter_mut().enumerate();
     all.extend(nodes.map(|(n, node)| one(redis::name(n), node)));
     let zookeeper = &mut at.zookeeper;

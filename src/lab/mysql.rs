@@ -5,6 +5,9 @@
 //! 1. The first one makes it in a folder of its own, and then renames it to its place: there it is whole, or it is not
 //!    there. Of several that make it at once, one gets there first, and all use that one's.
 //! 2. Its name says for which program and which user it was made.
+//!
+//! Several nodes are one Galera cluster: the first begins it, and the others have no database until they join, when one
+//! that has it sends it to them (Galera's SST, by rsync). One that joins again gets what it has missed.
 
 use super::{
     folder::Folder,
@@ -39,6 +42,80 @@ pub(super) struct MySql {
     /// Where labs share the empty database, if they do.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
+    /// Its place in a Galera cluster; none where it is alone.
+    pub(super) galera: Option<Galera>,
+}
+
+/// The place of a node in its cluster.
+#[derive(Debug)]
+pub(super) struct Galera {
+    pub(super) index: usize,
+    /// Every node, itself too.
+    pub(super) peers: Vec<Peer>,
+}
+
+/// The ports that the nodes of a cluster use among themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer {
+    /// What is written.
+    pub(super) group: u16,
+    /// What one that joins has missed.
+    pub(super) missed: u16,
+    /// The whole database, for one that joins.
+    pub(super) whole: u16,
+}
+
+const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
+
+/// The name of the node at `index`: `mysql`, `mysql-2` …
+pub(super) fn name(index: usize) -> String {
+    if index == 0 {
+        NAME.to_owned()
+    } else {
+        format!("{NAME}-{}", index + 1)
+    }
+}
+
+impl Galera {
+    /// A node that has data joins, even the first.
+    fn begins(&self, folder: &Path) -> bool {
+        self.index == 0 && !folder.join("data/grastate.dat").exists()
+    }
+
+    fn options(&self, folder: &Path) -> Vec<String> {
+        let all = self.peers.iter();
+        let all: Vec<_> = all
+            .map(|peer| format!("127.0.0.1:{}", peer.group))
+            .collect();
+        let Peer {
+            group,
+            missed,
+            whole,
+        } = self.peers[self.index];
+        let mut options = vec![
+            "--wsrep-on=ON".to_owned(),
+            format!("--wsrep-provider={PROVIDER}"),
+            format!("--wsrep-cluster-address=gcomm://{}", all.join(",")),
+            "--wsrep-node-address=127.0.0.1".to_owned(),
+            format!("--wsrep-node-name={}", name(self.index)),
+            "--wsrep-sst-method=rsync".to_owned(),
+            format!("--wsrep-sst-receive-address=127.0.0.1:{whole}"),
+            format!(
+                "--wsrep-provider-options=base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};\
+                 ist.recv_addr=127.0.0.1:{missed};gcache.size=32M"
+            ),
+            // Galera takes nothing else.
+            "--binlog-format=ROW".to_owned(),
+            "--innodb-autoinc-lock-mode=2".to_owned(),
+            // Several of them share one machine.
+            "--innodb-buffer-pool-size=32M".to_owned(),
+            "--innodb-log-file-size=32M".to_owned(),
+        ];
+        if self.begins(folder) {
+            options.push("--wsrep-new-cluster".to_owned());
+        }
+        options
+    }
 }
 
 fn pid_file(folder: &Path) -> PathBuf {
@@ -124,9 +201,16 @@ pub(super) const NEEDED: [Needed; 2] = [
     ("mariadb-install-db", "mariadb-server"),
 ];
 
+/// What a node of a cluster needs besides.
+pub(super) const CLUSTERED: [Needed; 2] = [(PROVIDER, "galera-4"), ("rsync", "rsync")];
+
+/// Whether a node has all that its cluster has.
+const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
+
 impl Server for MySql {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        const ALL: [Needed; 4] = [NEEDED[0], NEEDED[1], CLUSTERED[0], CLUSTERED[1]];
+        if self.galera.is_some() { &ALL } else { &NEEDED }
     }
 
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
@@ -134,6 +218,19 @@ impl Server for MySql {
             user.make(folder)
                 .and_then(|()| user.make(&no_files(folder)))
                 .map_err(|e| unusable!("{NAME}: {e}"))?;
+            if let Some(galera) = &self.galera {
+                if user.is_root() {
+                    return Err(unusable!(
+                        "a Galera cluster does not start as root: rsync sends no database there; \
+                         start the lab as an ordinary user, or from a folder that everybody may enter"
+                    ));
+                }
+                if galera.index > 0 {
+                    return user
+                        .make(&folder.join("data"))
+                        .map_err(|e| unusable!("{NAME}: {e}"));
+                }
+            }
             match &self.shared {
                 Some(shared) => copy(shared, folder, user).await,
                 None => install(folder, &install_log(folder), user).await,
@@ -160,6 +257,8 @@ impl Server for MySql {
             .arg("--socket=mariadbd.sock")
             .arg(format!("--secure-file-priv={}", no_files(folder).display()))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
+        let galera = self.galera.iter();
+        command.args(galera.flat_map(|galera| galera.options(folder)));
         command
     }
 
@@ -168,17 +267,22 @@ impl Server for MySql {
             let url = format!("mysql://root@127.0.0.1:{}/test", self.port);
             let asked = async {
                 let mut connection = MySqlConnection::connect(&url).await?;
-                let pid_file = sqlx::query_scalar("SELECT @@pid_file")
+                let pid_file: String = sqlx::query_scalar("SELECT @@pid_file")
                     .fetch_one(&mut connection)
                     .await?;
+                let state: Option<(String, String)> = sqlx::query_as(STATE)
+                    .fetch_optional(&mut connection)
+                    .await?;
                 connection.close().await?;
-                Ok(pid_file)
+                Ok((pid_file, state.map(|(_, state)| state)))
             };
-            let theirs: String = asked.await.map_err(|e: sqlx::Error| e.to_string())?;
-            if Path::new(&theirs) == pid_file(started.folder) {
-                Ok(())
-            } else {
-                Err("another server answers".to_owned())
+            let (theirs, state) = asked.await.map_err(|e: sqlx::Error| e.to_string())?;
+            if Path::new(&theirs) != pid_file(started.folder) {
+                return Err("another server answers".to_owned());
+            }
+            match (&self.galera, state.as_deref()) {
+                (None, _) | (Some(_), Some("Synced")) => Ok(()),
+                (Some(_), state) => Err(format!("its state is {}", state.unwrap_or("unknown"))),
             }
         }
         .boxed()

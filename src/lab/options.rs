@@ -5,7 +5,7 @@ use super::{
     clock::{self, Clock},
     folder::Folder,
     instance::{self, Instance, Orders},
-    mysql::{self, MySql},
+    mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
     ports::Port,
     programs::{self, SETPRIV},
@@ -45,6 +45,15 @@ pub enum Part {
     Nginx,
 }
 
+/// Which node of a Galera cluster the instances of a lab write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Writers {
+    /// All to the first one.
+    One,
+    /// Each to a node of its own, as far as there are so many.
+    Each,
+}
+
 /// What a lab is to have. By default everything, on free ports, in a folder that is removed at the end:
 ///
 /// ```no_run
@@ -76,7 +85,13 @@ pub struct Options {
         default_value = "8000,8100,8200"
     )]
     pub instance_ports: Vec<u16>,
-    /// The port of MariaDB
+    /// How many MariaDB nodes: one alone, or several as one Galera cluster
+    #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
+    pub galera: u16,
+    /// Which node the instances write to; with --galera
+    #[arg(long, value_enum, default_value_t = Writers::One)]
+    pub writers: Writers,
+    /// The port of MariaDB; further nodes of a cluster have the ports that follow
     #[arg(long, value_name = "PORT", default_value_t = 13306)]
     pub mysql_port: u16,
     /// The ports of the Redis nodes; the first is the main one
@@ -130,6 +145,8 @@ impl Default for Options {
             http_port: 0,
             lan: false,
             instance_ports: vec![0; 3],
+            galera: 1,
+            writers: Writers::One,
             mysql_port: 0,
             redis_ports: vec![0; 5],
             zookeeper: 1,
@@ -150,6 +167,8 @@ impl Default for Options {
 /// The ports that are no options, and the claims on all.
 #[derive(Default)]
 struct Ports {
+    mysql: Vec<u16>,
+    nodes: Vec<mysql::Peer>,
     zookeeper: Vec<u16>,
     peers: Vec<Peer>,
     /// The replica's, and the Sentinel's.
@@ -345,8 +364,15 @@ impl Options {
                 self.has(part),
             ));
         };
-        let (shared, port) = (folder.shared(), self.mysql_port);
-        server(mysql::NAME, Part::MySql, Box::new(MySql { shared, port }));
+        for (index, &port) in ports.mysql.iter().enumerate() {
+            let peers = ports.nodes.clone();
+            let node = MySql {
+                shared: folder.shared(),
+                port,
+                galera: (!peers.is_empty()).then_some(Galera { index, peers }),
+            };
+            server(&mysql::name(index), Part::MySql, Box::new(node));
+        }
         for (index, &port) in ports.zookeeper.iter().enumerate() {
             let peers = ports.peers.clone();
             let member = ZooKeeper { index, port, peers };
@@ -379,9 +405,9 @@ impl Options {
         ways: &[Arc<Way>],
         kinds: &[&'static str],
     ) -> impl Iterator<Item = Member> {
-        self.instance_ports.iter().map(|&port| {
+        self.instance_ports.iter().enumerate().map(|(n, &port)| {
             let name = instance::name(port);
-            let seen = way::seen_by(&name, at, ways);
+            let seen = way::seen_by(&name, &self.seen_by_instance(n, at), ways);
             let instance = Box::new(Instance {
                 port,
                 program: program.to_owned(),
@@ -396,6 +422,19 @@ impl Options {
         })
     }
 
+    /// The addresses for the instance at this place: its own node is the only one that it knows, or all are.
+    fn seen_by_instance(&self, place: usize, at: &Addresses) -> Addresses {
+        let own = at.mysql_nodes().nth(place % usize::from(self.galera));
+        match (self.writers, own) {
+            (Writers::Each, Some(own)) => Addresses {
+                mysql: own.clone(),
+                galera: Vec::new(),
+                ..at.clone()
+            },
+            _ => at.clone(),
+        }
+    }
+
     /// What it has for orders besides those that each lab carries out.
     fn kinds(&self, clocks: bool) -> Vec<&'static str> {
         let has = [
@@ -408,13 +447,12 @@ impl Options {
             .collect()
     }
 
-    /// The ports of ZooKeeper's servers: so many from the first on; where that is 0, each is a free one.
     fn zookeeper_ports(&self) -> Vec<u16> {
-        let follows = |n| match self.zookeeper_port {
-            0 => 0,
-            first => first.saturating_add(n),
-        };
-        (0..self.zookeeper).map(follows).collect()
+        following(self.zookeeper_port, self.zookeeper)
+    }
+
+    fn mysql_ports(&self) -> Vec<u16> {
+        following(self.mysql_port, self.galera)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -428,9 +466,13 @@ impl Options {
                 "a lab needs at least one ZooKeeper server: --zookeeper"
             ));
         }
+        if self.galera == 0 {
+            return Err(unusable!("a lab needs at least one MariaDB node: --galera"));
+        }
         let mut seen = HashSet::new();
         let all = [
-            vec![self.http_port, self.mysql_port],
+            vec![self.http_port],
+            self.mysql_ports(),
             self.zookeeper_ports(),
             self.instance_ports.clone(),
             self.redis_ports.clone(),
@@ -450,18 +492,23 @@ impl Options {
         self.http_port = ports.claim(self.http_port, nginx::NAME, "--http-port")?;
         let instance = |n| format!("instance {}", n + 1);
         self.instance_ports = ports.claim_all(&self.instance_ports, instance, "--instances")?;
-        self.mysql_port = ports.claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
+        ports.mysql = ports.claim_all(&self.mysql_ports(), mysql::name, "--mysql-port")?;
         self.redis_ports = ports.claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
         let zookeeper = self.zookeeper_ports();
         ports.zookeeper = ports.claim_all(&zookeeper, zookeeper::name, "--zookeeper-port")?;
         let mut free = |server: &str| ports.claim(0, server, "");
-        // Two more for each member of an ensemble, which only the members know.
-        let peers = if self.zookeeper > 1 {
-            self.zookeeper
-        } else {
-            0
-        };
-        let peers: Result<_, Failure> = (0..peers)
+        // More for each member of an ensemble or a cluster, which only the members know.
+        let members = |servers| if servers > 1 { servers } else { 0 };
+        let nodes: Result<_, Failure> = (0..members(self.galera))
+            .map(|_| {
+                Ok(mysql::Peer {
+                    group: free(mysql::NAME)?,
+                    missed: free(mysql::NAME)?,
+                    whole: free(mysql::NAME)?,
+                })
+            })
+            .collect();
+        let peers: Result<_, Failure> = (0..members(self.zookeeper))
             .map(|_| {
                 Ok(Peer {
                     quorum: free(zookeeper::NAME)?,
@@ -473,6 +520,7 @@ impl Options {
             let pair = (free(redis::REPLICA)?, free(sentinel::SENTINEL)?);
             ports.replicas = Some(pair);
         }
+        ports.nodes = nodes?;
         ports.peers = peers?;
         Ok(ports)
     }
@@ -480,6 +528,7 @@ impl Options {
     fn addresses(&self, ports: &Ports) -> Addresses {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let process = |url: String| addresses::Process { url, pid: 0 };
+        let mysql = |port: &u16| process(format!("mysql://root@127.0.0.1:{port}/test"));
         let redis = |port: u16| process(format!("redis://127.0.0.1:{port}"));
         let zookeeper = ports.zookeeper.iter();
         let zookeeper: Vec<_> = zookeeper.map(|port| format!("127.0.0.1:{port}")).collect();
@@ -495,7 +544,8 @@ impl Options {
         Addresses {
             http: url(entry),
             instances: self.instance_ports.iter().map(instance).collect(),
-            mysql: process(format!("mysql://root@127.0.0.1:{}/test", self.mysql_port)),
+            mysql: mysql(&ports.mysql[0]),
+            galera: ports.mysql[1..].iter().map(mysql).collect(),
             redis: self.redis_ports.iter().map(|port| redis(*port)).collect(),
             zookeeper: addresses::ZooKeeper {
                 connect: zookeeper.join(","),
@@ -508,6 +558,15 @@ impl Options {
             control: self.control.clone(),
         }
     }
+}
+
+/// So many ports from the first on; where that is 0, each is a free one.
+fn following(first: u16, ports: u16) -> Vec<u16> {
+    let follows = |n| match first {
+        0 => 0,
+        first => first.saturating_add(n),
+    };
+    (0..ports).map(follows).collect()
 }
 
 /// The admin token that the instances get: the one that the environment has for them, or where others are let in a new one.
@@ -533,16 +592,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_members_of_an_ensemble_have_the_ports_that_follow() {
-        let ports = |zookeeper_port| {
+    fn the_members_of_an_ensemble_and_of_a_cluster_have_the_ports_that_follow() {
+        let options = |first| Options {
+            zookeeper: 3,
+            zookeeper_port: first,
+            galera: 3,
+            mysql_port: first,
+            ..Options::default()
+        };
+        for (first, ports) in [(12181, [12181, 12182, 12183]), (0, [0, 0, 0])] {
+            assert_eq!(options(first).zookeeper_ports(), ports);
+            assert_eq!(options(first).mysql_ports(), ports);
+        }
+    }
+
+    #[test]
+    fn the_instances_write_to_one_node_or_each_to_a_node_of_its_own() {
+        let written = |writers| {
             let options = Options {
-                zookeeper: 3,
-                zookeeper_port,
+                instance_ports: vec![1, 2, 3, 4],
+                galera: 3,
+                writers,
                 ..Options::default()
             };
-            options.zookeeper_ports()
+            let ports = Ports {
+                mysql: vec![11, 12, 13],
+                ..Ports::default()
+            };
+            let at = options.addresses(&ports);
+            let each = (0..4).map(|n| options.seen_by_instance(n, &at).mysql.url);
+            each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(ports(12181), [12181, 12182, 12183]);
-        assert_eq!(ports(0), [0, 0, 0]);
+        assert_eq!(written(Writers::One), ["11/test"; 4]);
+        assert_eq!(
+            written(Writers::Each),
+            ["11/test", "12/test", "13/test", "11/test"]
+        );
     }
 }

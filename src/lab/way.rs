@@ -23,7 +23,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// A way from each instance to each server.
 pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
-    let mut servers = vec![(mysql::NAME.to_owned(), authority(&at.mysql.url))];
+    let nodes = at.mysql_nodes().enumerate();
+    let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
+    let mut servers: Vec<_> = nodes.collect();
     servers.extend(
         at.redis
             .iter()
@@ -53,8 +55,9 @@ pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Arc<Way>]) -> Addr
     for url in seen
         .redis
         .iter_mut()
+        .chain(&mut seen.galera)
+        .chain([&mut seen.mysql])
         .map(|node| &mut node.url)
-        .chain([&mut seen.mysql.url])
     {
         let direct = authority(url);
         *url = url.replace(direct, &by_way(direct));

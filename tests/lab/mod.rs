@@ -1,3 +1,4 @@
+mod galera;
 mod members;
 mod orders;
 mod sentinel;

@@ -478,8 +478,24 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     }
 }
 
+/// What it does on a cluster, `lab/galera.rs` tries; here, that a connection has it.
+#[apply(test!)]
+async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()> {
+    for causal in [false, true] {
+        let ctx = servers.with(|config| config.mysql.causal_reads = causal);
+        let mut conn = ctx.mysql(LONG).await?;
+        let waits: u64 = sqlx::query_scalar("SELECT CAST(@@wsrep_sync_wait AS UNSIGNED)")
+            .fetch_one(&mut *conn)
+            .await?;
+        conn.done();
+        ensure!(waits == u64::from(causal), "{causal}: {waits}");
+    }
+    Ok(())
+}
+
 /// What a server refuses for a reason that an operator removes, by its number: the answer says which, and not that it is a bug.
-const REFUSALS: [(u16, &str); 7] = [
+const REFUSALS: [(u16, &str); 8] = [
+    (1193, "causal_reads"),
     (1290, "read-only"),
     (1836, "read-only"),
     (1114, "full"),

@@ -147,6 +147,7 @@ fn of(shared: &Path) -> MySql {
     MySql {
         shared: Some(shared.to_owned()),
         port: 0,
+        galera: None,
     }
 }
 
