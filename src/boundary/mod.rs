@@ -23,7 +23,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),
     ("shelf", &["section", "stock", "classroom"]),
-    ("instance", &["stock", "seckill", "classroom", "shelf"]),
+    (
+        "instance",
+        &["section", "stock", "seckill", "classroom", "shelf"],
+    ),
     ("load", &["stock", "seckill"]),
     (
         "replay",

@@ -350,10 +350,15 @@ async fn a_list_has_what_its_schema_requires() {
         let name = of["$ref"].as_str().expect("a reference");
         api.pointer(&name[1..]).expect("a schema").clone()
     };
-    let required = |schema: &Value| -> Vec<String> {
-        let all = schema["allOf"].as_array().into_iter().flatten();
-        all.chain([schema])
-            .flat_map(|part| part["required"].as_array().into_iter().flatten())
+    let required = |of: &Value| -> Vec<String> {
+        let parts = of["allOf"].as_array().into_iter().flatten();
+        parts
+            .map(|part| match part["$ref"] {
+                Value::Null => part.clone(),
+                _ => schema(part),
+            })
+            .chain([of.clone()])
+            .flat_map(|part| part["required"].as_array().cloned().unwrap_or_default())
             .map(|name| name.as_str().expect("a name").to_owned())
             .collect()
     };

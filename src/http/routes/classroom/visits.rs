@@ -52,12 +52,12 @@ pub(in crate::http) struct Visitors {
     /// A route that a lesson of `GET /course` lets people try.
     #[garde(custom(a_visit))]
     #[serde(skip_serializing)]
-    #[schema(required, example = "/test/semaphore")]
+    #[schema(example = "/test/semaphore")]
     visit: String,
     /// Each of them comes once.
     #[garde(length(min = 1, max = 30), dive)]
     #[serde(skip_serializing)]
-    #[schema(required, min_items = 1, max_items = 30)]
+    #[schema(min_items = 1, max_items = 30)]
     names: Vec<Who>,
     /// How long each stays, in milliseconds, instead of the route's own time.
     #[garde(dive)]
