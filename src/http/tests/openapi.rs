@@ -341,38 +341,34 @@ async fn every_default_is_of_the_type_that_it_stands_beside() {
     );
 }
 
+/// The fields that a schema requires, with those of the schemas that it is made of.
+fn required(api: &Value, schema: &Value) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        return required(api, api.pointer(&name[1..]).expect("a schema"));
+    }
+    let parts = schema["allOf"].as_array().into_iter().flatten();
+    let of_parts = parts.flat_map(|part| required(api, part));
+    let own = schema["required"].as_array().into_iter().flatten();
+    of_parts
+        .chain(own.map(|name| name.as_str().expect("a name").to_owned()))
+        .collect()
+}
+
 /// Types of one name would stand under one schema: `Listed` of the strategies stood under that of the replays.
 #[tokio::test]
 async fn a_list_has_what_its_schema_requires() {
     let service = service(&[]);
     let api = document(&service).await;
-    let schema = |of: &Value| {
-        let name = of["$ref"].as_str().expect("a reference");
-        api.pointer(&name[1..]).expect("a schema").clone()
-    };
-    let required = |of: &Value| -> Vec<String> {
-        let parts = of["allOf"].as_array().into_iter().flatten();
-        parts
-            .map(|part| match part["$ref"] {
-                Value::Null => part.clone(),
-                _ => schema(part),
-            })
-            .chain([of.clone()])
-            .flat_map(|part| part["required"].as_array().cloned().unwrap_or_default())
-            .map(|name| name.as_str().expect("a name").to_owned())
-            .collect()
-    };
     for path in ["/strategies", "/voucher-order/strategies"] {
         let answered = read(&service, path, &[JSON]).await.json();
         let of = &api["paths"][path]["get"]["responses"]["200"]["content"]["application/json"];
-        let wanted = required(&schema(&of["schema"]["items"]));
+        let wanted = required(&api, &of["schema"]["items"]);
         assert!(!wanted.is_empty(), "{path}");
         for name in wanted {
             assert!(answered[0].get(&name).is_some(), "{path}: {name}");
         }
     }
-    let replay = &api["components"]["schemas"]["Listed"];
-    let of_replays = required(replay);
+    let of_replays = required(&api, &api["components"]["schemas"]["Listed"]);
     let strategies = read(&service, "/strategies", &[JSON]).await.json();
     assert!(
         of_replays
