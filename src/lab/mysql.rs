@@ -24,7 +24,9 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
+use tokio::time::{sleep, timeout};
 
 pub(super) const NAME: &str = "mysql";
 
@@ -50,6 +52,8 @@ pub(super) struct MySql {
 #[derive(Debug)]
 pub(super) struct Galera {
     pub(super) index: usize,
+    /// Where the node listens that begins the cluster.
+    pub(super) first: u16,
     /// Every node, itself too.
     pub(super) peers: Vec<Peer>,
 }
@@ -64,6 +68,13 @@ pub(super) struct Peer {
     /// The whole database, for one that joins.
     pub(super) whole: u16,
 }
+
+/// The state of a node that has all that its cluster has.
+const SYNCED: &str = "Synced";
+
+/// How long the first one may take to begin it, and how often it is asked.
+const LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
 
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
 
@@ -80,6 +91,17 @@ impl Galera {
     /// A node that has data joins, even the first.
     fn begins(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
+    }
+
+    /// Waits until there is a cluster to join: nodes that find each other before it begins keep it from beginning.
+    async fn begun(&self) -> Result<(), Failure> {
+        let begun = async {
+            while !matches!(state(self.first).await, Ok((_, Some(state))) if state == SYNCED) {
+                sleep(PAUSE).await;
+            }
+        };
+        let late = |_| unusable!("{NAME} does not begin its cluster");
+        timeout(LIMIT, begun).await.map_err(late)
     }
 
     fn options(&self, folder: &Path) -> Vec<String> {
@@ -204,8 +226,20 @@ pub(super) const NEEDED: [Needed; 2] = [
 /// What a node of a cluster needs besides.
 pub(super) const CLUSTERED: [Needed; 2] = [(PROVIDER, "galera-4"), ("rsync", "rsync")];
 
-/// Whether a node has all that its cluster has.
-const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
+/// The pid file of the server at this port, and of a node of a cluster whether it has all that the cluster has.
+async fn state(port: u16) -> sqlx::Result<(String, Option<String>)> {
+    const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
+    let url = format!("mysql://root@127.0.0.1:{port}/test");
+    let mut connection = MySqlConnection::connect(&url).await?;
+    let pid_file = sqlx::query_scalar("SELECT @@pid_file")
+        .fetch_one(&mut connection)
+        .await?;
+    let state: Option<(String, String)> = sqlx::query_as(STATE)
+        .fetch_optional(&mut connection)
+        .await?;
+    connection.close().await?;
+    Ok((pid_file, state.map(|(_, state)| state)))
+}
 
 impl Server for MySql {
     fn needs(&self) -> &'static [Needed] {
@@ -226,9 +260,9 @@ impl Server for MySql {
                     ));
                 }
                 if galera.index > 0 {
-                    return user
-                        .make(&folder.join("data"))
-                        .map_err(|e| unusable!("{NAME}: {e}"));
+                    user.make(&folder.join("data"))
+                        .map_err(|e| unusable!("{NAME}: {e}"))?;
+                    return galera.begun().await;
                 }
             }
             match &self.shared {
@@ -264,24 +298,12 @@ impl Server for MySql {
 
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
-            let url = format!("mysql://root@127.0.0.1:{}/test", self.port);
-            let asked = async {
-                let mut connection = MySqlConnection::connect(&url).await?;
-                let pid_file: String = sqlx::query_scalar("SELECT @@pid_file")
-                    .fetch_one(&mut connection)
-                    .await?;
-                let state: Option<(String, String)> = sqlx::query_as(STATE)
-                    .fetch_optional(&mut connection)
-                    .await?;
-                connection.close().await?;
-                Ok((pid_file, state.map(|(_, state)| state)))
-            };
-            let (theirs, state) = asked.await.map_err(|e: sqlx::Error| e.to_string())?;
+            let (theirs, state) = state(self.port).await.map_err(|e| e.to_string())?;
             if Path::new(&theirs) != pid_file(started.folder) {
                 return Err("another server answers".to_owned());
             }
             match (&self.galera, state.as_deref()) {
-                (None, _) | (Some(_), Some("Synced")) => Ok(()),
+                (None, _) | (Some(_), Some(SYNCED)) => Ok(()),
                 (Some(_), state) => Err(format!("its state is {}", state.unwrap_or("unknown"))),
             }
         }

@@ -369,7 +369,11 @@ impl Options {
             let node = MySql {
                 shared: folder.shared(),
                 port,
-                galera: (!peers.is_empty()).then_some(Galera { index, peers }),
+                galera: (!peers.is_empty()).then_some(Galera {
+                    index,
+                    first: ports.mysql[0],
+                    peers,
+                }),
             };
             server(&mysql::name(index), Part::MySql, Box::new(node));
         }
