@@ -195,28 +195,40 @@ async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Re
     Ok(held.release().await?)
 }
 
-/// A process that dies with many waiters is out of the queue as soon as it has been silent for a while, not for the
-/// waits of all of them one after the other.
-#[apply(test!)]
-async fn a_dead_process_with_many_waiters_frees_the_queue_at_once(redis: &Redis) -> Result {
-    let (name, host) = (name(), redis.host());
-    let holder = redis.client().await;
-    let held = take(&holder.fair_lock(&name)).await?;
+/// A process in which eight wait for a fair lock, and which may have it itself; all of it dies as a kill would end it: no task
+/// gets to say anything more.
+async fn die_waiting(redis: &Redis, name: &str, holds: bool) -> Result {
     let queue = format!("redisson_lock_queue:{{{name}}}");
     let wait = async || redis.outsider().await.llen(&queue).await == Ok(8);
     let mut doomed = tokio::runtime::Builder::new_multi_thread();
     let doomed = doomed.worker_threads(1).enable_all().build()?;
-    let path = name.clone();
+    let (process, name) = (redis.host(), name.to_owned());
     doomed.spawn(async move {
-        let process = patient(&host);
+        let process = patient(&process);
+        let held = match holds {
+            true => Some(process.fair_lock(&name).acquire(SOON).await),
+            false => None,
+        };
         for _ in 0..8 {
-            let lock = process.fair_lock(&path);
-            tokio::spawn(async move { lock.acquire(SOON).await.map(std::mem::forget) });
+            let lock = process.fair_lock(&name);
+            tokio::spawn(async move { lock.acquire(SOON * 3).await.map(std::mem::forget) });
         }
+        std::future::pending::<()>().await;
+        drop(held);
     });
     until("all wait", wait).await?;
-    // As a kill would: no task gets to say anything more.
     doomed.shutdown_background();
+    Ok(())
+}
+
+/// A process that dies with many waiters is out of the queue as soon as it has been silent for a while, not for the
+/// waits of all of them one after the other.
+#[apply(test!)]
+async fn a_dead_process_with_many_waiters_frees_the_queue_at_once(redis: &Redis) -> Result {
+    let name = name();
+    let holder = redis.client().await;
+    let held = take(&holder.fair_lock(&name)).await?;
+    die_waiting(redis, &name, false).await?;
     held.release().await?;
     let next = redis.client().await.fair_lock(&name);
     let next = timeout(SOON, next.acquire(SOON * 4)).await;
@@ -292,24 +304,8 @@ async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result {
 /// ours, and that they are dead.
 #[apply(test!)]
 async fn a_dead_process_frees_the_queue_though_nobody_tried_for_a_while(redis: &Redis) -> Result {
-    let (name, host) = (name(), redis.host());
-    let queue = format!("redisson_lock_queue:{{{name}}}");
-    let wait = async || redis.outsider().await.llen(&queue).await == Ok(8);
-    let mut doomed = tokio::runtime::Builder::new_multi_thread();
-    let doomed = doomed.worker_threads(1).enable_all().build()?;
-    let path = name.clone();
-    doomed.spawn(async move {
-        let process = patient(&host);
-        let held = process.fair_lock(&path).acquire(SOON).await;
-        for _ in 0..8 {
-            let lock = process.fair_lock(&path);
-            tokio::spawn(async move { lock.acquire(SOON * 3).await.map(std::mem::forget) });
-        }
-        std::future::pending::<()>().await;
-        drop(held);
-    });
-    until("all wait", wait).await?;
-    doomed.shutdown_background();
+    let name = name();
+    die_waiting(redis, &name, true).await?;
     redis.delete(&name).await;
     // What is waited for is what the server's clock says.
     tokio::time::sleep(Duration::from_secs(12)).await;
