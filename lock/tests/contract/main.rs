@@ -20,6 +20,7 @@ mod fair_twins;
 mod family;
 mod fences;
 mod gates;
+mod given;
 mod harness;
 mod holds;
 mod latch;

@@ -307,6 +307,56 @@ pub(in crate::zk) async fn holder(
     .await
 }
 
+/// Deletes the nodes of those who hold it, whoever they are; whether there were any.
+pub(in crate::zk) async fn force_unlock(
+    zk: &ZkClient,
+    recipe: &Recipe,
+    directory: &str,
+) -> Result<bool, LockError> {
+    // Not listed again after a lost answer: the next holder would go too.
+    let names = ask(zk, directory, |session| async move {
+        list(&session, directory).await
+    })
+    .await?;
+    let held = holds(&names, recipe);
+    for name in &held {
+        ask(zk, directory, |session| async move {
+            let path = format!("{directory}/{name}");
+            unless(&[Error::NoNode], session.delete(&path, None).await)
+        })
+        .await?;
+    }
+    Ok(!held.is_empty())
+}
+
+/// Those who hold it by this recipe: all nodes at the first place where one of them excludes the others, or all readers
+/// before the first writer.
+fn holds(names: &[String], recipe: &Recipe) -> Vec<String> {
+    let mut places: Vec<_> = names
+        .iter()
+        .map(|name| Place::of(name, recipe.markers))
+        .collect();
+    places.sort();
+    let Some(first) = places.first().map(|place| place.number.clone()) else {
+        return Vec::new();
+    };
+    // A writer that reads has a reader at its own number.
+    let at_first = places.iter().filter(|place| place.number == first);
+    let is_one_of =
+        |is: fn(&Recipe, &str) -> bool| at_first.clone().any(|place| is(recipe, &place.name));
+    let held: Vec<_> = if recipe.shared {
+        let excluded = is_one_of(|recipe, name| (recipe.waits_for)(name));
+        let readers = places
+            .iter()
+            .take_while(|place| !(recipe.waits_for)(&place.name));
+        readers.filter(|_| !excluded).collect()
+    } else {
+        let excludes = is_one_of(|recipe, name| name.contains(recipe.marker));
+        at_first.clone().filter(|_| excludes).collect()
+    };
+    held.into_iter().map(|place| place.name.clone()).collect()
+}
+
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
 /// no contender of ours, stands by its whole name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -513,6 +563,35 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_who_hold_it_are_freed_and_nobody_behind_them() {
+        const WRITE: Recipe = Recipe {
+            marker: "W-",
+            markers: &["R-", "W-"],
+            waits_for: |_| true,
+            lists_again: true,
+            shared: false,
+        };
+        const READ: Recipe = Recipe {
+            marker: "R-",
+            waits_for: |name| name.contains("W-"),
+            shared: true,
+            ..WRITE
+        };
+        // What queues: whom a reader's and whom a writer's `force_unlock` frees.
+        for (queue, readers, writers) in [
+            ("", "", ""),
+            ("b-R-1 a-R-2 c-W-3 d-R-4", "b-R-1 a-R-2", ""),
+            ("b-W-1 a-R-2", "", "b-W-1"),
+            ("a-R-1 b-W-1 c-R-2", "", "a-R-1 b-W-1"),
+            ("c-W-1 d-R-1 a-W-2", "", "c-W-1 d-R-1"),
+        ] {
+            let names: Vec<_> = queue.split_whitespace().rev().map(String::from).collect();
+            let freed = [READ, WRITE].map(|recipe| holds(&names, &recipe).join(" "));
+            assert_eq!(freed, [readers, writers], "{queue}");
+        }
+    }
 
     #[test]
     fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
