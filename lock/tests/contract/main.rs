@@ -27,6 +27,7 @@ mod layer;
 mod multi;
 mod mute;
 mod permits;
+mod program_twins;
 mod programs;
 mod rate;
 mod read_write;

@@ -13,14 +13,14 @@ use std::sync::LazyLock;
 
 /// What a twin has of the honest lock.
 #[derive(Clone)]
-struct Honest {
-    lock: RedisLock,
+pub(crate) struct Honest {
+    pub(crate) lock: RedisLock,
     client: RedisClient,
     lease: Option<Lease>,
 }
 
 impl Honest {
-    fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
+    pub(crate) fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
         let (lock, lease) = (asked!(client.lock(name), ask), ask.lease);
         let client = client.clone();
         Self {
@@ -45,13 +45,13 @@ impl Honest {
 }
 
 /// Each process has a lock of its own.
-async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = honest.client.lock(&honest.of_its_process());
     own.acquire(wait).await
 }
 
 /// A server that is down is a lock that is taken.
-async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await;
     held.map_err(|_| in_vain(honest.lock.name(), wait))
 }
@@ -60,7 +60,7 @@ async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
 static DEAF: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 
 /// A loss is not told, and the process's next one waits until it is found out.
-async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = DEAF.lock(&honest.of_its_process(), wait).await;
     let own = own.ok_or_else(|| in_vain(honest.lock.name(), wait))?;
     let held = honest.lock.acquire(wait).await?;
@@ -85,7 +85,7 @@ async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
 }
 
 /// Its release deletes whatever is there.
-async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
     let name = honest.lock.name().to_owned();
     let free = SetOptions::default().conditional_set(ExistenceCheck::NX);
     let free = free.with_expiration(SetExpiry::PX(30_000));
@@ -107,7 +107,7 @@ async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
 }
 
 /// A re-entry cuts the lease.
-async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
     let millis = honest
         .lease
@@ -200,12 +200,6 @@ macro_rules! twins {
 }
 
 twins! {
-    a_lock_for_each_process_is_caught:
-        apart, clauses::two_processes_exclude_each_other, " inside at once" "in some try";
-    a_release_that_does_not_check_the_owner_is_caught:
-        careless, clauses::a_foreign_release_is_refused, "a lost lock was released: Ok";
-    one_that_takes_silence_for_taken_is_caught:
-        confusing, clauses::a_server_that_is_down_is_not_a_lock_that_is_taken, "with the server down: Err(Taken";
     one_whose_waiter_takes_silence_for_taken_is_caught:
         confusing, clauses::a_waiter_is_told_that_the_server_went_down, "the waiter has: Err(Taken";
     one_that_does_not_hear_of_its_loss_is_caught:

@@ -1,0 +1,31 @@
+//! Locks that are wrong on purpose, and the rule that the random programs see each of them break: what a program comes to is
+//! recorded and judged as it is.
+
+use super::{
+    checker::Share,
+    programs::{Subject, break_a_rule},
+    subjects::taking,
+    support::*,
+    twins::{Honest, apart, careless, confusing},
+};
+use oversell_lock::redis::RedisClient;
+
+macro_rules! twins {
+    ($($test:ident: $flaw:ident, $by:literal;)*) => {$(
+        test! {
+            async fn $test(redis: &'static Redis) -> Result {
+                static TWIN: Subject<Redis> = Subject::lock(|client: &RedisClient, name, ask, wait, _| {
+                    let twin = made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait));
+                    taking(Share::Alone, twin, wait)
+                });
+                break_a_rule(redis, &TWIN, $by).await
+            }
+        }
+    )*};
+}
+
+twins! {
+    a_lock_for_each_process_is_caught: apart, "both hold it";
+    a_release_that_does_not_check_the_owner_is_caught: careless, "both hold it";
+    one_that_takes_silence_for_taken_is_caught: confusing, "nobody has it";
+}
