@@ -4,8 +4,8 @@
 //! In reading order: `family.rs` is what the contract needs to know of a lock; `clauses.rs` is what every lock keeps,
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the
 //! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose. `programs.rs` does
-//! anything in whichever order, `recorder.rs` writes down what it came to, `../history/checker.rs` judges that; this runs by
-//! itself (`-- --ignored`). The other files have what one kind alone promises.
+//! anything in whichever order with every kind, `recorder.rs` writes down what it came to, `../history/checker.rs` judges that, and
+//! `program_twins.rs` has locks that it must refuse; this runs by itself (`-- --ignored`). The other files have what one kind alone promises.
 //! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them. The
 //! service's tests have `harness.rs` as well.
 

@@ -24,7 +24,7 @@ pub(crate) use oversell::lab::Proxy;
 pub(crate) use oversell_lock::{Guard, Lease, Lock, LockError, Owner, Process};
 pub(crate) use std::{pin::pin, sync::Arc, time::Duration};
 pub(crate) use tokio::{
-    task::{JoinHandle, JoinSet, yield_now},
+    task::{JoinHandle, JoinSet},
     time::timeout,
 };
 

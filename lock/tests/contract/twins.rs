@@ -94,15 +94,17 @@ pub(crate) async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
         .connection()
         .set_options(&name, "locked", free)
         .await;
-    set.expect("an answer")
+    let unavailable = |reason: redis::RedisError| LockError::Unavailable {
+        server: "redis",
+        reason: reason.into(),
+    };
+    set.map_err(unavailable)?
         .ok_or_else(|| in_vain(&name, wait))?;
     Ok(guard(&name.clone(), None, async move {
         // Here the honest lock compares the owner, in the same script.
-        honest
-            .delete()
-            .await
-            .then_some(())
-            .ok_or(LockError::Lost { name })
+        let deleted = honest.client.connection().del(&name).await;
+        let deleted = deleted.map_err(unavailable)?;
+        (deleted > 0).then_some(()).ok_or(LockError::Lost { name })
     }))
 }
 

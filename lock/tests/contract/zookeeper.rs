@@ -306,14 +306,17 @@ impl Server for ZooKeeper {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        loop {
-            match self.outsider().await.list_children(name).await {
-                Err(Error::NoNode) => return Vec::new(),
-                // A leader is elected, and the look says nothing.
-                Err(Error::ConnectionLoss) => yield_now().await,
-                children => return children.expect("a list"),
+        let look = async {
+            loop {
+                match self.outsider().await.list_children(name).await {
+                    Err(Error::NoNode) => return Vec::new(),
+                    Ok(children) => return children,
+                    // A leader is elected, say: the look says nothing.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
             }
-        }
+        };
+        timeout(SOON, look).await.expect("a list")
     }
 
     async fn take_away(&self, holder: &Member, name: &str) {

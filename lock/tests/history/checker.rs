@@ -366,7 +366,9 @@ fn in_the_way<'a>(
         let Asks::Hold(share) = other.asks else {
             return None;
         };
-        let together = (call.asks, share) == (Asks::Hold(Share::Reader), Share::Reader);
+        // Tasks of one owner come in one after the other.
+        let read = (call.asks, share) == (Asks::Hold(Share::Reader), Share::Reader);
+        let together = read && call.by != other.by;
         // What was lost, dropped or not answered may be there for as long as it likes.
         let given_back = |release: &&Call| release.yes().is_some_and(|(at, _)| at <= from);
         let is_over = matches!(other.answer, Some((at, Answer::No)) if at < from)

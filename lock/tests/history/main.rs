@@ -237,6 +237,8 @@ fn one_that_takes_silence_for_taken_is_caught() {
         [hold(1, Reader, None, 0, [0, 9]), reads(2, 5, No)],
         "nobody has it",
     );
+    // Another task of the same owner comes in before it.
+    kept([call(2, Hold(Reader), 0, 9, Unavailable), reads(2, 5, No)]);
     // Its own answer came when its lease was over.
     kept([Call {
         lease: ms(1),
