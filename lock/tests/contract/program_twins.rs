@@ -6,7 +6,7 @@ use super::{
     programs::{Subject, break_a_rule},
     subjects::taking,
     support::*,
-    twins::{Honest, apart, careless, confusing},
+    twins::{Honest, apart, confusing},
 };
 use oversell_lock::redis::RedisClient;
 
@@ -26,6 +26,5 @@ macro_rules! twins {
 
 twins! {
     a_lock_for_each_process_is_caught: apart, "both hold it";
-    a_release_that_does_not_check_the_owner_is_caught: careless, "both hold it";
     one_that_takes_silence_for_taken_is_caught: confusing, "nobody has it";
 }

@@ -8,7 +8,7 @@ use oversell_lock::{
     redis::{RedisClient, RedisLock},
     zk::ZkClient,
 };
-use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
+use redis::AsyncTypedCommands;
 use std::sync::LazyLock;
 
 /// What a twin has of the honest lock.
@@ -60,7 +60,7 @@ pub(crate) async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
 static DEAF: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 
 /// A loss is not told, and the process's next one waits until it is found out.
-pub(crate) async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
+async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = DEAF.lock(&honest.of_its_process(), wait).await;
     let own = own.ok_or_else(|| in_vain(honest.lock.name(), wait))?;
     let held = honest.lock.acquire(wait).await?;
@@ -84,32 +84,8 @@ async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
     Ok(guard(honest.lock.name(), Some(Fence(1)), held.release()))
 }
 
-/// Its release deletes whatever is there.
-pub(crate) async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let name = honest.lock.name().to_owned();
-    let free = SetOptions::default().conditional_set(ExistenceCheck::NX);
-    let free = free.with_expiration(SetExpiry::PX(30_000));
-    let set = honest
-        .client
-        .connection()
-        .set_options(&name, "locked", free)
-        .await;
-    let unavailable = |reason: redis::RedisError| LockError::Unavailable {
-        server: "redis",
-        reason: reason.into(),
-    };
-    set.map_err(unavailable)?
-        .ok_or_else(|| in_vain(&name, wait))?;
-    Ok(guard(&name.clone(), None, async move {
-        // Here the honest lock compares the owner, in the same script.
-        let deleted = honest.client.connection().del(&name).await;
-        let deleted = deleted.map_err(unavailable)?;
-        (deleted > 0).then_some(()).ok_or(LockError::Lost { name })
-    }))
-}
-
 /// A re-entry cuts the lease.
-pub(crate) async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
+async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
     let millis = honest
         .lease
