@@ -1,5 +1,5 @@
-//! The contract that every lock of this crate keeps, on real servers: clauses by capability, run over every kind of lock
-//! that has it, and for each clause a broken twin that shows that it can fail.
+//! The contract that every lock of this crate keeps, on real servers: clauses by capability, run over one kind of lock per
+//! engine that has it, and over all with `OVERSELL_SOAK=1`, and for each clause a broken twin that shows that it can fail.
 //!
 //! In reading order: `family.rs` is what the contract needs to know of a lock; `clauses.rs` is what every lock keeps,
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the

@@ -25,6 +25,6 @@ macro_rules! twins {
 }
 
 twins! {
-    a_lock_for_each_process_is_caught: apart, "both hold it";
-    one_that_takes_silence_for_taken_is_caught: confusing, "nobody has it";
+    random_programs_catch_a_lock_for_each_process: apart, "both hold it";
+    random_programs_catch_one_that_takes_silence_for_taken: confusing, "nobody has it";
 }
