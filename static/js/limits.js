@@ -7,6 +7,9 @@
 
 import { $, el, put, svg } from './dom.js';
 import * as lang from './lang.js';
+import { languages } from './words.js';
+
+lang.learn(languages);
 
 const LIMITERS = [
   { id: 'bucket', path: 'seckill/limited' },

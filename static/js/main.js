@@ -1,5 +1,5 @@
 /**
- * The page: one state, drawn whole whenever something changed.
+ * The page once all of it has come (first.js shows its lesson before): one state, drawn whole whenever something changed.
  *
  * The address says which lesson and settings; `runs` knows the run under way and the results; every three seconds
  * the service is asked how everybody is. Read on in: state.js, course.js, runs.js, stream.js, numbers.js.
@@ -38,6 +38,9 @@ import * as theme from './theme.js';
 import * as tries from './tries.js';
 import * as verdict from './verdict.js';
 import * as views from './views.js';
+import { languages } from './words.js';
+
+lang.learn(languages);
 
 /** So many of the lessons that wait for a server are named. */
 const NAMED = 6;
@@ -360,8 +363,8 @@ function listen() {
   $('buy-two').onclick = () => buy(2);
 }
 
-/** The lessons come first: without them there is nothing to show. */
-async function begin() {
+/** The lessons come first: without them there is nothing to show. @param {() => boolean} pressed the race was asked for before there was anybody to play it */
+export async function begin(pressed) {
   lang.translate();
   projector.show();
   try {
@@ -370,7 +373,7 @@ async function begin() {
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
     lights.draw(null, false);
-    setTimeout(begin, ASK_MS);
+    setTimeout(begin, ASK_MS, pressed);
     return;
   }
   // A reload without an address joins the run under way.
@@ -381,9 +384,9 @@ async function begin() {
   }
   listen();
   fromAddress();
+  delete document.body.dataset.first;
+  if (pressed()) race.run();
   await asked;
   draw();
   setTimeout(askForEver, ASK_MS);
 }
-
-begin();

@@ -106,11 +106,11 @@ export function show(id) {
   const found = of(id);
   $('race').hidden = !found;
   if (found !== race) {
-    race = found;
     drawn = '';
     $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
-    guess.forget();
+    if (race) guess.forget();
+    race = found;
     order.leave();
     follows();
   }

@@ -20,7 +20,7 @@ const VERDICTS = {
 /** @type {import('./words.js').Words} */
 export const zh = {
   ...deadlock.zh,
-  projector: '投影', which: '这一课的策略', unknownTitle: '没有这一课',
+  which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
   breaks: (where) => (/^(不会|没有)/.test(where) ? where : `何时失效：${where}`),
   promised: (p) => of({ unsafe: '会超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
@@ -92,7 +92,7 @@ export const zh = {
 /** @type {import('./words.js').Words} */
 export const en = {
   ...deadlock.en,
-  projector: 'Projector', which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
+  which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
   unknownLesson: (name) => `The course has no “${name}”. Choose a lesson from the list.`,
   breaks: (where) => (/^(nothing|never)/.test(where) ? where[0].toUpperCase() + where.slice(1).replace(/^othing/, 'othing breaks it') : `Where it breaks: ${where}`),
   promised: (p) => of({ unsafe: 'oversells', 'one-process': 'exact on one, oversells on three', lease: 'exact within the lease', safe: 'never oversells' }, p),

@@ -5,6 +5,7 @@
  */
 
 import * as together from './words-class.js';
+import * as first from './words-first.js';
 import * as lesson from './words-lesson.js';
 import * as live from './words-live.js';
 import * as race from './words-race.js';
@@ -28,9 +29,10 @@ function stepIn(value, lang) {
 
 /** @type {Words} */
 const zh = {
+  ...first.zh,
   ...lesson.zh,
   ...together.zh,
-  skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', settings: '这一场怎么跑',
+  settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
   theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
@@ -135,10 +137,10 @@ const zh = {
 
 /** @type {Words} */
 const en = {
+  ...first.en,
   ...lesson.en,
   ...together.en,
-  skip: 'Skip to the lesson', lights: 'Instances and servers', language: 'Language', lessons: 'Lessons',
-  help: 'Keyboard', settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
+  settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
   theme: (name) => `Theme: ${name}`,
 

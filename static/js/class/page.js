@@ -17,6 +17,9 @@ import * as scan from './scan.js';
 import { follow } from './stream.js';
 import { HERD, LESSONS, MEMBERS, VIEWS, viewOf } from './views.js';
 import { Visits } from './visits.js';
+import { languages } from '../words.js';
+
+lang.learn(languages);
 
 /** @typedef {import('./views.js').Action} Action */
 /** @typedef {import('./lanes.js').Shown} Shown */
