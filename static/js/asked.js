@@ -2,10 +2,16 @@
 
 /** The lesson of an address without one. */
 const FIRST = '1.1';
-const id = /^#\/(?:replay\/)?([^?]+)/.exec(location.hash)?.[1] ?? FIRST;
+const name = /^#\/(?:replay\/)?([^?]+)/.exec(location.hash)?.[1] ?? FIRST;
+/** A lesson is a number; what else is on show (the verdicts, a strategy) comes with the rest. */
+const isLesson = /^\d/.test(name);
 
 /** @param {string} path @returns {Promise<any>} null where there is no such thing */
-const ask = (path) => fetch(path, { headers: { accept: 'application/json' }, cache: 'no-store' }).then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
+const ask = async (path) => {
+  if (!isLesson) return null;
+  const answer = await fetch(path, { headers: { accept: 'application/json' }, cache: 'no-store' }).catch(() => null);
+  return answer?.ok ? answer.json().catch(() => null) : null;
+};
 
-export const lesson = ask(`course/${id}`);
-export const races = ask(`replays?lesson=${id}`);
+export const lesson = ask(`course/${name}`);
+export const races = ask(`replays?lesson=${name}`);
