@@ -6,7 +6,7 @@
 import * as admin from './admin.js';
 import { $, el, put } from './dom.js';
 import { download } from './download.js';
-import { current, number, t } from './lang.js';
+import { current, number, reason, t } from './lang.js';
 import { nameIn } from './course.js';
 import { bars, result } from './multiple.js';
 import { polled } from './how.js';
@@ -20,7 +20,8 @@ import * as series from './series.js';
 
 /** What everybody knows, to begin with. */
 const USUAL = ['none', 'mutex', 'select-for-update', 'version-cas', 'redis-lock', 'zk-lock'];
-const BETWEEN_MS = 300;
+/** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
+const AGAIN_MS = 300;
 
 const ticked = new Set(USUAL);
 /** @type {Set<'one' | 'three'>} */
@@ -72,22 +73,27 @@ export async function run(about) {
 
 /** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan @param {() => void} again begins the series once more */
 async function one(runs, plan, again) {
-  // Somebody else's run goes first.
-  while (runs.live && !stopped) await runs.ended();
-  if (stopped) return null;
-  const ended = runs.ended();
-  try {
-    await runs.start(plan);
-  } catch (error) {
-    why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : /** @type {Error} */ (error).message);
-    stopped = true;
-    return null;
+  while (!stopped) {
+    // Somebody else's run goes first.
+    if (runs.live) {
+      await runs.ended();
+      continue;
+    }
+    const ended = runs.ended();
+    try {
+      if (await runs.start(plan)) {
+        const run = await ended;
+        return run.state === 'done' ? run.row : null;
+      }
+    } catch (error) {
+      if (/** @type {any} */ (error).status === 409) await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+      else {
+        why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : reason(/** @type {any} */ (error)));
+        stopped = true;
+      }
+    }
   }
-  const run = await ended;
-  // The next one is refused while the product of this one is being removed.
-  await new Promise((resolve) => { setTimeout(resolve, BETWEEN_MS); });
-  const its = run.plan.strategy === plan.strategy && run.plan.target === plan.target && run.state === 'done';
-  return its ? run.row : null;
+  return null;
 }
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------

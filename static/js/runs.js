@@ -64,7 +64,10 @@ export class Runs {
     return new Promise((resolve) => { this.#waiting.push(resolve); });
   }
 
-  /** Starts a run; where one is under way already, joins that. @param {Plan} plan */
+  /**
+   * Starts a run; where one is under way already, joins that. Throws where there is none to join.
+   * @param {Plan} plan @returns {Promise<boolean>} whether it was started
+   */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
     this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
@@ -72,15 +75,19 @@ export class Runs {
     try {
       const { id, instance } = await api.startRun(plan);
       this.#join({ ...this.live, id, instance, state: 'running' });
+      this.#changed();
+      return true;
     } catch (caught) {
       const error = /** @type {any} */ (caught);
       const starting = this.live;
       this.live = null;
       if (error.status === 409) await this.look();
-      else if (starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
-      if (error.status !== 409) throw error;
+      // That of another instance is not seen from here.
+      if (!this.live && starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
+      this.#changed();
+      if (!this.live) throw error;
+      return false;
     }
-    this.#changed();
   }
 
   /** Cancels the run under way. */
