@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { PHONE, PROGRAM, lab, until } from './support.mjs';
+import { PHONE, PROGRAM, json, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
 describe('breaking by hand', () => {
-  const suite = lab(['--ways']);
+  const suite = lab(['--ways', '--replica']);
 
   // The run waits for the instance that stands still, as the page says of it and of no server, and comes to its verdict once it goes
   // on; so does one of whose instances one was killed and started again.
@@ -55,6 +55,24 @@ describe('breaking by hand', () => {
     await tab.key('Escape', '#breaking');
     await tab.has('#breaking[hidden]');
     await tab.holds((name) => /** @type {HTMLElement} */ (document.activeElement).dataset.key === name, victim);
+    tab.nothingWentWrong();
+  });
+
+  // Its replica is the main one by then: that all runs again is not all.
+  it('puts all back after the main Redis was killed, by one press', async () => {
+    const [{ url }] = suite.at.instances;
+    const leads = async () => {
+      const { members } = await json(`${url}/lab`);
+      return !members.find(({ name }) => name === 'redis').can.includes('promote') && members.every(({ state }) => state === 'running');
+    };
+    const tab = await suite.tab('#/1.3');
+    await tab.has(light('redis'));
+    await tab.click(light('redis'));
+    await act(tab, 'kill redis');
+    await until(async () => !(await json(`${url}/lab`)).members.find(({ name }) => name === 'replica').can.includes('promote'), 'the replica is the main one');
+    await act(tab, 'all');
+    await tab.reads('#breaking-said', /^全部恢复了/);
+    assert.ok(await leads(), 'the first one is the main one again');
     tab.nothingWentWrong();
   });
 
