@@ -33,12 +33,13 @@ function question({ ends, cured_ends }) {
 /** @param {Race} race @param {import('./timeline/events.js').Ending | null} ending of the flaw, once it has ended */
 export function draw(race, ending) {
   const asked = question(race);
-  $('race-guess').hidden = !asked;
+  const known = asked && ending?.as_meant ? asked.is : null;
+  // Once it is known, what was guessed stands beside it, and nothing is left to ask.
+  $('race-guess').hidden = !asked || (known != null && guessed == null);
   if (!asked) return;
-  const { ask, choices, is } = asked;
+  const { ask, choices } = asked;
   $('race-guess').setAttribute('aria-label', ask);
-  const known = ending?.as_meant ? is : null;
-  $('race-guess').replaceChildren(el('span', {}, ask), ...choices.map((n) => {
+  $('race-guess').replaceChildren(known == null ? el('span', {}, ask) : '', ...choices.filter((n) => known == null || n === guessed).map((n) => {
     const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, number(n));
     button.addEventListener('click', () => {
       guessed = n;

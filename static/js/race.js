@@ -2,7 +2,8 @@
  * The race of a lesson, on the lesson itself: one press plays it on the real servers, as the flaw and on its cure, one above the other
  * at one scale; then both move together, caption by caption.
  *
- * Both are played at once; where something is stopped or broken, one after the other. What was played stays until the page is left.
+ * Both are played at once; where something is stopped or broken, one after the other. What was played stays as long as the tab, reloads
+ * included.
  * Read on in: timeline/model.js; lines.js, what was sent; order.js, where whoever watches decides the order.
  */
 
@@ -11,6 +12,7 @@ import { announce } from './announce.js';
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import * as guess from './guess.js';
+import { tab } from './kept.js';
 import { current, reason, t } from './lang.js';
 import * as lines from './lines.js';
 import * as order from './order.js';
@@ -39,8 +41,12 @@ import * as woken from './timeline/woken.js';
 
 const SLOWER = [1, 2, 10];
 const DOUBLE_MS = 500;
-/** Of the window's height, the two pictures have so much; and are never smaller than so. */
-const [ROOM, LEAST] = [0.57, 0.75];
+/** The two pictures are never smaller than so; for the last row, whose letters are larger. */
+const [LEAST, LEAST_PROJECTED] = [0.65, 0.55];
+/** What stands between and below them: two captions, and why; in sixteenths of the root's font size. */
+const BETWEEN = 134;
+/** What takes longer than it usually does has so much more room at a time, so that the axis seldom moves. */
+const MORE = 0.25;
 /** About how high each part of a picture is where it is not made smaller, in pixels. */
 const [LANE, CARRY, LOCK, STEPS, AXIS] = [52, 20, 52, 32, 22];
 
@@ -59,6 +65,8 @@ let then = false;
 let startedAt = 0;
 let wasSeen = () => {};
 let drawn = '';
+/** Where the pictures begin, from the top of the page. */
+let below = 0;
 
 const player = new Player(draw);
 /** @type {Half[]} */
@@ -111,12 +119,19 @@ export function show(id) {
     for (const half of halves) half.modelled = '';
     if (race) guess.forget();
     race = found;
+    for (const cured of race ? [false, true] : []) {
+      const kept = recorded(cured) ? null : tab.get(`race ${key(id, cured)}`);
+      if (kept) recordings.set(key(id, cured), kept);
+    }
     order.leave();
     follows();
   }
   draw();
   return found != null;
 }
+
+/** Races are played here, and lines typed. */
+export const canPlay = () => !off;
 
 export const isShown = () => race != null && !$('race').hidden;
 
@@ -199,6 +214,7 @@ function listenTo({ id, lesson, cured, pace, events }, recording) {
 function end(at, recording, ending, why) {
   const { lesson = '', cured = false } = live.get(at) ?? {};
   Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
+  if (ending) tab.set(`race ${at}`, recording);
   live.delete(at);
   if (then && !cured && ending) {
     start(lesson, true);
@@ -240,15 +256,17 @@ function draw() {
   if (!race || $('race').hidden) return;
   const models = halves.map((half) => modelled(half, /** @type {Race} */ (race)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = race;
-  const going = playsThis();
-  const span = Math.max(...models.map((model) => spanOf(model.end, false)), going ? 1000 * Math.max(flaw, cure) : 0);
+  const span = spanFor(models, 1000 * Math.max(flaw, cure));
   frame(race);
+  const scale = scaleOf(models);
   for (const half of halves) {
     const recording = recorded(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
     lines.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
     if (!recording) continue;
-    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale: scaleOf(models) });
+    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale });
+    // What comes below does not move while lanes are added.
+    $(`race-${half.name}`).style.minHeight = recording.live ? `${half.picture.host.offsetHeight}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[current()] ?? '';
     put($(`race-${half.name}-say`), caption);
     const over = recording.ending && player.cursor >= half.model.end;
@@ -280,11 +298,23 @@ function roomIn(events, its) {
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
+/** About how high a picture will be. @param {Model} model */
+const heightOf = ({ lanes, locks, shelf, row }) => AXIS + lanes.reduce((sum, lane) => sum + LANE + (lane.carries.length ? CARRY : 0), 0)
+  + LOCK * (locks.length > 1 ? (locks.length + 1) / 2 : locks.length) + STEPS * ((shelf.length ? 1 : 0) + (row.length ? 1 : 0));
+
 /** Both pictures are to be seen at once, as far as their words can still be read. @param {Model[]} models */
 function scaleOf(models) {
-  const heights = models.map(({ lanes, locks, shelf, row }) => AXIS + lanes.reduce((sum, lane) => sum + LANE + (lane.carries.length ? CARRY : 0), 0)
-    + LOCK * (locks.length > 1 ? (locks.length + 1) / 2 : locks.length) + STEPS * ((shelf.length ? 1 : 0) + (row.length ? 1 : 0)));
-  return Math.max(LEAST, Math.min(1, (ROOM * innerHeight) / heights.reduce((a, b) => a + b)));
+  const root = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  const over = halves.every(({ cured }) => recorded(cured)?.ending);
+  const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.natural ? picture.natural : heightOf(models[i])), 0);
+  const least = document.documentElement.hasAttribute('data-projector') ? LEAST_PROJECTED : LEAST;
+  return Math.max(least, Math.min(1, ((innerHeight - below) / root - BETWEEN) / high));
+}
+
+/** How much time both show: what they usually take, or as much more as they take. @param {Model[]} models @param {number} usual */
+function spanFor(models, usual) {
+  const end = Math.max(...models.map((model) => spanOf(model.end, false)));
+  return usual * (1 + MORE * Math.max(0, Math.ceil((end / usual - 1) / MORE)));
 }
 
 /** Title, buttons and verdicts. @param {Race} its */
@@ -315,6 +345,7 @@ function frame(its) {
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
   order.frame(its, live.size > 0 || cannot);
+  below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
   woken.draw(both.map((one) => one?.events ?? []));
 }
 
@@ -377,13 +408,14 @@ export function listen(seen) {
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
   $('race-slower').onchange = () => player.slow(Number($('race-slower').value));
   order.listen(() => race, redraw);
-  guess.listen(() => { drawn = ''; draw(); });
+  const redrawn = () => { drawn = ''; draw(); };
+  guess.listen(redrawn);
   for (const { name, picture } of halves) {
     $(`race-${name}`).onpointerdown = (/** @type {PointerEvent} */ event) => {
       if (event.pointerType === 'mouse') player.seek(picture.at(event.clientX));
     };
   }
-  addEventListener('resize', draw);
+  addEventListener('resize', redrawn);
 }
 
 /** Space plays and pauses, ← and → go from caption to caption, with Shift from moment to moment; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} fine @returns {(() => void) | null} */

@@ -90,14 +90,11 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
     y = base + u(GAP);
     const queueTop = y;
-    const places = Math.max(0, ...lock.queue.map((q) => q.names.length));
-    y += u(PLACE) * places + (places ? u(GAP) : 0);
+    y += lock.queue.length ? u(PLACE + GAP) : 0;
     return {
       top, base, height, labels, queueTop,
       wedges: lock.wedges.map((wedge) => wedgeShape(wedge, { x, base, height, measure, unit })),
-      queue: lock.queue.flatMap((q, i) => q.names.map((name, n) => ({
-        ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop + u(PLACE) * n, name, at: q.at,
-      }))),
+      queue: lock.queue.flatMap((q, i) => (q.names.length ? [{ ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop, name: q.names.join(' '), at: q.at }] : [])),
     };
   });
 
