@@ -20,8 +20,6 @@ import * as series from './series.js';
 
 /** What everybody knows, to begin with. */
 const USUAL = ['none', 'mutex', 'select-for-update', 'version-cas', 'redis-lock', 'zk-lock'];
-/** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
-const AGAIN_MS = 300;
 
 const ticked = new Set(USUAL);
 /** @type {Set<'one' | 'three'>} */
@@ -60,7 +58,11 @@ export async function run(about) {
   for (const [done, plan] of plans.entries()) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
-    const row = await one(runs, plan, () => run(about));
+    const row = await runs.row(plan, () => !stopped).catch((error) => {
+      why = t('failed', admin.isWanted(error, $('run-admin'), () => run(about)) ? t('tokenWanted') : reason(error));
+      stopped = true;
+      return null;
+    });
     // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
     if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await polled(plan.strategy) });
   }
@@ -69,31 +71,6 @@ export async function run(about) {
     series.remove(mine);
     shown = series.all()[0] ?? null;
   }
-}
-
-/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan @param {() => void} again begins the series once more */
-async function one(runs, plan, again) {
-  while (!stopped) {
-    // Somebody else's run goes first.
-    if (runs.live) {
-      await runs.ended();
-      continue;
-    }
-    const ended = runs.ended();
-    try {
-      if (await runs.start(plan)) {
-        const run = await ended;
-        return run.state === 'done' ? run.row : null;
-      }
-    } catch (error) {
-      if (/** @type {any} */ (error).status === 409) await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
-      else {
-        why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : reason(/** @type {any} */ (error)));
-        stopped = true;
-      }
-    }
-  }
-  return null;
 }
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------

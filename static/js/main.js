@@ -26,6 +26,7 @@ import * as live from './live.js';
 import * as numbers from './numbers.js';
 import * as projector from './projector.js';
 import * as race from './race.js';
+import * as rates from './rates.js';
 import * as runLanes from './run-lanes.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
@@ -104,6 +105,7 @@ function draw() {
     compare.draw({ strategies, runs, settings: chosen(), able: reached });
   } else if (strategy && view === 'lesson') {
     drawRun(strategy);
+    rates.draw(lesson, strategies, runs, reached);
     const where = target() === 'one' ? t('toOne', first()) : t('toThree');
     shelf.draw(strategy, settings.count, running, where);
   }
@@ -163,10 +165,10 @@ function frame() {
     lessonHead.draw(lesson, strategy, settings, after());
     deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length);
+    byHand.draw(lesson.id, lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
     verdict.draw(lesson, verdicts);
     how.draw(strategy?.slug ?? null, lesson.steps);
-    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length);
+    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
     jumps.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
@@ -278,6 +280,7 @@ async function run() {
 function cancel() {
   race.cancel();
   compare.stop();
+  rates.stop();
   const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
   if (mine) runs.cancel().catch((error) => admin.isWanted(error, $('run-admin'), cancel));
 }
@@ -343,6 +346,7 @@ function listen() {
   tries.listen();
   breaking.listen(ask);
   compare.listen(draw);
+  rates.listen(draw);
   keys.listen({ step, run, cancel, other: race.keyed, help: help.open, search: lessons.search, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
   addEventListener('popstate', fromAddress);

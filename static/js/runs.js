@@ -26,6 +26,9 @@ import { follow } from './stream.js';
 /** @param {{strategy: string, target: string}} plan */
 const key = (plan) => `${plan.strategy} ${plan.target}`;
 
+/** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
+const AGAIN_MS = 300;
+
 export class Runs {
   #changed;
   #ended;
@@ -88,6 +91,30 @@ export class Runs {
       if (!this.live) throw error;
       return false;
     }
+  }
+
+  /**
+   * Runs this once nobody else's goes on. Throws where it is refused for another reason.
+   * @param {Plan} plan @param {() => boolean} goesOn it is still wanted @returns {Promise<Record<string, any> | null>} its row; null where it came to none
+   */
+  async row(plan, goesOn) {
+    while (goesOn()) {
+      if (this.live) {
+        await this.ended();
+        continue;
+      }
+      const ended = this.ended();
+      try {
+        if (await this.start(plan)) {
+          const run = await ended;
+          return run.state === 'done' ? run.row : null;
+        }
+      } catch (error) {
+        if (/** @type {any} */ (error).status !== 409) throw error;
+        await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+      }
+    }
+    return null;
   }
 
   /** Cancels the run under way. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { judgedOf } from '../../static/js/rounds.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -91,6 +92,47 @@ describe('the page', () => {
       if (!meet) assert.equal(twice, 0, 'at one instance no number is left behind twice');
       tab.nothingWentWrong();
     }
+  });
+
+  it('types the lines of a lesson where the servers are, and shows what they print', async () => {
+    const tab = await suite.tab('#/2.4.4.2');
+    for (const id of ['2.4.4.2', '3.7.6']) {
+      await tab.go(id);
+      await tab.shows(id);
+      await tab.has('#terminals li');
+      const lines = await tab.count('#terminals li');
+      if (!(await tab.evaluate(() => document.getElementById('type-all').checkVisibility()))) await tab.click('#by-hand summary');
+      await tab.press('#type-all');
+      await tab.holds((many) => [...document.querySelectorAll('.printed p')].filter((p) => p.textContent.includes('和上面说的一样')).length === many, lines);
+    }
+    await tab.screenshot('typed-3.7.6');
+    await tab.everybodyCanUseIt();
+    tab.nothingWentWrong();
+  });
+
+  it('compares the rates that a claim compares by one press, each in its rounds, and from one connection to many', async () => {
+    /** @type {import('../../static/js/rounds.js').Rates} */
+    const pair = { first: { strategy: 'a', target: 'one', threads: 1 }, second: { strategy: 'b', target: 'one', threads: 1 }, least: 2 };
+    for (const [a, says] of /** @type {const} */ ([[[30, 21, 40], 'holds'], [[30, 19, 40], 'apart'], [[15, 19, 10], 'not']])) {
+      assert.equal(judgedOf(pair, new Map([['a one 1', [...a]], ['b one 1', [10, 10, 10]]])).says, says);
+    }
+    const tab = await suite.tab('#/1.7.2.mutex');
+    await tab.shows('1.7.2.mutex');
+    // So many requests as it takes to see it are enough.
+    await tab.evaluate(() => {
+      const whole = fetch;
+      window.fetch = (at, how) => whole(at, at === 'runs' && how?.body ? { ...how, body: JSON.stringify({ ...JSON.parse(String(how.body)), loops: 1 }) } : how);
+    });
+    await tab.press('#rates-run');
+    await tab.has('#rates-picture [data-says]');
+    await tab.has('#rates-run:not(.cancel)[aria-disabled=false]');
+    await tab.counts('#rates-picture .bound', 1);
+    await tab.counts('#rates-picture .rate', 2);
+    await tab.press('#rates-curve');
+    await tab.holds(() => document.querySelectorAll('#rates-picture circle').length === 12);
+    await tab.screenshot('rates-1.7.2.mutex');
+    await tab.everybodyCanUseIt();
+    tab.nothingWentWrong();
   });
 
   it('draws the herd (3.4.2) as a bar for each release, and with its cure flat', async () => {
