@@ -133,6 +133,9 @@ export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
 /** The races that can be replayed here, in the course's order. */
 export const replays = async () => (await ask('replays', { soon: true })).json;
 
+/** The race of one lesson; null where it has none. @param {string} id @returns {Promise<import('./race.js').Race | null>} */
+export const raceOf = async (id) => (await ask(`replays?lesson=${encodeURIComponent(id)}`)).json.replays[0] ?? null;
+
 /** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler'} pace */
 export const startReplay = async (lesson, cured, pace) =>
   (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace })}`, { method: 'POST' })).json;

@@ -23,6 +23,7 @@ import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
 import { Player, add, empty } from './timeline/player.js';
 import * as woken from './timeline/woken.js';
+import * as votes from './votes.js';
 
 /** @typedef {{zh: string, en: string}} Title */
 /** @typedef {{actors: string[], clock: boolean}} Scheduled */
@@ -125,6 +126,7 @@ export function show(id) {
     }
     order.leave();
     follows();
+    if (votes.isOpen() && race && guess.question(race)) askClass();
   }
   draw();
   return found != null;
@@ -320,7 +322,7 @@ function spanFor(models, usual) {
 /** Title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recorded(cured));
-  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), guess.made(), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
+  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), guess.made(), votes.isAsked(its.lesson), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
   if (now === drawn) return;
   drawn = now;
   const lang = current();
@@ -340,7 +342,9 @@ function frame(its) {
     $(`race-${name}-end`).classList.toggle('red', oversold(recording?.ending, its));
   });
   $('race-why').replaceChildren(...why(its, both[0]));
-  guess.draw(its, both[0]?.ending ?? null);
+  guess.draw(its, both[0]?.ending ?? null, votes.isAsked(its.lesson) ? votes.count : null);
+  $('race-class').hidden = Boolean(off) || !guess.question(its) || both.some(Boolean);
+  put($('race-class'), votes.isAsked(its.lesson) ? t('votesAsked', votes.all()) : t('votesAsk'));
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
@@ -397,6 +401,18 @@ function anomalies(its, model) {
   return names;
 }
 
+/** Everything anew. */
+function redrawn() {
+  drawn = '';
+  draw();
+}
+
+/** The class's phones are asked for the guess. */
+function askClass() {
+  if (race) votes.ask(race.lesson, redrawn).catch((error) => put($('race-idle'), t('failed', reason(error))));
+  redrawn();
+}
+
 // ---- buttons and keys ------------------------------------------------------------------------------------------------
 
 /** @param {() => void} seen one was played to its end for the first time */
@@ -408,7 +424,7 @@ export function listen(seen) {
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
   $('race-slower').onchange = () => player.slow(Number($('race-slower').value));
   order.listen(() => race, redraw);
-  const redrawn = () => { drawn = ''; draw(); };
+  $('race-class').onclick = askClass;
   guess.listen(redrawn);
   for (const { name, picture } of halves) {
     $(`race-${name}`).onpointerdown = (/** @type {PointerEvent} */ event) => {

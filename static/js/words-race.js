@@ -33,6 +33,7 @@ export const zh = {
   orderTried: (n, over) => `所有 ${n} 种顺序都试过了：${over ? `${over} 种超卖。` : '没有一种超卖。'}`,
   orderWon: (n) => `按了 ${n} 次，做到了。`, orderLost: '这个顺序没有超卖。',
   next: (name, place) => `下一课${place ? `（${place} / 12）` : ''}：${name} →`, ninety: '90 分钟，十二课', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
+  votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
   besideLink: '并排跑这几种', noButton: '这一课没有按钮：读一读，或者在终端里亲手做。', verdictAny: '全部',
   searchFound: (n) => `找到 ${n} 课`, loadTitle: '再跑一场：很多人同时买',
 };
@@ -65,6 +66,7 @@ export const en = {
   orderTried: (n, over) => `All ${n} orders were tried: ${over ? `${over} oversell.` : 'none oversells.'}`,
   orderWon: (n) => `Done in ${n} presses. `, orderLost: 'This order does not oversell. ',
   next: (name, place) => `Next${place ? ` (${place} of 12)` : ''}: ${name} →`, ninety: '90 minutes, twelve lessons', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
+  votes: (n) => ` · ${n}`, votesAsk: 'Let the class guess', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',
   searchFound: (n) => `${n} lessons`, loadTitle: 'And a run: many who buy at once',
 };

@@ -139,6 +139,34 @@ describe("the class's page", () => {
     await nothingIsWrong(phone);
   });
 
+  it('takes its phones along to the lesson of the desk, and lets them guess before a race is played', async () => {
+    const [phone, desk] = [await open(suite, '2.10.6?me', PHONE), await open(suite, '2.10.6')];
+    await desk.page.select('#lessons', '2.10.5');
+    await phone.reads('#chapter', /^2\.10\.5$/);
+    const projector = await suite.tab('#/1.3');
+    await projector.shows('1.3');
+    await projector.press('#race-class');
+    await phone.reads('#guess-ask', /还剩多少/);
+    await phone.press('[data-guess="4999"]');
+    await phone.reads('#notice', /名字/);
+    await phone.fill('#who', '小明');
+    await phone.press('[data-guess="4998"]');
+    await projector.reads('#race-guess [data-key="4998"]', /1 人/);
+    // Of one person the last guess counts.
+    await phone.press('[data-guess="4999"]');
+    await projector.reads('#race-guess [data-key="4999"]', /1 人/);
+    await projector.reads('#race-guess [data-key="4998"]', /0 人/);
+    assert.equal((await send(`${suite.at.http}/classroom/guesses`, { lesson: '1.3', who: '小红', guess: 4999 })).status, 204);
+    await projector.reads('#race-class', /2 人/);
+    await phone.screenshot('class-guess-phone');
+    await phone.everybodyCanUseIt();
+    await projector.press('#race-run');
+    await projector.reads('#race-guess b', /其实是 4,999/);
+    await projector.reads('#race-guess [data-key="4999"]', /2 人/);
+    await projector.screenshot('class-guess');
+    for (const tab of [phone, desk, projector]) tab.nothingWentWrong();
+  });
+
   for (const lesson of ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier', '3.7.6?me']) {
     it(`can be used by everybody in English and in the dark in ${lesson}`, async () => {
       const tab = await open(suite, lesson, lesson.endsWith('me') ? PHONE : PROJECTOR);

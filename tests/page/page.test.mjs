@@ -1,36 +1,17 @@
-/** The page: every lesson at its number, wrong inputs, a run to its verdict, and purchases by hand. */
+/** The page: every strategy at its name, wrong inputs, a run to its verdict, and purchases by hand. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { judgedOf } from '../../static/js/rounds.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
 
-/** @typedef {import('./support.mjs').Tab} Tab */
-/** @typedef {{terminal: string, run: string, expect: string, again: boolean}[]} Lines */
-
 describe('the page', () => {
   const suite = lab();
 
-  it('has every lesson at its number, and says of a number that it is none', async () => {
-    const { chapters } = await json(`${suite.at.http}/course`);
-    const lessons = chapters.flatMap((chapter) => chapter.lessons);
+  it('has every strategy at its name, and says of a number that it is none', async () => {
     const strategies = await json(`${suite.at.http}/strategies`);
     const tab = await suite.tab('#/1.3');
     await tab.shows('1.3');
-    for (const { id, by_hand } of lessons) {
-      await tab.go(id);
-      await tab.shows(id);
-      assert.ok(await tab.evaluate(entryInSight), `the entry of ${id} is in sight`);
-      await tab.holds(hasLines, by_hand);
-    }
-
-    // The twin: a line that says something else is seen, in the turn in which it is written: the page may write its own again.
-    await tab.go('2.3');
-    const lines = lessons.find(({ id }) => id === '2.3').by_hand;
-    await tab.holds(hasLines, lines);
-    const spoils = `(document.querySelector('#terminals pre').textContent += ' ', (${hasLines})(${JSON.stringify(lines)}))`;
-    assert.equal(await tab.evaluate(spoils), false);
-
     for (const { slug } of strategies) {
       await tab.go(slug);
       await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
@@ -150,23 +131,3 @@ describe('the page', () => {
     tab.nothingWentWrong();
   });
 });
-
-/** Whether the entry of the lesson on show is in sight of the list. */
-function entryInSight() {
-  const [list, entry] = ['#lessons', '#chapters [aria-current]'].map((at) => document.querySelector(at).getBoundingClientRect());
-  return list.top <= entry.top && entry.bottom <= list.bottom;
-}
-
-/**
- * Whether the lesson on show has each of these lines at its number, in the fold of its terminal, with what it prints, and the words
- * that it is to be typed again where it is.
- * @param {Lines} lines
- */
-function hasLines(lines) {
-  return lines.every(({ terminal, run, expect, again }, i) => {
-    const li = document.querySelector(`#terminals li[value='${i + 1}']`);
-    const pres = [...(li?.querySelectorAll('pre') ?? [])].map((pre) => pre.textContent);
-    return li?.closest('details').firstElementChild.textContent.endsWith(` ${terminal}`)
-      && pres[0] === run && (pres[1] ?? '') === expect && (li.querySelector('p') != null) === again;
-  });
-}

@@ -8,7 +8,7 @@ import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { add, empty } from '../../static/js/timeline/player.js';
-import { PHONE, json, lab, until } from './support.mjs';
+import { PHONE, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -76,24 +76,6 @@ describe('what is told of a race', () => {
 
 describe('the race of a lesson', () => {
   const suite = lab();
-
-  it('belongs to the lesson of its very number, under the address that it once had, too', async () => {
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
-    const { replays } = await json(`${suite.at.http}/replays`);
-    assert.ok(replays.length > 60);
-    for (const { lesson, breaks } of replays) {
-      await tab.go(`replay/${lesson}?cured=true`);
-      await tab.shows(lesson);
-      const shown = await tab.evaluate(() => [document.getElementById('race').checkVisibility(), document.getElementById('deadlock').checkVisibility(), document.getElementById('race-flaw-what').title]);
-      assert.deepEqual(shown, lesson.startsWith('003.deadlock.') ? [false, true, shown[2]] : [true, false, breaks.zh], lesson);
-    }
-    for (const none of ['1.6.2', '2.4.2']) {
-      await tab.go(none);
-      await tab.shows(none);
-      await tab.has('#race[hidden]');
-    }
-  });
 
   it('is played by one press, as the flaw and on its cure, red where it breaks and nowhere else, and no word stands on another', async () => {
     const tab = await suite.tab('#/1.3');
