@@ -44,6 +44,9 @@ export function draw(id, lines, alone, can) {
   for (const { number } of numbered) tell(id, number);
 }
 
+/** What a lab must be started with for a line. */
+const NEEDS = [{ with: '--replica', like: /replica/ }, { with: '--ways', like: /lab fault (cut|slow|expire) / }];
+
 /** @param {Line & {number: number}} line @param {boolean} can */
 function item({ number, run, expect, again }, can) {
   const copy = el('button', { type: 'button' }, t('copy'));
@@ -52,10 +55,12 @@ function item({ number, run, expect, again }, can) {
     copy.textContent = await copied(run, line) ? t('copied') : t('selected');
     setTimeout(() => { copy.textContent = t('copy'); }, 2000);
   });
+  const needs = NEEDS.filter(({ like }) => like.test(run));
   const type = el('button', { type: 'button', 'data-type': String(number) }, t('typeIt'));
   type.addEventListener('click', () => typeOne(own, number));
   return el('li', { value: String(number) }, el('span', { class: 'keys' }, copy, can ? type : ''), line,
     again ? el('p', { class: 'dim' }, t('again')) : '',
+    needs.length ? el('small', { class: 'dim' }, t('typeNeeds', needs.map((need) => need.with).join(' '))) : '',
     expect ? el('pre', { class: 'expect', tabindex: '0', 'aria-label': t('prints') }, expect) : '',
     el('div', { class: 'printed', 'data-printed': String(number), role: 'status' }));
 }

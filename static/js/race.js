@@ -46,8 +46,9 @@ const DOUBLE_MS = 500;
 const [LEAST, LEAST_PROJECTED] = [0.65, 0.55];
 /** What stands between and below them: two captions, and why; in sixteenths of the root's font size. */
 const BETWEEN = 134;
-/** What takes longer than it usually does has so much more room at a time, so that the axis seldom moves. */
-const MORE = 0.25;
+/** A picture has room for a quarter more than a race should take, in microseconds for each millisecond of that; what takes longer has so much more
+ * room at a time, so that the axis seldom moves. */
+const [USUAL, MORE] = [1250, 0.25];
 /** About how high each part of a picture is where it is not made smaller, in pixels. */
 const [LANE, CARRY, LOCK, STEPS, AXIS] = [52, 20, 52, 32, 22];
 
@@ -258,7 +259,7 @@ function draw() {
   if (!race || $('race').hidden) return;
   const models = halves.map((half) => modelled(half, /** @type {Race} */ (race)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = race;
-  const span = spanFor(models, 1000 * Math.max(flaw, cure));
+  const span = spanFor(models, USUAL * Math.max(flaw, cure));
   frame(race);
   const scale = scaleOf(models);
   for (const half of halves) {
@@ -268,7 +269,7 @@ function draw() {
     if (!recording) continue;
     half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale });
     // What comes below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = recording.live ? `${half.picture.host.offsetHeight}px` : '';
+    $(`race-${half.name}`).style.minHeight = recording.live ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * root())}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[current()] ?? '';
     put($(`race-${half.name}-say`), caption);
     const over = recording.ending && player.cursor >= half.model.end;
@@ -300,17 +301,18 @@ function roomIn(events, its) {
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
-/** About how high a picture will be. @param {Model} model */
-const heightOf = ({ lanes, locks, shelf, row }) => AXIS + lanes.reduce((sum, lane) => sum + LANE + (lane.carries.length ? CARRY : 0), 0)
-  + LOCK * (locks.length > 1 ? (locks.length + 1) / 2 : locks.length) + STEPS * ((shelf.length ? 1 : 0) + (row.length ? 1 : 0));
+/** About how high a picture will be, whatever of it is there yet: a lock, a shelf and a stale value are to be expected. @param {Model} model */
+const heightOf = ({ lanes, locks, row }) => AXIS + lanes.length * LANE + CARRY + LOCK * Math.max(1, (locks.length + 1) / 2) + STEPS * (row.length ? 2 : 1);
+
+/** A sixteenth of the root's font size, in pixels. */
+const root = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
 /** Both pictures are to be seen at once, as far as their words can still be read. @param {Model[]} models */
 function scaleOf(models) {
-  const root = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   const over = halves.every(({ cured }) => recorded(cured)?.ending);
   const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.natural ? picture.natural : heightOf(models[i])), 0);
   const least = document.documentElement.hasAttribute('data-projector') ? LEAST_PROJECTED : LEAST;
-  return Math.max(least, Math.min(1, ((innerHeight - below) / root - BETWEEN) / high));
+  return Math.max(least, Math.min(1, ((innerHeight - below) / root() - BETWEEN) / high));
 }
 
 /** How much time both show: what they usually take, or as much more as they take. @param {Model[]} models @param {number} usual */

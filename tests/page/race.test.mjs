@@ -122,8 +122,17 @@ describe('the race of a lesson', () => {
         said: say.textContent, lock: [...document.querySelectorAll('#race-flaw .now')].map((now) => now.textContent).join(' '),
         red: getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible',
       })).observe(say, { childList: true });
+      // And where the picture's left is, and how far below it the other one begins, as long as it plays.
+      const stood = (/** @type {any} */ (window).stood = { left: new Set(), top: new Set() });
+      new MutationObserver(() => {
+        if (!document.querySelector('#race-run.cancel')) return;
+        stood.left.add(document.querySelector('#race-flaw .axis text').getAttribute('x'));
+        stood.top.add(document.getElementById('race-cure-part').offsetTop - document.getElementById('race-flaw-part').offsetTop);
+      }).observe(document.getElementById('race-flaw'), { childList: true, subtree: true });
     });
     await play(tab);
+    const stood = await tab.evaluate('({ left: [...window.stood.left], top: [...window.stood.top] })');
+    assert.deepEqual([stood.left.length, stood.top.length], [1, 1], `it stands still while it plays: ${JSON.stringify(stood)}`);
     const heard = await tab.evaluate('window.heard.filter(({ said }) => said)');
     assert.ok(heard.length > 5, JSON.stringify(heard));
     const ended = heard.find(({ said }) => said.startsWith('A 的租约到期'));
@@ -171,6 +180,9 @@ describe('the race of a lesson', () => {
     await tab.click('#en');
     await tab.everybodyCanUseIt();
     await tab.screenshot('race-1.3-phone-dark');
+    await tab.page.reload();
+    await tab.has('#race-why:not(.later)');
+    assert.ok((await tab.count('#race-flaw [data-kind=overlap]')) > 0, 'it stays after a reload');
     tab.nothingWentWrong();
   });
 
