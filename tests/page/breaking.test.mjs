@@ -17,8 +17,8 @@ describe('breaking by hand', () => {
   // on; so does one of whose instances one was killed and started again.
   it('pauses and kills an instance by its button in mid run, and the run comes to its verdict', async () => {
     const [sender, victim] = suite.at.instances.map(({ name }) => name);
-    // It lasts for twenty seconds: it must still go on when it is paused.
-    const tab = await suite.tab('#/single-update?threads=20&loops=67&hold_ms=300');
+    // It lasts for twelve seconds: it must still go on when it is paused.
+    const tab = await suite.tab('#/single-update?threads=20&loops=40&hold_ms=300');
     await tab.has(light(victim));
     await run(tab);
     await tab.click(light(victim));
