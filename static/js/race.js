@@ -205,6 +205,8 @@ function listenTo({ id, lesson, cured, pace, events }, recording) {
       before = 0;
     },
     event: (event) => {
+      // Nobody holds a barrier: its nodes are those who wait, and their lanes tell of them.
+      if (event.actor === 'lock' && /barrier/.test(event.key ?? '')) return;
       told(add(recording, event, before));
       before = event.t_us;
     },

@@ -54,6 +54,8 @@ let [drawnAt, spokenAt, drawnSize] = [-1, 0, 0];
 /** How everybody was when last asked; and whether somebody has answered since. @type {lights.Health | null} */
 let health = null;
 let reached = true;
+/** When the page was opened, by the instances' clock. @type {number | undefined} */
+let openedAt;
 /** What a phone has asked and has no answer to. @type {Set<string>} */
 const asked = new Set();
 
@@ -299,7 +301,9 @@ follow({
     fresh = true;
   },
   told(event) {
-    if (event.event === 'lesson' && isMine && event.key && event.key !== id) location.hash = `#/${event.key}?me`;
+    if (event.event === 'up') openedAt ??= event.t_us;
+    // From now on: what was on show before is not what this phone was given.
+    if (event.event === 'lesson' && isMine && event.key && event.t_us > (openedAt ?? Infinity)) location.hash = `#/${event.key}?me`;
     visits.take(event, browser());
     fresh = true;
     if (!isMine) lookAt = Math.min(lookAt, Date.now() + SOON_MS);
