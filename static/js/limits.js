@@ -48,15 +48,34 @@ const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 /** Who is answered so much later has waited in nginx's queue, where one is let out each second; and not for a busy browser. */
 const WAITED_MS = 700;
 
+/** So many connections a browser has to one host: what would wait for one is not sent yet. */
+const CONNECTIONS = 6;
+let open = 0;
+/** @type {(() => void)[]} */
+const inLine = [];
+
+/** @returns {Promise<() => void>} once there is a connection; gives it back */
+async function connection() {
+  while (open >= CONNECTIONS) await new Promise((resolve) => { inLine.push(() => resolve(null)); });
+  open += 1;
+  return () => {
+    open -= 1;
+    inLine.shift()?.();
+  };
+}
+
 /** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
 async function burst(path, answers, changed) {
   const begun = performance.now();
   const one = async (/** @type {number} */ n) => {
     await pause(n * EACH_MS);
+    const done = await connection();
     const mine = { sent: performance.now() - begun, at: Infinity, status: 0, instance: '' };
     answers.push(mine);
     const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => null);
     Object.assign(mine, { at: performance.now() - begun, status: answer?.status ?? 0, instance: answer?.headers.get('x-instance') ?? '' });
+    await answer?.text().catch(() => '');
+    done();
     changed();
   };
   await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));

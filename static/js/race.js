@@ -264,6 +264,7 @@ function draw() {
   const span = spanFor(models, USUAL * Math.max(flaw, cure));
   frame(race);
   const scale = scaleOf(models);
+  const going = playsThis();
   for (const half of halves) {
     const recording = recorded(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
@@ -271,7 +272,7 @@ function draw() {
     if (!recording) continue;
     half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale });
     // What comes below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = recording.live ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * root())}px` : '';
+    $(`race-${half.name}`).style.minHeight = going ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * root())}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[current()] ?? '';
     put($(`race-${half.name}-say`), caption);
     const over = recording.ending && player.cursor >= half.model.end;

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { prediction } from '../../static/js/prediction.js';
 import { judgedOf } from '../../static/js/rounds.js';
+import { parse, settingsOf } from '../../static/js/state.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
 
 describe('the page', () => {
@@ -10,8 +12,14 @@ describe('the page', () => {
 
   it('has every strategy at its name, and says of a number that it is none', async () => {
     const strategies = await json(`${suite.at.http}/strategies`);
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
+    // What is preset shows the claim, the flaw first.
+    for (const [id, slug, says] of /** @type {const} */ ([['1.1', 'none', 'willOversell'], ['1.3', 'none', 'willBeExact'], ['1.5', 'mutex', 'willBeExact'], ['1.6', 'mutex', 'willOversell'], ['2.3', 'redis-setnx-ttl', 'willOutlive'], ['001.expire', 'redis-setnx-ttl', 'willOutlive']])) {
+      const { target, typed } = parse(`#/${id}`);
+      assert.equal(prediction(strategies.find((one) => one.slug === slug), settingsOf(target, typed))[0], says, id);
+    }
+    const tab = await suite.tab('#/2.3');
+    await tab.shows('2.3');
+    await tab.reads('#needs', /^redis-setnx-ttl ·/);
     for (const { slug } of strategies) {
       await tab.go(slug);
       await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
