@@ -118,7 +118,7 @@ describe('the page', () => {
     await tab.counts('#rates-picture .bound', 1);
     await tab.counts('#rates-picture .rate', 2);
     await tab.press('#rates-curve');
-    await tab.holds(() => document.querySelectorAll('#rates-picture circle').length === 12);
+    await tab.counts('#rates-picture circle', 12);
     await tab.screenshot('rates-1.7.2.mutex');
     await tab.everybodyCanUseIt();
     tab.nothingWentWrong();
