@@ -213,11 +213,11 @@ export class Tab {
     return this.evaluate((at) => document.querySelector(at).value, selector);
   }
 
-  /** Waits until this lesson is on show. @param {string} id */
+  /** Waits until this lesson is on show, and all of the page has come. @param {string} id */
   shows(id) {
     return this.holds((lesson) => {
       const chapter = document.getElementById('chapter');
-      return chapter.checkVisibility() && chapter.textContent === lesson;
+      return document.body.dataset.first == null && chapter.checkVisibility() && chapter.textContent === lesson;
     }, id);
   }
 
