@@ -264,7 +264,7 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
     let error = error.as_database_error()?;
     let error = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
     Some(match error.number() {
-        1020 | 1180 | 1205 | 1213 => {
+        1020 | 1180 | 1205 | 1213 | 3101 => {
             "another transaction is in the way (row lock, or the vote of a cluster)"
         }
         1021 | 1030 | 1114 => "its table or its disk is full",
@@ -278,6 +278,7 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
         1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
         1290 | 1792 | 1836 => "it is read-only",
         1317 | 1969 | 3024 => "it has ended the statement",
+        4031 => "it has closed a connection that nobody used",
         _ => return None,
     })
 }

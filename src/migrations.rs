@@ -3,7 +3,14 @@
 //! sqlx has a macro for this. It needs the drivers and their TLS a second time, compiled for the compiler.
 
 use rust_embed::Embed;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{
+    MySqlConnection,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+const THERE: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+/// Also one that was begun: what it has made is ours.
+const DONE: &str = "SELECT version FROM _sqlx_migrations";
 
 #[derive(Embed)]
 #[folder = "migrations/"]
@@ -22,6 +29,31 @@ pub fn migrator() -> Migrator {
         migrations: migrations.into(),
         ..Migrator::DEFAULT
     }
+}
+
+/// Tables that stand where a migration that is still to come makes one: another program's. Those of the course's own program
+/// step aside for ours, by the first migration.
+///
+/// # Errors
+///
+/// Those of the statements.
+pub async fn in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
+    let there: Vec<String> = sqlx::query_scalar(THERE).fetch_all(&mut *conn).await?;
+    let mut done: Vec<i64> = Vec::new();
+    if there.iter().any(|table| table == "_sqlx_migrations") {
+        done = sqlx::query_scalar(DONE).fetch_all(&mut *conn).await?;
+    }
+    let migrator = migrator();
+    let to_come = || migrator.iter().filter(|one| !done.contains(&one.version));
+    let steps_aside =
+        |table: &str| to_come().any(|one| one.sql.contains(&format!("'RENAME TABLE {table} TO ")));
+    let made = to_come()
+        .flat_map(|one| one.sql.lines())
+        .filter_map(|line| {
+            let table = line.strip_prefix("CREATE TABLE ")?.split(' ').next()?;
+            (there.iter().any(|it| it == table) && !steps_aside(table)).then(|| table.to_owned())
+        });
+    Ok(made.collect())
 }
 
 fn migration(name: &str) -> Migration {

@@ -22,7 +22,7 @@ const HANGS: Duration = Duration::from_secs(20 * 60);
 /// Tests with the servers that all share: most of the time they wait for a server.
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
 /// Tests with a lab of their own: all of them at once would have no memory.
-pub(crate) static ALONE: Semaphore = Semaphore::const_new(2);
+pub(crate) static ALONE: Semaphore = Semaphore::const_new(3);
 /// Tests with a large lab of their own, which take long.
 pub(crate) static SOAK: Semaphore = Semaphore::const_new(1);
 /// Tests that need no server.

@@ -50,6 +50,7 @@ pub const WAIT: Duration = Duration::from_secs(600);
 /// What a holder writes into the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = LockValue)]
 pub enum Id {
     /// Id and name of its thread.
     #[default]

@@ -1,6 +1,6 @@
 //! All that a window is written in, under one name.
 
-pub(super) use super::window::{Answer, Lesson, Visit, Window};
+pub(super) use super::window::{Answer, Lesson, Visit, Window, keep};
 pub(super) use crate::{
     ctx::Ctx,
     error::Error,

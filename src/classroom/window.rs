@@ -8,7 +8,6 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use oversell_lock::{Guard, Lock, Owner};
-use redis::AsyncCommands;
 use serde::Serialize;
 use std::{
     fmt::{self, Write},
@@ -263,8 +262,23 @@ impl fmt::Display for Step {
     }
 }
 
+/// What a lesson leaves in Redis, and no lease ends, is kept for so long after the last visit: a visitor may name any product.
+const KEPT_SECONDS: i64 = 24 * 3600;
+
 /// The next number of what is counted beside a lock.
 pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{{{}}}:{counted}", ctx.redis_key(lock));
-    Ok(ctx.redis.connection().incr(key, 1).await?)
+    let mut count = redis::pipe();
+    count.incr(&key, 1).expire(&key, KEPT_SECONDS).ignore();
+    let (next,) = count.query_async(&mut ctx.redis.connection()).await?;
+    Ok(next)
+}
+
+/// Keeps this object, with what stands beside it.
+pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
+    let name = ctx.redis_key(name);
+    let mut keep = redis::pipe();
+    keep.expire(&name, KEPT_SECONDS)
+        .expire(format!("{{{name}}}:{beside}"), KEPT_SECONDS);
+    Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }

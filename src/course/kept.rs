@@ -2,7 +2,7 @@
 //!
 //! A run of a few lessons replaces theirs only.
 
-use super::{Verdict, Words, find};
+use super::{Verdict, Words, find, lessons};
 use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use garde::Validate;
@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sqlx::{MySql, QueryBuilder};
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{ObjectBuilder, Schema, Type},
+};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -48,7 +51,7 @@ impl Verdicts {
 pub struct LessonSeen {
     /// One of `GET /course`.
     #[garde(custom(a_lesson))]
-    #[schema(example = "2.3")]
+    #[schema(schema_with = one_of_the_lessons)]
     pub(super) id: String,
     /// What it was tried on: our service is `oversell`.
     #[garde(length(max = 10), inner(length(max = 40)))]
@@ -64,6 +67,13 @@ pub struct LessonSeen {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     more: Map<String, Value>,
+}
+
+fn one_of_the_lessons() -> Schema {
+    let one = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(lessons().map(|lesson| lesson.id)));
+    one.examples(["2.3"]).into()
 }
 
 fn a_lesson(id: &str, (): &()) -> garde::Result {
@@ -120,8 +130,9 @@ pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 /// [`Error::Unavailable`] where MySQL is down.
 pub async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
     let mut conn = ctx.at_desk(PATIENCE).await?;
-    let rows: Vec<(NaiveDateTime, String, String)> =
-        sqlx::query_as(LAST).fetch_all(&mut *conn).await?;
+    let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
+        .bounded(PATIENCE, sqlx::query_as(LAST).fetch_all(&mut *conn))
+        .await?;
     conn.done();
     let Some((at, conditions, _)) = rows.first() else {
         return Ok(None);

@@ -166,18 +166,16 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter whose description says that it is one of a registry's names.
-fn names(description: &str) -> Option<Vec<&'static str>> {
-    match description
-        .strip_prefix("One of `GET ")?
-        .strip_suffix('`')?
-    {
-        "/strategies" => Some(stock::ALL.iter().map(|strategy| strategy.slug).collect()),
-        "/voucher-order/strategies" => Some(seckill::ALL.iter().map(|step| step.slug).collect()),
-        "/test/deadlock" => Some(deadlocks::ALL.iter().map(|lesson| lesson.slug).collect()),
-        "/replays" => Some(replay::lessons().map(|(lesson, _)| lesson).collect()),
-        _ => None,
-    }
+/// The values of a path parameter whose description says that it is one of a registry's names, or one of these.
+fn names(description: &str) -> Option<Vec<&str>> {
+    let of = description.strip_prefix("One of ")?;
+    Some(match of {
+        "`GET /strategies`" => stock::ALL.iter().map(|strategy| strategy.slug).collect(),
+        "`GET /voucher-order/strategies`" => seckill::ALL.iter().map(|step| step.slug).collect(),
+        "`GET /test/deadlock`" => deadlocks::ALL.iter().map(|lesson| lesson.slug).collect(),
+        "`GET /replays`" => replay::lessons().map(|(lesson, _)| lesson).collect(),
+        these => these.split(", ").collect(),
+    })
 }
 
 /// An error that has this status: the form's own example is one that is sold out.
@@ -264,8 +262,8 @@ fn describe(status: &str, response: &mut Response) {
     }
 }
 
-/// The document with a `default` beside what its value must be. utoipa puts it into a schema of its own, that of an object, which
-/// no number fits.
+/// The document with a `default` or an `example` beside what its value must be. utoipa puts it into a schema of its own, that of an
+/// object, which no number fits.
 ///
 /// # Panics
 ///
@@ -280,12 +278,14 @@ fn join_defaults(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::Array(all)) = fields.get_mut("allOf")
-                && let [Value::Object(schema), Value::Object(default)] = &mut all[..]
-                && default.len() == 2
-                && default.contains_key("type")
-                && let Some(default) = default.remove("default")
+                && let [Value::Object(schema), Value::Object(more)] = &mut all[..]
+                && more.len() > 1
+                && more
+                    .keys()
+                    .all(|key| ["type", "default", "example"].contains(&key.as_str()))
             {
-                schema.insert("default".to_owned(), default);
+                more.remove("type");
+                schema.append(more);
                 let schema = std::mem::take(schema);
                 fields.remove("allOf");
                 fields.extend(schema);

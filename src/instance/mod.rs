@@ -54,7 +54,9 @@ impl Instance {
         if !states.mysql.up || self.startup.migrated() {
             return states;
         }
-        let detail = format!("{}, without its tables yet", states.mysql.detail);
+        let why = self.startup.hindrance();
+        let why = why.map_or_else(|| " yet".into(), |why| format!(" ({why})"));
+        let detail = format!("{}, without its tables{why}", states.mysql.detail);
         Arc::new(States {
             mysql: State::down(detail),
             ..States::clone(&states)

@@ -1,7 +1,13 @@
 //! What an instance does once a server is there, perhaps an empty one: make the tables in MySQL, put the stock into Redis.
 
-use crate::{ctx::Ctx, migrations::migrator, section::mysql::is_contended, shelf};
+use crate::{
+    ctx::Ctx,
+    migrations::{in_the_way, migrator},
+    section::mysql::is_contended,
+    shelf,
+};
 use oversell_lock::mysql::Conn;
+use parking_lot::Mutex;
 use sqlx::{Executor, migrate::Migration};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -34,6 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub(super) struct Progress {
     migrated: AtomicBool,
     seeded: AtomicBool,
+    /// Another program's tables, which stand where ours belong.
+    in_the_way: Mutex<Vec<String>>,
 }
 
 impl Progress {
@@ -42,10 +50,20 @@ impl Progress {
         self.migrated.load(Ordering::Relaxed)
     }
 
+    /// What keeps the tables from being made, where somebody has to do something about it.
+    pub(super) fn hindrance(&self) -> Option<String> {
+        let tables = self.in_the_way.lock().join(", ");
+        (!tables.is_empty()).then(|| {
+            format!(
+                "{tables}: of another program; rename it, or name another database in mysql.url"
+            )
+        })
+    }
+
     /// Does what is not done yet. What fails is tried again, and shows in the states.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
         let migrate = async {
-            tokio::time::timeout(PATIENCE, migrate(ctx))
+            tokio::time::timeout(PATIENCE, self.migrate(ctx))
                 .await
                 .map_err(|e| e.to_string())?
         };
@@ -61,6 +79,36 @@ impl Progress {
         self.migrated.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
     }
+
+    async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
+        let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
+        if are_made(&mut conn).await {
+            conn.done();
+            return Ok(());
+        }
+        let owner = uuid::Uuid::new_v4().to_string();
+        become_maker(&mut conn, &owner)
+            .await
+            .map_err(|e| e.to_string())?;
+        let made = self.make(&mut conn).await;
+        let given_back = sqlx::query(GIVE_BACK).bind(&owner).execute(&mut *conn);
+        given_back.await.map_err(|e| e.to_string())?;
+        conn.done();
+        made
+    }
+
+    /// Makes the tables, unless others are in the way: a migration that fails half way must be mended by hand.
+    async fn make(&self, conn: &mut Conn) -> Result<(), String> {
+        let in_the_way = in_the_way(conn).await.map_err(|e| e.to_string())?;
+        *self.in_the_way.lock() = in_the_way;
+        if let Some(hindrance) = self.hindrance() {
+            return Err(hindrance);
+        }
+        migrator().run_direct(&mut **conn).await.map_err(|error| {
+            tracing::error!(%error, "the tables cannot be made");
+            error.to_string()
+        })
+    }
 }
 
 async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
@@ -71,27 +119,6 @@ async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>)
         Ok(()) => done.store(true, Ordering::Relaxed),
         Err(error) => tracing::debug!(%error, "not yet"),
     }
-}
-
-async fn migrate(ctx: &Ctx) -> Result<(), String> {
-    let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
-    if are_made(&mut conn).await {
-        conn.done();
-        return Ok(());
-    }
-    let owner = uuid::Uuid::new_v4().to_string();
-    become_maker(&mut conn, &owner)
-        .await
-        .map_err(|e| e.to_string())?;
-    let made = migrator().run_direct(&mut *conn).await;
-    let given_back = sqlx::query(GIVE_BACK).bind(&owner).execute(&mut *conn);
-    given_back.await.map_err(|e| e.to_string())?;
-    if let Err(error) = made {
-        tracing::error!(%error, "the tables cannot be made");
-        return Err(error.to_string());
-    }
-    conn.done();
-    Ok(())
 }
 
 /// Whether all tables are there, and no others: then nobody need be waited for. A database that is empty has no list of them.

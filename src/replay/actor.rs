@@ -35,7 +35,7 @@ pub struct Part {
     pub act: String,
     /// The product, but not product 1, which is on show; or the voucher.
     #[garde(custom(of_a_replay(&self.act)))]
-    #[schema(minimum = 1, example = 9_000_001)]
+    #[schema(minimum = 2, example = 9_000_001)]
     pub stock_id: i64,
     /// Its lease, instead of the strategy's own, in milliseconds.
     #[garde(inner(range(min = 100, max = 600_000)))]
@@ -51,7 +51,7 @@ pub struct Part {
     pub linger_ms: u64,
     /// The points at which it stands still first.
     #[garde(length(max = 8))]
-    #[schema(value_type = Vec<String>, example = json!(["read"]))]
+    #[schema(max_items = 8, example = json!(["read"]))]
     pub stops: Vec<Point>,
 }
 

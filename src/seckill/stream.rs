@@ -10,7 +10,7 @@
 //!
 //! Next: `consumer.rs`.
 
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
     aio::ConnectionLike,
@@ -27,8 +27,9 @@ pub(super) const DEAD: &str = "stream.orders.dead";
 const LETTERS: usize = 10_000;
 /// From an order that is not settled to its entry.
 pub(super) const QUEUED: &str = "seckill:queued";
-/// From an order that was buried to the reason.
-pub(super) const FAILED: &str = "seckill:failed";
+/// Before the number of an order that was buried: a key with the reason, which is kept for so long.
+const FAILED: &str = "seckill:failed";
+const FAILED_KEPT: Duration = Duration::from_hours(7 * 24);
 
 const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -104,13 +105,13 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
     ask.hexists(ctx.redis_key(QUEUED), order_id)
-        .hget(ctx.redis_key(FAILED), order_id);
+        .get(failed_key(ctx, order_id));
     let (queued, failed): (bool, Option<String>) =
         ask.query_async(&mut ctx.redis.connection()).await?;
     let mut conn = ctx.mysql(PATIENCE).await?;
-    let stored: Option<i64> = sqlx::query_scalar(STORED)
-        .bind(order_id)
-        .fetch_optional(&mut *conn)
+    let stored = sqlx::query_scalar(STORED).bind(order_id);
+    let stored: Option<i64> = Session::of(&conn)
+        .bounded(PATIENCE, stored.fetch_optional(&mut *conn))
         .await?;
     conn.done();
     match (stored, failed, queued) {
@@ -119,6 +120,10 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
         (None, None, true) => Ok(State::Pending),
         (None, None, false) => Err(Error::NoOrder(order_id)),
     }
+}
+
+fn failed_key(ctx: &Ctx, order_id: i64) -> String {
+    ctx.redis_key(&format!("{FAILED}:{order_id}"))
 }
 
 /// How much is not settled, of all vouchers.
@@ -182,8 +187,8 @@ pub(super) async fn bury(
             .arg(order.user_id)
             .arg("voucherId")
             .arg(order.voucher_id);
-        pipe.hset(ctx.redis_key(FAILED), order.order_id, reason)
-            .ignore();
+        let key = failed_key(ctx, order.order_id);
+        pipe.set_ex(key, reason, FAILED_KEPT.as_secs()).ignore();
     }
     remove(
         ctx,

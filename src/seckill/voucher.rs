@@ -12,6 +12,9 @@ use utoipa::ToSchema;
 /// How long MySQL may take for what an operator asks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long it may take to read all orders of a voucher.
+const ALL_ORDERS: Duration = Duration::from_secs(30);
+
 const READ: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
 const ADD: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
 const REMOVE: [&str; 2] = [
@@ -71,7 +74,9 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 /// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.at_desk(PATIENCE).await?;
-    let voucher = read_on(&mut conn, id).await?;
+    let voucher = Session::of(&conn)
+        .bounded(PATIENCE, read_on(&mut conn, id))
+        .await?;
     conn.done();
     voucher.ok_or(Error::NoVoucher(id))
 }
@@ -150,18 +155,17 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 /// As [`read`].
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let mut conn = ctx.at_desk(PATIENCE).await?;
-    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    let books = Session::of(&conn)
+        .bounded(ALL_ORDERS, books_on(&mut conn, id))
         .await?;
-    let books = books_on(&mut conn, id).await?;
-    conn.execute("COMMIT").await?;
     conn.done();
     books.ok_or(Error::NoVoucher(id))
 }
 
-async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, Error> {
-    let Some(voucher) = read_on(conn, id).await? else {
-        return Ok(None);
-    };
+async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, sqlx::Error> {
+    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        .await?;
+    let voucher = read_on(conn, id).await?;
     let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS)
         .bind(id)
         .fetch_all(&mut **conn)
@@ -170,7 +174,8 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, Error> {
         .into_iter()
         .map(|(order_id, user_id)| Entry { order_id, user_id })
         .collect();
-    Ok(Some(Books {
+    conn.execute("COMMIT").await?;
+    Ok(voucher.map(|voucher| Books {
         pieces: voucher.pieces,
         stock: voucher.stock,
         orders,

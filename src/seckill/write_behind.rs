@@ -17,7 +17,7 @@ use oversell_lock::mysql::Conn;
 use sqlx::{Executor, MySql, QueryBuilder};
 use std::{collections::BTreeMap, time::Duration};
 
-/// How long a connection or a row lock is waited for.
+/// How long a connection, a row lock or an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
@@ -48,7 +48,8 @@ pub(super) async fn write(ctx: &Ctx, orders: &[Queued]) -> Result<(), Refusal> {
         // What did not answer is closed; what refused is rolled back and can be used on.
         Err(Refusal::Down(_)) => {}
         Err(_) => {
-            conn.execute("ROLLBACK").await?;
+            let session = Session::of(&conn);
+            session.bounded(PATIENCE, conn.execute("ROLLBACK")).await?;
             conn.done();
         }
     }
@@ -69,7 +70,8 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
         *pieces.entry(order.voucher_id).or_default() += 1;
     }
     let session = Session::of(conn);
-    conn.execute("START TRANSACTION").await?;
+    let begin = conn.execute("START TRANSACTION");
+    session.bounded(PATIENCE, begin).await?;
     session
         .bounded(
             PATIENCE,
@@ -87,7 +89,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
             return Err(Refusal::SoldOut);
         }
     }
-    conn.execute("COMMIT").await?;
+    session.bounded(PATIENCE, conn.execute("COMMIT")).await?;
     Ok(())
 }
 
@@ -98,7 +100,9 @@ pub(super) async fn is_there(ctx: &Ctx, order: &Queued) -> Result<bool, Error> {
         .bind(order.order_id)
         .bind(order.user_id)
         .bind(order.voucher_id);
-    let found = find.fetch_optional(&mut *conn).await?;
+    let found = Session::of(&conn)
+        .bounded(PATIENCE, find.fetch_optional(&mut *conn))
+        .await?;
     conn.done();
     Ok(found.is_some())
 }

@@ -13,6 +13,10 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use tokio::sync::{mpsc, watch};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 
 /// Declares the points, each with its name in events and between instances.
 macro_rules! points {
@@ -22,6 +26,15 @@ macro_rules! points {
         pub enum Point {
             $($(#[$doc])* #[serde(rename = $name)] $point,)*
         }
+
+        impl PartialSchema for Point {
+            fn schema() -> RefOr<Schema> {
+                let name = ObjectBuilder::new().schema_type(Type::String);
+                name.enum_values(Some([$($name),*])).into()
+            }
+        }
+
+        impl ToSchema for Point {}
 
         impl Point {
             /// Its name in events, and between instances.

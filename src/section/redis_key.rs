@@ -1,6 +1,11 @@
 //! The stock as a Redis key: its name, and the errors for a missing key and a missing answer.
 
-use crate::{ctx::Ctx, error::Error, section::names, server::Server};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{names, session::Session},
+    server::Server,
+};
 use deadpool_redis::{Connection, PoolError, Timeouts};
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
@@ -8,7 +13,7 @@ use std::time::Duration;
 const KEY: &str = "stock";
 const MADE: &str = "SELECT id FROM db_stock WHERE id = ?";
 
-/// The longest wait for a connection to MySQL; a strategy that sells from Redis needs one only here.
+/// The longest wait for a connection to MySQL, and for its answer; a strategy that sells from Redis needs one only here.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
@@ -51,9 +56,9 @@ pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
     }
     let made = async {
         let mut conn = ctx.mysql(PATIENCE).await?;
-        let made = sqlx::query_scalar::<_, i64>(MADE)
-            .bind(stock_id)
-            .fetch_optional(&mut *conn)
+        let made = sqlx::query_scalar::<_, i64>(MADE).bind(stock_id);
+        let made = Session::of(&conn)
+            .bounded(PATIENCE, made.fetch_optional(&mut *conn))
             .await?;
         conn.done();
         Ok(made.is_some())

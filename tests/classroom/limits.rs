@@ -103,7 +103,7 @@ async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them()
     let lab = labs::whole().await?;
     let (base, instance) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     // Whoever is let in stays until all have come, however late.
-    let stay = |path: &str| format!("{path}?hold_ms=20000");
+    let stay = |path: &str| format!("{path}?hold_ms=10000");
     let (queued, nodelay, address, server, limited) = tokio::try_join!(
         burst(base, AT_NGINX[0], 30),
         burst(base, AT_NGINX[1], 30),

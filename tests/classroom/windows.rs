@@ -22,6 +22,7 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
         multi(&lab).await?;
         read_write(&lab).await?;
         fair(&lab).await?;
+        what_a_visit_leaves_ends(&lab).await?;
         demos::over_http(&lab).await?;
         zookeeper::all(&lab).await?;
         red(&lab).await
@@ -29,6 +30,28 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     let outcome = outcome.await;
     lab.stop().await;
     outcome
+}
+
+/// Whoever names another product in each request does not fill Redis: whatever is left without a lease ends by itself.
+async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
+    let http = &lab.addresses().http;
+    // One class of six goes out, and the next begins.
+    let out = std::iter::repeat_n("countdown", 7);
+    for lesson in out.chain(["semaphore", "fair"]) {
+        ask(format!("{http}/test/{lesson}?stock_id=100000&hold_ms=0")).await?;
+    }
+    let left: Vec<String> = in_redis(lab, "KEYS", "*:100000*").await?;
+    let mut for_ever = Vec::new();
+    for key in &left {
+        if in_redis::<i64>(lab, "TTL", key).await? < 0 {
+            for_ever.push(key);
+        }
+    }
+    ensure!(
+        left.len() >= 5 && for_ever.is_empty(),
+        "{left:?}: {for_ever:?}"
+    );
+    Ok(())
 }
 
 /// So many clients come in and stay; meanwhile another is refused, and when they hang up all is given back. `held` counts
@@ -245,6 +268,11 @@ async fn red(lab: &Lab) -> Result<()> {
 
 async fn read_write(lab: &Lab) -> Result<()> {
     halves(lab, "/test").await?;
+    for half in ["read", "write"] {
+        let base = &lab.addresses().http;
+        let passes = format!("{base}/test/{half}?stock_id=40&hold_ms=0&wait_ms=20000");
+        answered(passes, StatusCode::OK).await?;
+    }
     until("the last lease has ended", || async {
         Ok(keys(lab, "*rwLock:3?*").await?.is_empty())
     })

@@ -308,6 +308,9 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
             other => bail!("{why}: {other:?}"),
         }
     }
+    let failed = stall.ctx.redis_key(&format!("seckill:failed:{twice}"));
+    let ends: i64 = stall.ctx.redis.connection().ttl(failed).await?;
+    ensure!(ends > 0, "a reason is kept for ever: {ends}");
     let letters: redis::streams::StreamRangeReply = stall
         .ctx
         .redis

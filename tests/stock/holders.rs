@@ -1,7 +1,10 @@
 //! What those leave who are gone while they hold a lock or wait for it: a killed process, and a client that hangs up.
 
 use crate::support::{
-    http::{self, MINUTE, check, put_stock, status, until_held},
+    http::{
+        self, MINUTE, answer, check, check_of, client, put_stock, put_stock_of, status, stock_of,
+        until_held, until_held_of,
+    },
     labs,
     leftovers::nothing_is_left,
     *,
@@ -23,40 +26,65 @@ const THAT_END: [&str; 8] = [
     "mysql-named-lock",
 ];
 
-/// `kill -9` of the instance that holds the lock, with others waiting: they go on once its lease or session has ended,
-/// nothing is oversold, and nothing is left.
+/// One for each of them.
+const PRODUCTS: std::ops::RangeFrom<usize> = 20..;
+
+/// `kill -9` of the instance that holds them all, each of a product of its own, with others waiting: they go on once its lease or
+/// session has ended, nothing is oversold, and nothing is left.
 #[apply(test!)]
-#[over(THAT_END.map(|slug| (slug, slug)))]
-async fn others_go_on_after_the_holder_is_killed(slug: &'static str) -> Result<()> {
+async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     const WAITERS: usize = 20;
     let mut lab = labs::whole().await?;
     let instances = lab.addresses().instances.clone();
     let (victim, others) = instances.split_first().context("no instance")?;
     let other = &others[0].url;
-    put_stock(other, STOCK).await?;
-    let held = tokio::spawn(status(check(&victim.url, slug, MINUTE, MINUTE)));
-    let mut sold = until_held(other, slug).await?;
-    // Far longer than the lease or session lasts: a waiter that is not let in by then is answered 503.
-    let waiters: Vec<_> = (0..WAITERS)
-        .map(|n| tokio::spawn(status(check(&others[n % 2].url, slug, 0, MINUTE))))
-        .collect();
+    let mut held = Vec::new();
+    for (slug, product) in THAT_END.into_iter().zip(PRODUCTS) {
+        put_stock_of(other, product, STOCK).await?;
+        let holds = status(check_of(&victim.url, slug, product, MINUTE, MINUTE));
+        held.push(tokio::spawn(holds));
+    }
+    let mut sold = [0; THAT_END.len()];
+    let mut waiters = Vec::new();
+    for (n, (slug, product)) in THAT_END.into_iter().zip(PRODUCTS).enumerate() {
+        sold[n] = until_held_of(other, slug, product).await?;
+        // Far longer than the lease or session lasts: a waiter that is not let in by then is answered 503.
+        waiters.extend((0..WAITERS).map(|w| {
+            let waits = status(check_of(&others[w % 2].url, slug, product, 0, MINUTE));
+            (n, tokio::spawn(waits))
+        }));
+    }
     lab.kill(&victim.name).await?;
-    ensure!(
-        !held.await.is_ok_and(|answer| answer.is_ok()),
-        "the killed instance has answered"
-    );
-    for waiter in waiters {
+    for held in held {
+        ensure!(
+            !held.await.is_ok_and(|answer| answer.is_ok()),
+            "the killed instance has answered"
+        );
+    }
+    for (n, waiter) in waiters {
         match waiter.await?? {
-            StatusCode::OK => sold += 1,
-            other => bail!("a waiter was answered {other}"),
+            StatusCode::OK => sold[n] += 1,
+            other => bail!("{}: a waiter was answered {other}", THAT_END[n]),
         }
     }
-    let strategy = stock::find(slug).context("no such strategy")?;
-    let gone = STOCK - http::stock(other, strategy.store).await?;
-    // The killed one was before its write, which it never sent.
-    ensure!(gone == sold, "{sold} were sold, and {gone} left the shelf");
-    let free = status(check(other, slug, 0, 0)).await?;
-    ensure!(free == StatusCode::OK, "the lock is not free: {free}");
+    for (n, (slug, product)) in THAT_END.into_iter().zip(PRODUCTS).enumerate() {
+        let strategy = stock::find(slug).context("no such strategy")?;
+        let gone = STOCK - stock_of(other, product, strategy.store).await?;
+        // The killed one was before its write, which it never sent.
+        let sold = sold[n];
+        ensure!(
+            gone == sold,
+            "{slug}: {sold} were sold, and {gone} left the shelf"
+        );
+        let free = status(check_of(other, slug, product, 0, 0)).await?;
+        ensure!(
+            free == StatusCode::OK,
+            "{slug}: the lock is not free: {free}"
+        );
+        let product = format!("{other}/stock?stock_id={product}");
+        let (removed, words) = answer(client().delete(product)).await?;
+        ensure!(removed.is_success(), "{removed} {words}");
+    }
     lab.restart(&victim.name).await?;
     labs::hand_on(lab);
     Ok(())

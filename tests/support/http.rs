@@ -14,6 +14,17 @@ pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> Strin
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
+/// The same of a product.
+pub(crate) fn check_of(
+    base: &str,
+    slug: &str,
+    product: usize,
+    hold_ms: u64,
+    wait_ms: u64,
+) -> String {
+    format!("{}&stock_id={product}", check(base, slug, hold_ms, wait_ms))
+}
+
 static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
 
 /// The client of the tests; a crowd has one of its own.
@@ -57,7 +68,12 @@ pub(crate) async fn answered(url: String, with: StatusCode) -> Result<String> {
 
 /// Sets the stock of product 1.
 pub(crate) async fn put_stock(base: &str, count: i64) -> Result<()> {
-    let reset = client().put(format!("{base}/stock"));
+    put_stock_of(base, 1, count).await
+}
+
+/// Sets the stock of a product.
+pub(crate) async fn put_stock_of(base: &str, product: usize, count: i64) -> Result<()> {
+    let reset = client().put(format!("{base}/stock?stock_id={product}"));
     let (status, words) = answer(reset.json(&json!({"count": count}))).await?;
     ensure!(status.is_success(), "{status} {words}");
     Ok(())
@@ -65,7 +81,12 @@ pub(crate) async fn put_stock(base: &str, count: i64) -> Result<()> {
 
 /// The stock of product 1 in this store.
 pub(crate) async fn stock(base: &str, store: Store) -> Result<i64> {
-    let stock = ask_json(format!("{base}/stock")).await?;
+    stock_of(base, 1, store).await
+}
+
+/// The stock of a product in this store.
+pub(crate) async fn stock_of(base: &str, product: usize, store: Store) -> Result<i64> {
+    let stock = ask_json(format!("{base}/stock?stock_id={product}")).await?;
     let store = serde_json::to_value(store)?;
     let count = stock[store.as_str().unwrap_or_default()]["count"].as_i64();
     count.with_context(|| format!("no count in {stock}"))
@@ -73,8 +94,13 @@ pub(crate) async fn stock(base: &str, store: Store) -> Result<i64> {
 
 /// Asks until nobody gets in any more: the one that was sent before is inside. How many got in before it.
 pub(crate) async fn until_held(base: &str, slug: &str) -> Result<i64> {
+    until_held_of(base, slug, 1).await
+}
+
+/// The same of a product.
+pub(crate) async fn until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
     for sold in 0..200 {
-        match status(check(base, slug, 0, 100)).await? {
+        match status(check_of(base, slug, product, 0, 100)).await? {
             // One that polls must find the lock free in between.
             StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
             StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),

@@ -77,9 +77,10 @@ fn fixed(job: &Job) -> Lease {
     Lease::Fixed(lease(job))
 }
 
-/// The one that was asked for, else the job's stay.
+/// The one that was asked for, else the job's stay; whoever does not stay has the shortest that there is.
 fn lease(job: &Job) -> Duration {
-    job.request.lease.unwrap_or(job.request.hold)
+    let lease = job.request.lease.unwrap_or(job.request.hold);
+    lease.max(Duration::from_millis(1))
 }
 
 /// Until when it is surely leased: nobody whom this half shuts out has it before. Only the server knows when the lease began;

@@ -5,7 +5,7 @@
 //!
 //! What it survives: a client that hangs up, inside or waiting; a reset of the stock, after which there are three again
 //! whatever the holders from before it do. **What breaks it**: an instance that is killed takes its permits with it, and
-//! the room stays smaller until `PUT /stock`: a plain semaphore has no lease.
+//! the room stays smaller until `PUT /stock`, or until nobody has come for a day: a plain semaphore has no lease.
 //!
 //! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
 
@@ -40,11 +40,10 @@ const STAY: Duration = Duration::from_secs(5);
 ///
 /// Cancel safety: Dropping it gives the permit back in the background.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let semaphore = ctx
-        .redis
-        .semaphore(&job.redis_name(SEMAPHORE))
-        .initially(PERMITS);
+    let name = job.redis_name(SEMAPHORE);
+    let semaphore = ctx.redis.semaphore(&name).initially(PERMITS);
     let permit = semaphore.acquire(1, job.wait_left()).await?;
+    keep(ctx, &name, "claims").await?;
     job.say("拿到了信号量");
     job.inside().await;
     // What the course prints when the stay is over.

@@ -20,6 +20,7 @@ const NOBODYS: Bilingual = Bilingual {
 
 /// What there is to break here.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LabView)]
 pub(in crate::http) struct View {
     /// Whether a lab has started this instance and takes orders.
     owned: bool,

@@ -25,7 +25,7 @@ enum Limit {
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-pub(in crate::http) struct Wanted {
+pub(in crate::http) struct Burst {
     #[schema(inline)]
     limit: Limit,
 }
@@ -42,11 +42,11 @@ pub(in crate::http) struct Answered {
 }
 
 /// Sends more than are let through, all at once: 30 at the limit of 20, 120 at that of 100.
-#[utoipa::path(post, path = "/classroom/burst", tag = "classroom", request_body = Wanted,
+#[utoipa::path(post, path = "/classroom/burst", tag = "classroom", request_body = Burst,
     responses((status = 200, description = "All are answered: let through (200) or refused (429)", body = [Answered])))]
 pub(in crate::http) async fn send(
     State(app): State<AppState>,
-    Json(Wanted { limit }): Json<Wanted>,
+    Json(Burst { limit }): Json<Burst>,
 ) -> Result<axum::Json<Vec<Answered>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');
     if nginx.is_empty() {

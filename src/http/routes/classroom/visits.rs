@@ -18,6 +18,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use tokio::sync::Semaphore;
+use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 /// So many may be under way at once.
@@ -45,18 +46,16 @@ impl Default for Sent {
     }
 }
 
-/// Who is to come, where to, and for how long: read of the body, and written into the query of each visit.
-#[derive(Debug, Deserialize, Serialize, Validate, ToSchema)]
+/// Who is to come, where to, and for how long.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Visitors {
     /// A route that a lesson of `GET /course` lets people try.
     #[garde(custom(a_visit))]
-    #[serde(skip_serializing)]
-    #[schema(example = "/test/semaphore")]
+    #[schema(schema_with = one_of_the_visits)]
     visit: String,
     /// Each of them comes once.
     #[garde(length(min = 1, max = 30), dive)]
-    #[serde(skip_serializing)]
     #[schema(min_items = 1, max_items = 30)]
     names: Vec<Who>,
     /// How long each stays, in milliseconds, instead of the route's own time.
@@ -80,20 +79,47 @@ pub(in crate::http) struct Visitors {
     member: Option<Uuid>,
 }
 
-fn a_visit(visit: &str, (): &()) -> garde::Result {
+/// The routes that lessons let people try.
+fn visits() -> BTreeSet<&'static str> {
     let tries = course::lessons()
         .flat_map(|lesson| &lesson.r#try)
         .filter_map(|path| path.split('?').next());
-    let known: BTreeSet<_> = tries.filter(|path| path.starts_with("/test/")).collect();
-    match known.contains(visit) {
-        true => Ok(()),
-        false => {
-            let known: Vec<_> = known.into_iter().collect();
-            Err(garde::Error::new(format!(
-                "must be one of {}",
-                known.join(", ")
-            )))
-        }
+    tries.filter(|path| path.starts_with("/test/")).collect()
+}
+
+fn one_of_the_visits() -> Schema {
+    let one = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(visits()));
+    one.examples(["/test/semaphore"]).into()
+}
+
+fn a_visit(visit: &str, (): &()) -> garde::Result {
+    let visits = visits();
+    if visits.contains(visit) {
+        return Ok(());
+    }
+    let known: Vec<_> = visits.into_iter().collect();
+    Err(garde::Error::new(format!(
+        "must be one of {}",
+        known.join(", ")
+    )))
+}
+
+impl Visitors {
+    /// What the query of each visit says, as far as it is asked for.
+    fn terms(&self) -> Vec<(&'static str, String)> {
+        let terms = [
+            ("hold_ms", self.hold_ms.map(Whole::get)),
+            ("wait_ms", self.wait_ms.map(Whole::get)),
+            ("lease_ms", self.lease_ms.map(Whole::get)),
+            ("members", self.members.map(Whole::get)),
+        ];
+        let terms = terms
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?.to_string())));
+        let member = self.member.map(|member| ("member", member.to_string()));
+        terms.chain(member).collect()
     }
 }
 
@@ -114,6 +140,7 @@ pub(in crate::http) async fn send(
         })?;
     let instances = those_that_live(&app).await;
     let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);
+    let terms = visitors.terms();
     for name in &visitors.names {
         let turn = sent.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
         let at = format!(
@@ -121,7 +148,7 @@ pub(in crate::http) async fn send(
             instances[turn].trim_end_matches('/'),
             visitors.visit
         );
-        let request = client().get(at).query(&[("who", name)]).query(&visitors);
+        let request = client().get(at).query(&[("who", name)]).query(&terms);
         let (stopping, place) = (app.stopping.clone(), places.split(1));
         app.ctx.tasks.spawn(async move {
             // What comes of it is seen in the lessons' events.

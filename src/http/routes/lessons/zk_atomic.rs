@@ -19,7 +19,7 @@ terms!(
 
 /// Changes the atomic long, or reads it.
 #[utoipa::path(get, path = "/test/zk/atomic/{change}", tag = "course",
-    params(("change" = String, Path, description = "increment, decrement, add, subtract, get, try-set or force-set", example = "increment"), Operand),
+    params(("change" = String, Path, description = "One of increment, decrement, add, subtract, get, try-set, force-set", example = "increment"), Operand),
     responses((status = 200, description = "It was changed, or others were faster all the time (`succeeded`)",
         content((String = "text/plain", example = "true 41 -> 42"), (Lesson = "application/json")))))]
 pub(in crate::http) async fn atomic(

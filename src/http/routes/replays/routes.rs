@@ -95,6 +95,7 @@ pub(in crate::http) struct How {
 
 /// A replay that was started.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReplayView)]
 pub(in crate::http) struct View {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
     id: String,

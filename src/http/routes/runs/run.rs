@@ -101,6 +101,7 @@ pub(super) enum End {
 
 /// What is shown of a run.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunView)]
 pub(in crate::http) struct View {
     #[serde(flatten)]
     pub(super) about: About,
