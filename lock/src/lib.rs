@@ -226,7 +226,7 @@ pub trait Lock: Send + Sync {
     }
 }
 
-/// [`Lock`]'s methods as a lock's own: who has only locks of one kind needs no trait in scope.
+/// [`Lock`]'s methods as a lock's own, so that a caller who has one kind of lock needs no trait in scope.
 macro_rules! inherent {
     ($($lock:ident $(<$part:ident>)?),+) => {$(
         impl $(<$part: $crate::Lock>)? $lock $(<$part>)? {

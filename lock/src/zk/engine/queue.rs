@@ -329,32 +329,26 @@ pub(in crate::zk) async fn force_unlock(
     Ok(!held.is_empty())
 }
 
-/// Those who hold it by this recipe: all nodes at the first place where one of them excludes the others, or all readers
-/// before the first writer.
+/// Those who hold it by this recipe: the readers before the first writer, or all at the first number where one of them is a
+/// holder alone. A writer that reads has a reader at its own number.
 fn holds(names: &[String], recipe: &Recipe) -> Vec<String> {
-    let mut places: Vec<_> = names
-        .iter()
-        .map(|name| Place::of(name, recipe.markers))
-        .collect();
-    places.sort();
-    let Some(first) = places.first().map(|place| place.number.clone()) else {
-        return Vec::new();
-    };
-    // A writer that reads has a reader at its own number.
-    let at_first = places.iter().filter(|place| place.number == first);
-    let is_one_of =
-        |is: fn(&Recipe, &str) -> bool| at_first.clone().any(|place| is(recipe, &place.name));
-    let held: Vec<_> = if recipe.shared {
-        let excluded = is_one_of(|recipe, name| (recipe.waits_for)(name));
-        let readers = places
+    let places = names.iter().map(|name| Place::of(name, recipe.markers));
+    let places: BTreeSet<_> = places.collect();
+    let until = |number: Option<&str>| {
+        let before = places
             .iter()
-            .take_while(|place| !(recipe.waits_for)(&place.name));
-        readers.filter(|_| !excluded).collect()
-    } else {
-        let excludes = is_one_of(|recipe, name| name.contains(recipe.marker));
-        at_first.clone().filter(|_| excludes).collect()
+            .take_while(move |place| Some(&*place.number) != number);
+        before.map(|place| place.name.clone()).collect::<Vec<_>>()
     };
-    held.into_iter().map(|place| place.name.clone()).collect()
+    if recipe.shared {
+        let writer = places.iter().find(|place| (recipe.waits_for)(&place.name));
+        return until(writer.map(|writer| &*writer.number));
+    }
+    let first = places.first().map(|place| &*place.number);
+    let second = places.iter().find(|place| Some(&*place.number) != first);
+    let held = until(second.map(|second| &*second.number));
+    let alone = held.iter().any(|name| name.contains(recipe.marker));
+    if alone { held } else { Vec::new() }
 }
 
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
