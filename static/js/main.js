@@ -107,7 +107,7 @@ function draw() {
     drawRun(strategy);
     rates.draw(lesson, strategies, runs, reached);
     const where = target() === 'one' ? t('toOne', first()) : t('toThree');
-    shelf.draw(strategy, settings.count, running, where);
+    shelf.draw(strategy, settings.count, running, reached, where);
   }
   if (view === 'lesson' || view === 'text') race.redraw();
   if (view === 'verdicts') verdict.list(chapters, verdicts);
@@ -305,12 +305,13 @@ async function atShelf(act) {
 /** @param {1 | 2} people */
 function buy(people) {
   const its = strategy;
-  if (runs.live || !its) return;
+  // Which instance is the first is known once one has answered.
+  if (runs.live || !reached || !its) return;
   atShelf(() => shelf.buy(its.slug, settings.hold_ms, people, target() === 'one' ? first() : null, draw));
 }
 
 function reset() {
-  if (!runs.live) atShelf(() => shelf.reset(settings.count, reset));
+  if (!runs.live && reached) atShelf(() => shelf.reset(settings.count, reset));
 }
 
 /** Asks how everybody is, and what is under way. */

@@ -70,6 +70,7 @@ describe('the page', () => {
     for (const [target, meet] of /** @type {const} */ ([['one', false], ['three', true]])) {
       const tab = await suite.tab(`#/1.5?target=${target}&hold_ms=500`);
       await tab.shows('1.5');
+      await tab.has('#buy-two[aria-disabled=false]');
       let twice = 0;
       await until(async () => {
         await tab.click('#buy-two');

@@ -246,7 +246,7 @@ export class Tab {
   }
 
   /**
-   * Clicks it as soon as a pointer could: it is in sight, and nothing lies over it. Look and click are one turn of the page, so
+   * Clicks it as soon as a pointer could: it can be pressed, is in sight, and nothing lies over it. Look and click are one turn of the page, so
    * that it does not move between them.
    * @param {string} selector
    */
@@ -257,7 +257,7 @@ export class Tab {
       button?.scrollIntoView({ block: 'center', behavior: 'instant' });
       const box = button?.getBoundingClientRect();
       const top = box && document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-      const reached = top && !button.disabled && button.contains(top);
+      const reached = top && !button.disabled && button.ariaDisabled !== 'true' && button.contains(top);
       if (reached) button.click();
       return reached;
     }, selector);
