@@ -26,7 +26,8 @@ import * as woken from './timeline/woken.js';
 import * as votes from './votes.js';
 
 /** @typedef {{zh: string, en: string}} Title */
-/** @typedef {{actors: string[], clock: boolean}} Scheduled */
+/** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
+/** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null}} Scheduled */
 /** How it must end, and what was seen then besides. @typedef {import('./timeline/events.js').Ending & {said: Title}} Meant */
 /**
  * A race of `GET /replays`. `alone`: it is not played beside its cure; `scheduled`: who can be let go on, where whoever watches
@@ -111,10 +112,15 @@ function join(playing) {
 /** The race of this lesson; null where it has none. @param {string} id */
 export const of = (id) => all.find((r) => r.lesson === id) ?? null;
 
-/** Shows the race of this lesson, and hides all of it where there is none. @param {string} id @returns {boolean} whether there is one */
-export function show(id) {
+/**
+ * Shows the race of this lesson, and hides all of it where there is none.
+ * @param {string} id @param {boolean} ordered only its order can be decided: two transactions are shown statement by statement elsewhere
+ * @returns {boolean} whether there is one to play
+ */
+export function show(id, ordered) {
   const found = of(id);
   $('race').hidden = !found;
+  $('race').classList.toggle('ordered', ordered);
   if (found !== race) {
     drawn = '';
     $('race-admin').replaceChildren();
@@ -130,13 +136,13 @@ export function show(id) {
     if (votes.isOpen() && race && guess.question(race)) askClass();
   }
   draw();
-  return found != null;
+  return isShown();
 }
 
 /** Races are played here, and lines typed. */
 export const canPlay = () => !off;
 
-export const isShown = () => race != null && !$('race').hidden;
+export const isShown = () => race != null && !$('race').hidden && !$('race').classList.contains('ordered');
 
 /** Along with what goes on, or at the end of what was played. */
 function follows() {
@@ -365,7 +371,7 @@ function idle(its, both) {
   const [other] = live.values();
   if (other && !playsThis()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
   const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
-  return both.some(Boolean) ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
+  return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
 
 /** More was sold than there is, or one user has two orders of what each may order once. @param {import('./timeline/events.js').Ending | null | undefined} ending @param {Race} its */

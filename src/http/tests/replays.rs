@@ -59,7 +59,7 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         ("POST /replays/none/step", 404),
         ("POST /replays/none/next?actor=A", 404),
         ("POST /replays/none/next?actor=D", 400),
-        ("POST /replays/2.2?pace=scheduler", 400),
+        ("POST /replays/2.10.5?pace=scheduler", 400),
         ("DELETE /replays/none", 404),
         ("GET /replays/none/events", 404),
     ] {
