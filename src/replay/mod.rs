@@ -34,7 +34,7 @@ pub use actor::{Actor, ActorEvent, Part};
 pub use event::{End, Ending, Log, ReplayEvent};
 pub use faults::{Control, Faults};
 pub use place::{Place, Sent, Stops};
-pub use play::{Pace, Play, Steps, Terms, Who};
+pub use play::{Pace, Play, Stall, Steps, Terms, Timing, Who};
 pub use race::{Anomaly, Ends, Half, Race, Scheduled, Script};
 pub use role::{A, B, C, Role};
 pub use step::{Deed, Expected, Step, say};

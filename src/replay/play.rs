@@ -11,7 +11,7 @@ use super::{
     event::{Log, ReplayEvent},
     faults::{Control, Faults, Need},
     place::Place,
-    role::{Lease, Role},
+    role::{A, B, Lease, Role},
     seen::{self, Held, Sights},
     stage::{self, Stage},
 };
@@ -77,6 +77,9 @@ pub enum Pace {
     /// No step of the race: each actor stands still wherever another could come between, until it is asked to go on, so that
     /// whoever asks decides the order. Leases end when the clock is asked to go on, and who dies in the race does so when asked.
     Scheduler,
+    /// No step of the race: A stands still once, for so long, and B comes so much later; leases are so long, and end by their
+    /// server's clock ([`Timing`]).
+    Timed,
 }
 
 impl Pace {
@@ -115,6 +118,42 @@ pub enum Who {
     /// Death, which comes for the one who dies in the race.
     #[serde(rename = "death")]
     Death,
+}
+
+/// Where A stands still at the pace [`Pace::Timed`].
+#[derive(Debug, Clone, Copy, Default, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stall {
+    /// Inside, before it reads.
+    Locked,
+    /// Between its read and its write.
+    #[default]
+    Read,
+    /// Between its write and its unlock.
+    Written,
+}
+
+impl From<Stall> for Point {
+    fn from(stall: Stall) -> Self {
+        match stall {
+            Stall::Locked => Self::Locked,
+            Stall::Read => Self::Read,
+            Stall::Written => Self::Written,
+        }
+    }
+}
+
+/// What happens when, at the pace [`Pace::Timed`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// Where A stands still.
+    pub at: Stall,
+    /// For how long.
+    pub pause: Duration,
+    /// The lease that both ask for, in milliseconds.
+    pub lease_ms: u64,
+    /// So long after A comes B.
+    pub after: Duration,
 }
 
 /// Lets a replay at the pace [`Pace::Step`] or [`Pace::Scheduler`] go on.
@@ -157,6 +196,8 @@ pub struct Terms {
     pub pace: Pace,
     /// For [`Pace::Step`] and [`Pace::Scheduler`]: lets it go on.
     pub steps: Steps,
+    /// For [`Pace::Timed`]: what happens when.
+    pub timing: Timing,
 }
 
 /// A replay that goes on.
@@ -249,7 +290,7 @@ impl Play {
             ..ReplayEvent::of("step", "step")
         });
         match self.terms.pace {
-            Pace::Fast | Pace::Clock | Pace::Scheduler => {}
+            Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
             Pace::Slow => sleep(BEAT).await,
             Pace::Step => drop(self.terms.steps.asked().await?),
         }
@@ -405,6 +446,29 @@ impl Play {
             Some(side) => side.goes_on(stops),
             None => drop(self.send(role, stops).await?),
         }
+        Ok(())
+    }
+
+    /// A comes and stands still for a while, and B comes so much later; both are at their ends then.
+    pub(super) async fn goes_by_the_clock(&mut self) -> Result<(), Error> {
+        let Timing {
+            at,
+            pause,
+            lease_ms,
+            after,
+        } = self.terms.timing;
+        let leased = |role: Role| role.lease_that_runs(lease_ms, lease_ms);
+        let stalls = self
+            .send(&leased(A), &[at.into()])
+            .await?
+            .stalls(at.into(), pause);
+        let comes = async {
+            sleep(after).await;
+            self.send(&leased(B), &[]).await.map(drop)
+        };
+        let ((), came) = tokio::join!(stalls, comes);
+        came?;
+        self.all_have_ended(2).await;
         Ok(())
     }
 
@@ -685,6 +749,17 @@ impl Side {
     /// Lets it run; it will stand at each of these points.
     fn heads_for(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
+    }
+
+    /// Lets it go on so long after it has come to this point.
+    fn stalls(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
+        let (mut came, stops) = (self.came.clone(), self.stops.clone());
+        async move {
+            let stands = |came: &Came| came.to.contains(&at) || came.end.is_some();
+            drop(came.wait_for(stands).await);
+            sleep(pause).await;
+            stops.send_replace(Vec::new());
+        }
     }
 
     /// Whether it stands somewhere, and was not let go on yet.

@@ -75,7 +75,7 @@ pub struct Script {
     /// How it must end.
     pub ends: Ends,
     /// Where whoever watches decides the order, each stands still at these points.
-    pub(super) stops: &'static [Point],
+    pub stops: &'static [Point],
 }
 
 impl Script {
@@ -193,6 +193,12 @@ impl Race {
             clock: script.has_clock(),
             dies: script.who_dies().map(|role| role.letter),
         })
+    }
+
+    /// Whether it can be played at the pace [`Timed`](super::Pace::Timed): a lease ends in it, and so more is sold than is gone.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        (self.scheduled(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
 
     fn anomaly(&self) -> Option<Anomaly> {

@@ -92,6 +92,9 @@ impl Script {
     }
 
     async fn carried_out(&self, play: &mut Play) -> Result<(), Error> {
+        if play.terms.pace == Pace::Timed {
+            return play.goes_by_the_clock().await;
+        }
         // Two transactions are one step, which lets either send its next statement.
         if play.terms.pace == Pace::Scheduler && !matches!(self.act, Act::Deadlock(_)) {
             return self.scheduled(play).await;

@@ -273,6 +273,33 @@ describe('the race of a lesson', () => {
     tab.nothingWentWrong();
   });
 
+  it('plays the times that its handles are dragged to: oversold where A stands for longer than its lease, and not where it does not', async () => {
+    const tab = await suite.tab('#/2.3');
+    await tab.shows('2.3');
+    await tab.press('#race-timing');
+    await tab.has('#race-why:not(.later) [data-anomaly=lost-update]');
+    await tab.screenshot('timing-2.3');
+    await tab.everybodyCanUseIt();
+    const drag = (/** @type {Record<string, number>} */ times) => tab.evaluate((to) => {
+      for (const [name, ms] of Object.entries(to)) {
+        const handle = /** @type {HTMLInputElement} */ (document.getElementById(`timing-${name}`));
+        handle.value = String(ms);
+        handle.dispatchEvent(new Event('input', { bubbles: true }));
+      }
+      document.getElementById('timing-after').dispatchEvent(new Event('change', { bubbles: true }));
+    }, times);
+    await drag({ pause: 500, lease: 6000, after: 200 });
+    await tab.reads('#race-why:not(.later)', /^这样的时间没有超卖/);
+    assert.equal(await tab.count('#race-flaw .overlap, #race-flaw [data-kind=overlap]'), 0);
+    // Moved while it is played: that one is ended, and the last one counts.
+    await drag({ pause: 6000, lease: 1500 });
+    await tab.has('#race-run.cancel');
+    await drag({ pause: 2500, lease: 1000 });
+    await tab.has('#race-why:not(.later) [data-anomaly=lost-update]');
+    await tab.reads('#timing-lease-is', /^1 秒$/);
+    tab.nothingWentWrong();
+  });
+
   for (const { lesson, together } of [{ lesson: '1.3', together: 2 }, { lesson: '2.10.1', together: 0 }]) {
     it(`draws two who buy at once in ${lesson} ${together ? 'together' : 'apart'}`, async () => {
       const tab = await suite.tab(`#/${lesson}?hold_ms=500`);

@@ -60,6 +60,10 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         ("POST /replays/none/next?actor=A", 404),
         ("POST /replays/none/next?actor=D", 400),
         ("POST /replays/2.10.5?pace=scheduler", 400),
+        ("POST /replays/1.3?pace=timed", 400),
+        ("POST /replays/2.3?pace=slow&lease_ms=300", 400),
+        ("POST /replays/2.3?pace=timed&lease_ms=99", 400),
+        ("POST /replays/2.3?pace=timed&at=sold", 400),
         ("DELETE /replays/none", 404),
         ("GET /replays/none/events", 404),
     ] {
