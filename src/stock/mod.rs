@@ -24,6 +24,7 @@ use oversell_lock::{Fence, Guard, LockError};
 use std::{future::Future, sync::LazyLock};
 
 pub(crate) use strategies::{
+    mine::{kept, stages},
     redis_multi::PARTS,
     redis_reentrant::Reentrant,
     redis_setnx_lua::Scripted,
