@@ -81,7 +81,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The scripts of the course's own locks, each with its section.
-pub(crate) fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
+pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
     STAGES
         .into_iter()
         .map(|(section, acquire, release, renew)| {
