@@ -85,7 +85,7 @@ pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
     STAGES
         .into_iter()
         .map(|(section, acquire, release, renew)| {
-            let [acquire, release, renew] = [acquire, release, renew].map(str::to_owned);
+            let [acquire, release, renew] = [acquire, release, renew].map(without_comments);
             (
                 section,
                 Scripts {
@@ -95,6 +95,11 @@ pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
                 },
             )
         })
+}
+
+fn without_comments(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.starts_with("--"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The scripts that are kept; until somebody has typed some, the first stage's.
