@@ -136,8 +136,8 @@ struct Trial {
     release: Script,
     renew: Option<Script>,
     log: Log,
-    /// Who was told last that it has the lock, unless it is known to be free.
-    holder: Mutex<Option<char>>,
+    /// Who was told last that it has the lock, and how often it has it; unless the lock is known to be free.
+    holder: Mutex<Option<(char, u32)>>,
     /// Those that have asked and were not let in yet.
     waiting: Mutex<BTreeSet<char>>,
     /// Of many, the two that met.
@@ -187,43 +187,47 @@ impl Trial {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// Tells of the lock as Redis has it; what is left of its lease in milliseconds, -1: it has none, -2: there is no lock.
-    async fn look(&self, event: &str) -> Result<i64, Not> {
+    /// What is left of the lease in milliseconds; -1: it has none, -2: there is no lock.
+    async fn left(&self) -> Result<i64, Not> {
         let mut pttl = redis::cmd("PTTL");
-        let pttl = pttl.arg(&self.key).query_async(&mut self.redis()).await;
-        let pttl: i64 = pttl.map_err(|error| Not::Answered(error.into()))?;
-        let mut holder = self.holder.lock();
-        if pttl == -2 && holder.take().is_some() {
-            self.log.add(ReplayEvent {
-                key: Some(self.key.clone()),
-                ..ReplayEvent::of("lock", "free")
-            });
-        }
-        if let Some(owner) = *holder {
-            self.log.add(ReplayEvent {
-                key: Some(self.key.clone()),
-                owner: Some(owner.to_string()),
-                pttl: Some(pttl),
-                ..ReplayEvent::of("lock", event)
-            });
-        }
-        Ok(pttl)
+        let left = pttl.arg(&self.key).query_async(&mut self.redis()).await;
+        left.map_err(|error| Not::Answered(error.into()))
+    }
+
+    /// Tells of the lock: whose it is by the answers, and what is left of its lease by Redis.
+    async fn tell_lock(&self, event: &str) -> Result<(), Not> {
+        let pttl = self.left().await?;
+        let (owner, value) = match *self.holder.lock() {
+            Some((owner, holds)) => (Some(owner.to_string()), Some(holds.into())),
+            None => (None, None),
+        };
+        self.log.add(ReplayEvent {
+            key: Some(self.key.clone()),
+            pttl: owner.is_some().then_some(pttl),
+            owner,
+            value,
+            ..ReplayEvent::of("lock", event)
+        });
+        Ok(())
     }
 
     /// Asks for the lock once.
     async fn acquires(&self, who: char, lease: Duration) -> Result<bool, Not> {
-        let again = *self.holder.lock() == Some(who);
+        let holds = match *self.holder.lock() {
+            Some((owner, holds)) if owner == who => holds,
+            _ => 0,
+        };
         let first = self.waiting.lock().insert(who);
         if first {
-            self.tell(who, if again { "waits" } else { "start" });
+            self.tell(who, if holds > 0 { "waits" } else { "start" });
         }
         let had = self.run("acquire", &self.acquire, who, lease).await?;
         if had {
             self.waiting.lock().remove(&who);
-            *self.holder.lock() = Some(who);
+            *self.holder.lock() = Some((who, holds + 1));
             self.tell(who, "taken");
             self.tell(who, "locked");
-            self.look("held").await?;
+            self.tell_lock("held").await?;
         } else if first {
             self.tell(who, "refused");
         }
@@ -256,7 +260,7 @@ impl Trial {
     /// The first one takes the free lock with the lease whose end is tried; it must have that one.
     async fn begins_lease(&self) -> Result<(), Not> {
         self.begins(LEASE).await?;
-        match self.look("held").await? {
+        match self.left().await? {
             -1 => Err(Not::Tried(NO_LEASE)),
             left if u128::from(left.unsigned_abs()) > LEASE.as_millis() => {
                 Err(Not::Tried(OTHER_LEASE))
@@ -269,18 +273,26 @@ impl Trial {
     async fn releases(&self, who: char) -> Result<bool, Not> {
         let holder = *self.holder.lock();
         let released = self.run("release", &self.release, who, LONG).await?;
-        let mut there = redis::cmd("EXISTS");
-        let there = there.arg(&self.key).query_async(&mut self.redis()).await;
-        let there: bool = there.map_err(|error| Not::Answered(error.into()))?;
+        let there = self.left().await? != -2;
         match holder {
-            Some(owner) if owner != who && !there => self.log.add(ReplayEvent {
+            Some((owner, _)) if owner != who && !there => self.log.add(ReplayEvent {
                 owner: Some(owner.to_string()),
                 ..ReplayEvent::of(who, "deleted")
             }),
-            Some(owner) if owner == who && released => self.tell(who, "released"),
+            Some((owner, _)) if owner == who && released => self.tell(who, "released"),
             _ => self.tell(who, "lost"),
         }
-        self.look("held").await?;
+        match holder {
+            Some(_) if !there => {
+                *self.holder.lock() = None;
+                self.tell_lock("free").await?;
+            }
+            Some((owner, holds)) if owner == who && holds > 1 => {
+                *self.holder.lock() = Some((owner, holds - 1));
+                self.tell_lock("held").await?;
+            }
+            _ => {}
+        }
         Ok(released)
     }
 
@@ -292,7 +304,7 @@ impl Trial {
         let renewed = self.run("renew", renew, who, LEASE).await?;
         if renewed {
             self.tell(who, "renewed");
-            self.look("renewed").await?;
+            self.tell_lock("renewed").await?;
         }
         Ok(renewed)
     }
@@ -401,7 +413,7 @@ async fn exclusion(trial: &Trial) -> Found {
                 )));
             }
             // Something to do inside, that others can come between.
-            trial.look("held").await?;
+            trial.left().await?;
             if over.is_cancelled() {
                 return Ok(());
             }

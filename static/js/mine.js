@@ -42,6 +42,9 @@ let said = () => '';
 
 const runs = new Runs(drawRun, () => {});
 
+/** Is a run of it under way? */
+const selling = () => runs.live != null && !runs.other('mine', 'three');
+
 /** @param {string} name @returns {HTMLTextAreaElement} */
 const field = (name) => /** @type {any} */ (document.querySelector(`[name="${name}"]`));
 
@@ -86,10 +89,9 @@ async function saved(does) {
 
 function drawButtons() {
   for (const id of ['save', 'grade']) $(id).setAttribute('aria-disabled', String(busy));
-  const selling = runs.of('mine', 'three') != null && runs.live != null;
-  put($('sell'), t(selling ? 'cancel' : 'mineSell'));
-  $('sell').classList.toggle('cancel', selling);
-  $('sell').setAttribute('aria-disabled', String(busy && !selling));
+  put($('sell'), t(selling() ? 'cancel' : 'mineSell'));
+  $('sell').classList.toggle('cancel', selling());
+  $('sell').setAttribute('aria-disabled', String(busy));
   $('fill').replaceChildren(...stages.map((stage) => {
     const button = el('button', { type: 'button', 'aria-pressed': String(isSame(stage, typed())) }, stage.section);
     button.addEventListener('click', () => fill(stage));
@@ -156,7 +158,7 @@ $('scripts').addEventListener('submit', (/** @type {Event} */ event) => event.pr
 $('scripts').addEventListener('input', drawButtons);
 $('save').addEventListener('click', () => saved(async () => say(() => t('mineSaved'))));
 $('sell').addEventListener('click', () => {
-  if (runs.live) runs.cancel().catch((error) => say(() => t('failed', reason(error))));
+  if (selling()) runs.cancel().catch((error) => say(() => t('failed', reason(error))));
   else {
     saved(async () => {
       say(() => '');
@@ -169,7 +171,8 @@ $('grade').addEventListener('click', () => saved(async (scripts) => {
   const graded = await api.gradeMine();
   grades = graded.grades;
   drawGrades(true);
-  say(() => (isSame(graded.scripts, scripts) ? '' : t('mineOther')));
+  const count = (/** @type {string} */ of) => grades.filter(({ verdict }) => verdict === of).length;
+  say(() => (isSame(graded.scripts, scripts) ? t('mineGraded', count('passed'), count('failed'), count('untried')) : t('mineOther')));
 }));
 addEventListener('resize', () => drawGrades(false));
 

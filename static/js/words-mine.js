@@ -8,7 +8,8 @@ export const zh = {
   mineStages: '从这里开始：', mineNoStage: '没有 2.3：脚本判断并删除是一步，那就是 2.5。',
   mineAcquire: '加锁', mineRelease: '解锁', mineRenew: '续期（不续期就空着）',
   mineSave: '保存', mineSaved: '保存了：/check/lock/mine 就用它。', mineSell: '用它在三个实例上卖', mineGrade: '打分',
-  mineGrading: '正在打分，约两秒…', mineOther: '打分时已经有人换了脚本：这些分是别人那把锁的。',
+  mineGrading: '正在打分，约两秒…', mineGraded: (/** @type {number} */ passed, /** @type {number} */ failed, /** @type {number} */ untried) => `通过 ${passed}，没通过 ${failed}，没试成 ${untried}。`,
+  mineOther: '打分时已经有人换了脚本：这些分是别人那把锁的。',
   mineGrades: '打分',
   mineTrial: (/** @type {string} */ name) => of({
     exclusion: '互斥：8 个一起抢', 'holder-dies': '持有者死了', 'late-release': '迟到的解锁', 'foreign-release': '解别人的锁',
@@ -24,7 +25,8 @@ export const en = {
   mineStages: 'Begin with:', mineNoStage: 'There is no 2.3: a script checks and deletes in one step, which is 2.5.',
   mineAcquire: 'Acquire', mineRelease: 'Release', mineRenew: 'Renew (empty: no renewal)',
   mineSave: 'Save', mineSaved: 'Saved: /check/lock/mine uses it.', mineSell: 'Sell with it on three instances', mineGrade: 'Grade it',
-  mineGrading: 'Grading, about two seconds…', mineOther: 'Somebody else had saved other scripts by then: these are the grades of that lock.',
+  mineGrading: 'Grading, about two seconds…', mineGraded: (passed, failed, untried) => `${passed} passed, ${failed} failed, ${untried} untried.`,
+  mineOther: 'Somebody else had saved other scripts by then: these are the grades of that lock.',
   mineGrades: 'Grades',
   mineTrial: (name) => of({
     exclusion: 'Exclusion: eight at once', 'holder-dies': 'The holder dies', 'late-release': 'A late release', 'foreign-release': 'A foreign release',
