@@ -74,7 +74,7 @@ const TWINS: [(&str, Twin); 8] = [
             "2.7",
             ["", YES, ""],
             "fpppfff",
-            "After an unlock nobody got in any more.",
+            "after an unlock others did not get in",
         ),
     ),
     (

@@ -66,7 +66,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         Lock::new(ctx, job, "lock:mine", job.leased(ctx), mine)
     };
     let held = stage::lock(ctx, job, lock()).await?;
-    let watchdog = (!scripts.renew.is_empty()).then(|| {
+    let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
         let (renew, points) = (Script::new(&scripts.renew), job.seen.points().clone());
         let renewed = redis_watchdog::renew(ctx.clone(), lock(), renew, points);
         AbortOnDropHandle::new(tokio::spawn(renewed))
