@@ -121,6 +121,15 @@ export const burst = async (limit) => (await ask('classroom/burst', { method: 'P
 /** The rates that a lesson's claim compares. @param {string} id @returns {Promise<import('./rounds.js').Rates[]>} */
 export const rates = async (id) => (await ask(`course/${encodeURIComponent(id)}/rates`)).json;
 
+/** The scripts of one's own lock, and those of the course to begin with. */
+export const mine = async () => (await ask('mine')).json;
+
+/** @param {{acquire: string, release: string, renew: string}} scripts */
+export const keepMine = async (scripts) => (await ask('mine', { method: 'PUT', body: scripts })).json;
+
+/** Grades the scripts that are kept. */
+export const gradeMine = async () => (await ask('mine/grade', { method: 'POST' })).json;
+
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 

@@ -23,7 +23,14 @@ async fn replays_are_refused_where_they_are_not_enabled() {
     assert!(why.contains("replays.enabled"), "{list}");
     let part = r#"{"act":"none","stock_id":2,"wait_ms":0,"linger_ms":0,"stops":[]}"#;
     let actor = format!(r#"POST /replays/actors {{"id":"{ID}","part":{part}}}"#);
-    for request in ["POST /replays/1.3", &actor] {
+    let scripts = r#"PUT /mine {"acquire":"return 1","release":"return 1"}"#;
+    let mine = [
+        "GET /mine",
+        scripts,
+        "POST /mine/grade",
+        "GET /check/lock/mine",
+    ];
+    for request in ["POST /replays/1.3", &actor].into_iter().chain(mine) {
         let answer = ask(&service, request).await;
         assert_eq!(answer.status, 403, "{request}: {}", answer.body);
         assert!(answer.body.contains("replays.enabled"), "{}", answer.body);
