@@ -18,7 +18,7 @@ PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/cu
 FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test soak check course docs bench jmeter interop install build
+.PHONY: help demo lab test soak package check course docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -46,9 +46,7 @@ $(BESIDE):
 # Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: the library packaged and alone, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
-	scripts/packaged
-	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -56,6 +54,10 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long f
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
+
+package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
+	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
+	scripts/packaged
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install scripts/packaged .ci/run

@@ -50,11 +50,11 @@ pub struct VisitEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     pub actor: Option<String>,
-    /// The lock or other object that is visited.
+    /// The lock or other object that is visited; `lesson`, `guess`: the lesson.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "semaphore")]
     pub key: Option<String>,
-    /// `start`: the route; `said`: the line; `count`: the number; `member`: the member's node.
+    /// `start`: the route; `said`: the line; `count`, `guess`: the number; `member`: the member's node.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/test/semaphore")]
     pub value: Option<String>,
@@ -84,6 +84,10 @@ pub enum Happened {
     Released,
     /// It has ended without having been inside.
     Failed,
+    /// The desk shows this lesson; guesses begin anew.
+    Lesson,
+    /// Somebody guesses how the lesson's race will end.
+    Guess,
 }
 
 /// The visits of one instance. Cloning it is cheap.
@@ -128,6 +132,21 @@ impl Visits {
     pub fn reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, Happened::Reset),
+            None,
+        );
+    }
+
+    /// Tells what is no visit: which lesson is on show, or somebody's guess.
+    pub fn tell(&self, event: Happened, actor: Option<String>, key: String, value: Option<String>) {
+        let of_instance = VisitEvent::of_instance(&self.0.instance, event);
+        let key = Some(key);
+        self.add(
+            VisitEvent {
+                actor,
+                key,
+                value,
+                ..of_instance
+            },
             None,
         );
     }

@@ -3,7 +3,7 @@
 //! `cargo run -p oversell-lock --example fenced -- redis://127.0.0.1:6379`
 
 use oversell_lock::{
-    Fence, Lock,
+    Fence,
     redis::{Lease, RedisClient, RedisOptions},
 };
 use std::{env, error::Error, time::Duration};

@@ -3,7 +3,7 @@
 //! `cargo run -p oversell-lock --example lock -- redis://127.0.0.1:6379`
 
 use oversell_lock::{
-    Lock, LockError,
+    LockError,
     redis::{RedisClient, RedisOptions},
 };
 use std::{env, error::Error, time::Duration};

@@ -3,7 +3,7 @@
 //! `cargo run -p oversell-lock --example table --features mysql -- mysql://root@127.0.0.1:3306/test`
 
 use oversell_lock::{
-    Lease, Lock, Process,
+    Lease, Process,
     mysql::{MySqlOptions, MySqlPool},
 };
 use std::{env, error::Error, time::Duration};

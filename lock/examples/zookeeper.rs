@@ -2,10 +2,7 @@
 //!
 //! `cargo run -p oversell-lock --example zookeeper --features zookeeper -- 127.0.0.1:2181`
 
-use oversell_lock::{
-    Lock,
-    zk::{ZkClient, ZkOptions},
-};
+use oversell_lock::zk::{ZkClient, ZkOptions};
 use std::{env, error::Error, time::Duration};
 
 const WAIT: Duration = Duration::from_secs(5);

@@ -73,7 +73,6 @@
 //! ```no_run
 //! # #[cfg(feature = "redis")]
 //! # async fn example(redis: oversell_lock::redis::RedisClient) -> Result<(), oversell_lock::LockError> {
-//! use oversell_lock::Lock;
 //! use std::time::Duration;
 //!
 //! let lock = redis.lock("door").owner(redis.owner());
@@ -226,3 +225,49 @@ pub trait Lock: Send + Sync {
         Box::new(self)
     }
 }
+
+/// [`Lock`]'s methods as a lock's own, so that a caller who has one kind of lock needs no trait in scope.
+macro_rules! inherent {
+    ($($lock:ident $(<$part:ident>)?),+) => {$(
+        impl $(<$part: $crate::Lock>)? $lock $(<$part>)? {
+            /// Returns the lock's name: [`Lock::name`](crate::Lock::name), without the trait in scope.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                $crate::Lock::name(self)
+            }
+
+            /// Takes the lock, waiting for it at most `wait`: [`Lock::acquire`](crate::Lock::acquire), without the trait in
+            /// scope.
+            ///
+            /// # Errors
+            ///
+            /// As [`Lock::acquire`](crate::Lock::acquire).
+            ///
+            /// # Cancel safety
+            ///
+            /// As [`Lock::acquire`](crate::Lock::acquire).
+            pub fn acquire(
+                &self,
+                wait: std::time::Duration,
+            ) -> impl Future<Output = Result<$crate::Guard, $crate::LockError>> + Send {
+                $crate::Lock::acquire(self, wait)
+            }
+
+            /// Takes the lock if it is free now: [`Lock::try_acquire`](crate::Lock::try_acquire), without the trait in scope.
+            ///
+            /// # Errors
+            ///
+            /// As [`Lock::acquire`](crate::Lock::acquire).
+            ///
+            /// # Cancel safety
+            ///
+            /// As [`Lock::acquire`](crate::Lock::acquire).
+            pub fn try_acquire(
+                &self,
+            ) -> impl Future<Output = Result<$crate::Guard, $crate::LockError>> + Send {
+                $crate::Lock::try_acquire(self)
+            }
+        }
+    )+};
+}
+pub(crate) use inherent;

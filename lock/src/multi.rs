@@ -16,7 +16,7 @@
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
 use crate::{
-    FOR_EVER, Guard, Lock, LockError, deadline,
+    FOR_EVER, Guard, Lock, LockError, deadline, inherent,
     keeper::{Share, keep},
     left,
     sure_until::SureUntil,
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// ```no_run
 /// # #[cfg(feature = "redis")]
 /// # mod example {
-/// # use oversell_lock::{Lock, LockError, MultiLock};
+/// # use oversell_lock::{LockError, MultiLock};
 /// # use std::time::Duration;
 /// # async fn example(redis: oversell_lock::redis::RedisClient) -> Result<(), LockError> {
 /// let three = MultiLock::new(["lock1", "lock2", "lock3"].map(|name| redis.lock(name)).into());
@@ -135,6 +135,8 @@ impl<L: Lock> Lock for MultiLock<L> {
         }
     }
 }
+
+inherent!(MultiLock<L>);
 
 /// The parts of one guard.
 struct Parts {

@@ -154,6 +154,21 @@ impl Lesson {
         self.run.parts().iter().any(Run::compares_rates)
     }
 
+    /// The rates that its claim compares.
+    #[must_use]
+    pub fn rates(&self) -> Vec<Rates> {
+        let compared = self.run.parts().iter().filter_map(|run| match run {
+            Run::Compared {
+                first,
+                second,
+                says,
+                ..
+            } => Some(Rates::of(*first, *second, *says)),
+            _ => None,
+        });
+        compared.collect()
+    }
+
     /// Whether it is tried at all, on ours or on theirs.
     #[must_use]
     pub const fn is_tried(&self) -> bool {
@@ -405,6 +420,36 @@ impl Says {
             Self::AboutAsFast => (0.8, 1.25),
             Self::Near => (0.5, 2.0),
             Self::Between(least, most) => (least, most),
+        }
+    }
+}
+
+/// Two rates that a claim compares, and what its word means.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Rates {
+    /// The one that the claim is about: a strategy, where, and from how many connections.
+    #[schema(value_type = Object)]
+    pub first: Side,
+    /// The one beside it.
+    #[schema(value_type = Object)]
+    pub second: Side,
+    /// The first is at least so many times as fast.
+    #[schema(example = 1.15)]
+    pub least: f64,
+    /// And at most so many times; absent without a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+}
+
+impl Rates {
+    fn of(first: Side, second: Side, says: Says) -> Self {
+        let (least, most) = says.bounds();
+        let most = most.is_finite().then_some(most);
+        Self {
+            first,
+            second,
+            least,
+            most,
         }
     }
 }

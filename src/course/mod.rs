@@ -30,7 +30,7 @@ mod voucher;
 
 pub use cluster::Cluster;
 pub use lesson::{
-    ALL, Again, Burst, Chapter, Lesson, Line, Run, Says, Side, Target, Twin, Verdict,
+    ALL, Again, Burst, Chapter, Lesson, Line, Rates, Run, Says, Side, Target, Twin, Verdict,
 };
 pub use product::{Left, Product};
 pub use script::{Instead, Library, Script, Told};

@@ -106,6 +106,21 @@ export const herd = async () => (await ask('test/zk/herd')).json;
 /** Sends people to a lesson, each on a request of its own. @param {object} who */
 export const visit = (who) => ask('classroom/visits', { method: 'POST', body: who });
 
+/** Types a line of a lesson where the servers are. @param {string} id @param {number} number @returns {Promise<{printed: string, expected: boolean}>} */
+export const typeLine = async (id, number) => (await ask(`classroom/lines/${encodeURIComponent(id)}/${number}`, { method: 'POST' })).json;
+
+/** Tells the class which lesson is on show. @param {string} lesson */
+export const showLesson = (lesson) => ask('classroom/lesson', { method: 'PUT', body: { lesson } });
+
+/** Guesses how a race will end, for the class. @param {{lesson: string, who: string, guess: number}} one */
+export const guess = (one) => ask('classroom/guesses', { method: 'POST', body: one });
+
+/** Sends more at once than a browser can, to a limit of nginx on requests at once. @param {'address' | 'server'} limit @returns {Promise<{at_ms: number, status: number}[]>} */
+export const burst = async (limit) => (await ask('classroom/burst', { method: 'POST', body: { limit } })).json;
+
+/** The rates that a lesson's claim compares. @param {string} id @returns {Promise<import('./rounds.js').Rates[]>} */
+export const rates = async (id) => (await ask(`course/${encodeURIComponent(id)}/rates`)).json;
+
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 
@@ -117,6 +132,9 @@ export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
 
 /** The races that can be replayed here, in the course's order. */
 export const replays = async () => (await ask('replays', { soon: true })).json;
+
+/** The race of one lesson; null where it has none. @param {string} id @returns {Promise<import('./race.js').Race | null>} */
+export const raceOf = async (id) => (await ask(`replays?lesson=${encodeURIComponent(id)}`)).json.replays[0] ?? null;
 
 /** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler'} pace */
 export const startReplay = async (lesson, cured, pace) =>

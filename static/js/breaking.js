@@ -68,20 +68,23 @@ async function refresh() {
   redraw();
 }
 
-/** @param {Fault[]} faults @param {() => string} done what is said at their end */
-async function give(faults, done) {
+/** @param {() => Fault[]} wanted asked again once they are done, until nothing else is left to do @param {() => string} done what is said at their end */
+async function give(wanted, done) {
   if (busy) return;
   [busy, said] = [true, () => t('breakingGoing')];
   redraw();
   try {
-    for (const fault of faults) {
-      const at = await answering(fault.member);
-      if (at == null) throw new Error(nobody());
-      lab = await api.order(at, fault);
+    for (let faults = wanted(), before = ''; faults.length && JSON.stringify(faults) !== before; faults = wanted()) {
+      before = JSON.stringify(faults);
+      for (const fault of faults) {
+        const at = await answering(fault.member);
+        if (at == null) throw new Error(nobody());
+        lab = await api.order(at, fault);
+      }
     }
     said = done;
   } catch (error) {
-    const isRefused = admin.isWanted(error, asking, () => give(faults, done));
+    const isRefused = admin.isWanted(error, asking, () => give(wanted, done));
     said = () => (isRefused ? t('tokenWanted') : reason(/** @type {any} */ (error)));
   }
   busy = false;
@@ -105,7 +108,7 @@ function acts(all, member) {
   return [...own, ...from, ...actions.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }))];
 }
 
-/** What puts all back. @param {Lab} all @returns {Fault[]} */
+/** What puts all back; one that was killed may follow another once it is started, and is then promoted. @param {Lab} all @returns {Fault[]} */
 function repairs(all) {
   const [first] = all.members.filter((m) => m.name === 'redis' && m.can.includes('promote'));
   return [
@@ -148,8 +151,8 @@ function redraw() {
   const back = repairs(all);
   refill(acting, [
     el('span', {}, means),
-    ...(member ? acts(all, member) : []).map(({ label, fault }) => button(`${fault.action} ${fault.member}`, label, () => give([fault], () => t('faultDone', fault.member, fault.action)))),
-    ...(back.length ? [button('all', t('breakingAll'), () => give(back, () => t('faultAll')))] : []), close]);
+    ...(member ? acts(all, member) : []).map(({ label, fault }) => button(`${fault.action} ${fault.member}`, label, () => give(() => [fault], () => t('faultDone', fault.member, fault.action)))),
+    ...(back.length ? [button('all', t('breakingAll'), () => give(() => (lab ? repairs(lab) : []), () => t(lab && repairs(lab).length ? 'faultLeft' : 'faultAll')))] : []), close]);
 }
 
 /** @param {string} key @param {string} label @param {() => void} act @param {boolean} [pressed] */

@@ -6,6 +6,9 @@
 
 import { $, el, put } from './dom.js';
 import * as lang from './lang.js';
+import { languages } from './words.js';
+
+lang.learn(languages);
 
 const STATES = [
   { id: 'fresh', headers: 'Cache-Control: max-age=60' },

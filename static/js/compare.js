@@ -6,7 +6,7 @@
 import * as admin from './admin.js';
 import { $, el, put } from './dom.js';
 import { download } from './download.js';
-import { current, number, t } from './lang.js';
+import { current, number, reason, t } from './lang.js';
 import { nameIn } from './course.js';
 import { bars, result } from './multiple.js';
 import { polled } from './how.js';
@@ -20,7 +20,6 @@ import * as series from './series.js';
 
 /** What everybody knows, to begin with. */
 const USUAL = ['none', 'mutex', 'select-for-update', 'version-cas', 'redis-lock', 'zk-lock'];
-const BETWEEN_MS = 300;
 
 const ticked = new Set(USUAL);
 /** @type {Set<'one' | 'three'>} */
@@ -59,7 +58,11 @@ export async function run(about) {
   for (const [done, plan] of plans.entries()) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
-    const row = await one(runs, plan, () => run(about));
+    const row = await runs.row(plan, () => !stopped).catch((error) => {
+      why = t('failed', admin.isWanted(error, $('run-admin'), () => run(about)) ? t('tokenWanted') : reason(error));
+      stopped = true;
+      return null;
+    });
     // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
     if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await polled(plan.strategy) });
   }
@@ -68,26 +71,6 @@ export async function run(about) {
     series.remove(mine);
     shown = series.all()[0] ?? null;
   }
-}
-
-/** The row of one run; null where it came to none. @param {Runs} runs @param {import('./runs.js').Plan} plan @param {() => void} again begins the series once more */
-async function one(runs, plan, again) {
-  // Somebody else's run goes first.
-  while (runs.live && !stopped) await runs.ended();
-  if (stopped) return null;
-  const ended = runs.ended();
-  try {
-    await runs.start(plan);
-  } catch (error) {
-    why = t('failed', admin.isWanted(error, $('run-admin'), again) ? t('tokenWanted') : /** @type {Error} */ (error).message);
-    stopped = true;
-    return null;
-  }
-  const run = await ended;
-  // The next one is refused while the product of this one is being removed.
-  await new Promise((resolve) => { setTimeout(resolve, BETWEEN_MS); });
-  const its = run.plan.strategy === plan.strategy && run.plan.target === plan.target && run.state === 'done';
-  return its ? run.row : null;
 }
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------

@@ -4,12 +4,15 @@
  */
 
 import { $ } from './dom.js';
-import { speak } from './lang.js';
+import { learn, speak } from './lang.js';
 import { eventOf } from './timeline/events.js';
 import { spanOf } from './timeline/layout.js';
 import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
 import { add, empty } from './timeline/player.js';
+import { languages } from './words.js';
+
+learn(languages);
 
 /** @typedef {import('./timeline/events.js').ReplayEvent} ReplayEvent */
 /** A flaw or its cure; those of one lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */

@@ -56,8 +56,9 @@ export function chaptersOf(course, strategies) {
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
 function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, why_not }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
-  // What the lesson itself is about comes first; the limits have a page that draws them.
-  const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
+  // The flaw comes first, and then its cure, as the lesson has them; of those that are compared, what the lesson itself is about. The
+  // limits have a page that draws them.
+  const own = timing ? its.filter((/** @type {Strategy} */ s) => sections(s).includes(id)) : [];
   return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: null };
 }
 

@@ -20,7 +20,7 @@ export function forget() {
 }
 
 /** What is asked, what can be answered, and what it is; null where the race has no number to guess. @param {Race} race */
-function question({ ends, cured_ends }) {
+export function question({ ends, cured_ends }) {
   const { sold = 0, gone = 0, inside = 0 } = ends;
   if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
     const least = Math.min(PIECES - sold, PIECES - gone);
@@ -30,23 +30,27 @@ function question({ ends, cured_ends }) {
   return null;
 }
 
-/** @param {Race} race @param {import('./timeline/events.js').Ending | null} ending of the flaw, once it has ended */
-export function draw(race, ending) {
+/**
+ * @param {Race} race @param {import('./timeline/events.js').Ending | null} ending of the flaw, once it has ended
+ * @param {((n: number) => number) | null} [votes] how many of the class guess so, where it is asked
+ */
+export function draw(race, ending, votes = null) {
   const asked = question(race);
-  $('race-guess').hidden = !asked;
+  const known = asked && ending?.as_meant ? asked.is : null;
+  // Once it is known, what was guessed stands beside it, and nothing is left to ask.
+  $('race-guess').hidden = !asked || (known != null && guessed == null && !votes);
   if (!asked) return;
-  const { ask, choices, is } = asked;
+  const { ask, choices } = asked;
   $('race-guess').setAttribute('aria-label', ask);
-  const known = ending?.as_meant ? is : null;
-  $('race-guess').replaceChildren(el('span', {}, ask), ...choices.map((n) => {
-    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, number(n));
+  $('race-guess').replaceChildren(known == null ? el('span', {}, ask) : '', ...choices.filter((n) => known == null || n === guessed || votes).map((n) => {
+    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, number(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
     button.addEventListener('click', () => {
       guessed = n;
       changed();
       $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
     });
     return button;
-  }), known != null && guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', number(known))) : '');
+  }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', number(known))) : el('b', {}, t('guessWrong', number(known))));
 }
 
 /** @param {() => void} then a guess was made */

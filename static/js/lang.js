@@ -1,7 +1,12 @@
-/** Which language the page speaks. Chinese first; the choice is remembered. */
+/** Which language the page speaks. Chinese first; the choice is remembered. It knows the words of the first view, and those that it is taught. */
 
 import { always } from './kept.js';
-import { languages } from './words.js';
+import * as first from './words-first.js';
+
+/** @typedef {import('./words.js').Words} Words */
+
+/** @type {Record<'zh' | 'en', Words>} */
+const languages = { zh: { ...first.zh }, en: { ...first.en } };
 
 /** @type {'zh' | 'en'} */
 let lang = always.get('lang') === 'en' ? 'en' : 'zh';
@@ -13,6 +18,11 @@ export const current = () => lang;
 export function speak(to) {
   lang = to;
   always.set('lang', to);
+}
+
+/** Teaches it more words. @param {Record<'zh' | 'en', Words>} words */
+export function learn(words) {
+  for (const name of /** @type {const} */ (['zh', 'en'])) Object.assign(languages[name], words[name]);
 }
 
 /** The text of this name. @param {string} name @param {...any} about @returns {any} a text; of some names, several */
@@ -36,8 +46,9 @@ export const number = (n) => Math.round(n).toLocaleString('en-US');
 export function translate() {
   document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
   const asking = (/** @type {string} */ what) => /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(what));
-  for (const e of asking('[data-t]')) e.textContent = t(e.dataset.t ?? '');
-  for (const e of asking('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? ''));
-  for (const e of asking('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '');
-  for (const e of asking('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '');
+  // What it has not been taught yet stays empty until then.
+  for (const e of asking('[data-t]')) e.textContent = t(e.dataset.t ?? '') ?? '';
+  for (const e of asking('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? '') ?? '');
+  for (const e of asking('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '') ?? '';
+  for (const e of asking('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '') ?? '';
 }

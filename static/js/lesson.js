@@ -1,7 +1,8 @@
 /** The head of a lesson: where am I, what is claimed, which strategy shows it, where does it break. */
 
 import { nameIn } from './course.js';
-import { $, el, put, quoting } from './dom.js';
+import { $, el, put } from './dom.js';
+import * as headline from './headline.js';
 import { current, t } from './lang.js';
 import { mark } from './marks.js';
 import * as spine from './spine.js';
@@ -32,10 +33,7 @@ function claim({ claim: own }, strategy) {
  */
 export function draw(lesson, strategy, settings, next) {
   const lang = current();
-  put($('chapter'), lesson.id);
-  put($('title'), lesson.title[lang]);
-  const said = claim(lesson, strategy);
-  $('claim').replaceChildren(...(lang === 'zh' ? [said] : quoting(said)));
+  headline.draw(lesson, claim(lesson, strategy));
   $('promise').replaceChildren(...(strategy ? [mark(strategy.promise), ' ', t('promised', strategy.promise)] : []));
   put($('breaks'), strategy ? t('breaks', strategy.breaks[lang]) : '');
   const facts = strategy ? [strategy.slug, t('sells', strategy.store), t('needs', servers(strategy.needs))] : [];
@@ -43,7 +41,6 @@ export function draw(lesson, strategy, settings, next) {
   if (strategy?.beyond) facts.push(t('beyond'));
   put($('needs'), facts.join(' · '));
   $('next').replaceChildren(...(next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, spine.placeOf(lesson.id) && spine.after(lesson.id) === next.id ? spine.placeOf(next.id) : 0))] : []));
-  document.title = `${lesson.id} ${lesson.title[lang]} · oversell`;
 
   $('beside').hidden = lesson.strategies.length < 2;
   $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;

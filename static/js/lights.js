@@ -43,9 +43,9 @@ export function instances(health) {
 /** @param {Health | null} health the last answer @param {boolean} reached is it from now? */
 export function draw(health, reached) {
   const state = (/** @type {boolean} */ up) => (reached ? (up ? 'up' : 'down') : 'unknown');
-  // A full dot is up, an empty ring is not: no colour needed, and the word stands beside it.
+  // A full dot is up, an empty ring is not: no colour needed, and the word stands beside it. What a server says is in English.
   // Each opens what can be done to it: breaking.js listens.
-  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: `${detail || t(state(up))}\n${t('lightOpens')}` },
+  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: `${(current() === 'en' && detail) || t(state(up))}\n${t('lightOpens')}` },
     el('button', { type: 'button', 'data-key': name, 'aria-controls': 'breaking' },
       SHORT[name] ?? name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up)))));
   refill($('lights'), [

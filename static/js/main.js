@@ -1,5 +1,5 @@
 /**
- * The page: one state, drawn whole whenever something changed.
+ * The page once all of it has come (first.js shows its lesson before): one state, drawn whole whenever something changed.
  *
  * The address says which lesson and settings; `runs` knows the run under way and the results; every three seconds
  * the service is asked how everybody is. Read on in: state.js, course.js, runs.js, stream.js, numbers.js.
@@ -26,6 +26,7 @@ import * as live from './live.js';
 import * as numbers from './numbers.js';
 import * as projector from './projector.js';
 import * as race from './race.js';
+import * as rates from './rates.js';
 import * as runLanes from './run-lanes.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
@@ -38,6 +39,9 @@ import * as theme from './theme.js';
 import * as tries from './tries.js';
 import * as verdict from './verdict.js';
 import * as views from './views.js';
+import { languages } from './words.js';
+
+lang.learn(languages);
 
 /** So many of the lessons that wait for a server are named. */
 const NAMED = 6;
@@ -101,8 +105,9 @@ function draw() {
     compare.draw({ strategies, runs, settings: chosen(), able: reached });
   } else if (strategy && view === 'lesson') {
     drawRun(strategy);
+    rates.draw(lesson, strategies, runs, reached);
     const where = target() === 'one' ? t('toOne', first()) : t('toThree');
-    shelf.draw(strategy, settings.count, running, where);
+    shelf.draw(strategy, settings.count, running, reached, where);
   }
   if (view === 'lesson' || view === 'text') race.redraw();
   if (view === 'verdicts') verdict.list(chapters, verdicts);
@@ -160,10 +165,10 @@ function frame() {
     lessonHead.draw(lesson, strategy, settings, after());
     deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length);
+    byHand.draw(lesson.id, lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
     verdict.draw(lesson, verdicts);
     how.draw(strategy?.slug ?? null, lesson.steps);
-    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length);
+    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
     jumps.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
@@ -275,6 +280,7 @@ async function run() {
 function cancel() {
   race.cancel();
   compare.stop();
+  rates.stop();
   const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
   if (mine) runs.cancel().catch((error) => admin.isWanted(error, $('run-admin'), cancel));
 }
@@ -299,12 +305,13 @@ async function atShelf(act) {
 /** @param {1 | 2} people */
 function buy(people) {
   const its = strategy;
-  if (runs.live || !its) return;
+  // Which instance is the first is known once one has answered.
+  if (runs.live || !reached || !its) return;
   atShelf(() => shelf.buy(its.slug, settings.hold_ms, people, target() === 'one' ? first() : null, draw));
 }
 
 function reset() {
-  if (!runs.live) atShelf(() => shelf.reset(settings.count, reset));
+  if (!runs.live && reached) atShelf(() => shelf.reset(settings.count, reset));
 }
 
 /** Asks how everybody is, and what is under way. */
@@ -340,6 +347,7 @@ function listen() {
   tries.listen();
   breaking.listen(ask);
   compare.listen(draw);
+  rates.listen(draw);
   keys.listen({ step, run, cancel, other: race.keyed, help: help.open, search: lessons.search, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
   addEventListener('popstate', fromAddress);
@@ -360,8 +368,8 @@ function listen() {
   $('buy-two').onclick = () => buy(2);
 }
 
-/** The lessons come first: without them there is nothing to show. */
-async function begin() {
+/** The lessons come first: without them there is nothing to show. @param {() => boolean} pressed the race was asked for before there was anybody to play it */
+export async function begin(pressed) {
   lang.translate();
   projector.show();
   try {
@@ -370,7 +378,7 @@ async function begin() {
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
     lights.draw(null, false);
-    setTimeout(begin, ASK_MS);
+    setTimeout(begin, ASK_MS, pressed);
     return;
   }
   // A reload without an address joins the run under way.
@@ -381,9 +389,9 @@ async function begin() {
   }
   listen();
   fromAddress();
+  delete document.body.dataset.first;
+  if (pressed()) race.run();
   await asked;
   draw();
   setTimeout(askForEver, ASK_MS);
 }
-
-begin();

@@ -25,6 +25,9 @@ export function multiple(label, row, full) {
     el('p', {}, result(row)), el('p', { class: 'dim' }, around(row)));
 }
 
+/** It proves nothing. @param {Row} row */
+export const isFailed = (row) => row.errors + row.unknown > 0;
+
 /** @param {Row} row */
 export function result(row) {
   if (row.oversold > 0) return t('smallOver', number(row.sold), number(row.before - row.after), number(row.oversold));

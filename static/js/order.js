@@ -410,7 +410,10 @@ function button(race, one, actor, can) {
     el('b', {}, actor === CLOCK ? '⏱' : actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
   made.addEventListener('click', async () => {
     if (made.getAttribute('aria-disabled') === 'true') return;
-    await one.press(actor).catch((error) => { one.failed = reason(error); });
+    const sent = one.press(actor).catch((error) => { one.failed = reason(error); });
+    // At once, for who is on its way cannot be let go a second time.
+    redraw(race);
+    await sent;
     redraw(race);
   });
   return made;

@@ -2,7 +2,8 @@
  * The race of a lesson, on the lesson itself: one press plays it on the real servers, as the flaw and on its cure, one above the other
  * at one scale; then both move together, caption by caption.
  *
- * Both are played at once; where something is stopped or broken, one after the other. What was played stays until the page is left.
+ * Both are played at once; where something is stopped or broken, one after the other. What was played stays as long as the tab, reloads
+ * included.
  * Read on in: timeline/model.js; lines.js, what was sent; order.js, where whoever watches decides the order.
  */
 
@@ -11,6 +12,7 @@ import { announce } from './announce.js';
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import * as guess from './guess.js';
+import { tab } from './kept.js';
 import { current, reason, t } from './lang.js';
 import * as lines from './lines.js';
 import * as order from './order.js';
@@ -21,6 +23,7 @@ import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
 import { Player, add, empty } from './timeline/player.js';
 import * as woken from './timeline/woken.js';
+import * as votes from './votes.js';
 
 /** @typedef {{zh: string, en: string}} Title */
 /** @typedef {{actors: string[], clock: boolean}} Scheduled */
@@ -39,8 +42,13 @@ import * as woken from './timeline/woken.js';
 
 const SLOWER = [1, 2, 10];
 const DOUBLE_MS = 500;
-/** Of the window's height, the two pictures have so much; and are never smaller than so. */
-const [ROOM, LEAST] = [0.57, 0.75];
+/** The two pictures are never smaller than so; for the last row, whose letters are larger. */
+const [LEAST, LEAST_PROJECTED] = [0.65, 0.55];
+/** What stands between and below them: two captions, and why; in sixteenths of the root's font size. */
+const BETWEEN = 134;
+/** A picture has room for a quarter more than a race should take, in microseconds for each millisecond of that; what takes longer has so much more
+ * room at a time, so that the axis seldom moves. */
+const [USUAL, MORE] = [1250, 0.25];
 /** About how high each part of a picture is where it is not made smaller, in pixels. */
 const [LANE, CARRY, LOCK, STEPS, AXIS] = [52, 20, 52, 32, 22];
 
@@ -59,6 +67,8 @@ let then = false;
 let startedAt = 0;
 let wasSeen = () => {};
 let drawn = '';
+/** Where the pictures begin, from the top of the page. */
+let below = 0;
 
 const player = new Player(draw);
 /** @type {Half[]} */
@@ -106,17 +116,25 @@ export function show(id) {
   const found = of(id);
   $('race').hidden = !found;
   if (found !== race) {
-    race = found;
     drawn = '';
     $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
-    guess.forget();
+    if (race) guess.forget();
+    race = found;
+    for (const cured of race ? [false, true] : []) {
+      const kept = recorded(cured) ? null : tab.get(`race ${key(id, cured)}`);
+      if (kept) recordings.set(key(id, cured), kept);
+    }
     order.leave();
     follows();
+    if (votes.isOpen() && race && guess.question(race)) askClass();
   }
   draw();
   return found != null;
 }
+
+/** Races are played here, and lines typed. */
+export const canPlay = () => !off;
 
 export const isShown = () => race != null && !$('race').hidden;
 
@@ -187,6 +205,8 @@ function listenTo({ id, lesson, cured, pace, events }, recording) {
       before = 0;
     },
     event: (event) => {
+      // Nobody holds a barrier: its nodes are those who wait, and their lanes tell of them.
+      if (event.actor === 'lock' && /barrier/.test(event.key ?? '')) return;
       told(add(recording, event, before));
       before = event.t_us;
     },
@@ -199,6 +219,7 @@ function listenTo({ id, lesson, cured, pace, events }, recording) {
 function end(at, recording, ending, why) {
   const { lesson = '', cured = false } = live.get(at) ?? {};
   Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
+  if (ending) tab.set(`race ${at}`, recording);
   live.delete(at);
   if (then && !cured && ending) {
     start(lesson, true);
@@ -240,15 +261,18 @@ function draw() {
   if (!race || $('race').hidden) return;
   const models = halves.map((half) => modelled(half, /** @type {Race} */ (race)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = race;
-  const going = playsThis();
-  const span = Math.max(...models.map((model) => spanOf(model.end, false)), going ? 1000 * Math.max(flaw, cure) : 0);
+  const span = spanFor(models, USUAL * Math.max(flaw, cure));
   frame(race);
+  const scale = scaleOf(models);
+  const going = playsThis();
   for (const half of halves) {
     const recording = recorded(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
     lines.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
     if (!recording) continue;
-    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale: scaleOf(models) });
+    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped, span, scale });
+    // What comes below does not move while lanes are added.
+    $(`race-${half.name}`).style.minHeight = going ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * root())}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[current()] ?? '';
     put($(`race-${half.name}-say`), caption);
     const over = recording.ending && player.cursor >= half.model.end;
@@ -280,17 +304,30 @@ function roomIn(events, its) {
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
+/** About how high a picture will be, whatever of it is there yet: a lock, a shelf and a stale value are to be expected. @param {Model} model */
+const heightOf = ({ lanes, locks, row }) => AXIS + lanes.length * LANE + CARRY + LOCK * Math.max(1, (locks.length + 1) / 2) + STEPS * (row.length ? 2 : 1);
+
+/** A sixteenth of the root's font size, in pixels. */
+const root = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
 /** Both pictures are to be seen at once, as far as their words can still be read. @param {Model[]} models */
 function scaleOf(models) {
-  const heights = models.map(({ lanes, locks, shelf, row }) => AXIS + lanes.reduce((sum, lane) => sum + LANE + (lane.carries.length ? CARRY : 0), 0)
-    + LOCK * (locks.length > 1 ? (locks.length + 1) / 2 : locks.length) + STEPS * ((shelf.length ? 1 : 0) + (row.length ? 1 : 0)));
-  return Math.max(LEAST, Math.min(1, (ROOM * innerHeight) / heights.reduce((a, b) => a + b)));
+  const over = halves.every(({ cured }) => recorded(cured)?.ending);
+  const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.natural ? picture.natural : heightOf(models[i])), 0);
+  const least = document.documentElement.hasAttribute('data-projector') ? LEAST_PROJECTED : LEAST;
+  return Math.max(least, Math.min(1, ((innerHeight - below) / root() - BETWEEN) / high));
+}
+
+/** How much time both show: what they usually take, or as much more as they take. @param {Model[]} models @param {number} usual */
+function spanFor(models, usual) {
+  const end = Math.max(...models.map((model) => spanOf(model.end, false)));
+  return usual * (1 + MORE * Math.max(0, Math.ceil((end / usual - 1) / MORE)));
 }
 
 /** Title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recorded(cured));
-  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), guess.made(), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
+  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), guess.made(), votes.isAsked(its.lesson), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
   if (now === drawn) return;
   drawn = now;
   const lang = current();
@@ -310,11 +347,14 @@ function frame(its) {
     $(`race-${name}-end`).classList.toggle('red', oversold(recording?.ending, its));
   });
   $('race-why').replaceChildren(...why(its, both[0]));
-  guess.draw(its, both[0]?.ending ?? null);
+  guess.draw(its, both[0]?.ending ?? null, votes.isAsked(its.lesson) ? votes.count : null);
+  $('race-class').hidden = Boolean(off) || !guess.question(its) || both.some(Boolean);
+  put($('race-class'), votes.isAsked(its.lesson) ? t('votesAsked', votes.all()) : t('votesAsk'));
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
   order.frame(its, live.size > 0 || cannot);
+  below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
   woken.draw(both.map((one) => one?.events ?? []));
 }
 
@@ -366,6 +406,18 @@ function anomalies(its, model) {
   return names;
 }
 
+/** Everything anew. */
+function redrawn() {
+  drawn = '';
+  draw();
+}
+
+/** The class's phones are asked for the guess. */
+function askClass() {
+  if (race) votes.ask(race.lesson, redrawn).catch((error) => put($('race-idle'), t('failed', reason(error))));
+  redrawn();
+}
+
 // ---- buttons and keys ------------------------------------------------------------------------------------------------
 
 /** @param {() => void} seen one was played to its end for the first time */
@@ -377,13 +429,14 @@ export function listen(seen) {
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
   $('race-slower').onchange = () => player.slow(Number($('race-slower').value));
   order.listen(() => race, redraw);
-  guess.listen(() => { drawn = ''; draw(); });
+  $('race-class').onclick = askClass;
+  guess.listen(redrawn);
   for (const { name, picture } of halves) {
     $(`race-${name}`).onpointerdown = (/** @type {PointerEvent} */ event) => {
       if (event.pointerType === 'mouse') player.seek(picture.at(event.clientX));
     };
   }
-  addEventListener('resize', draw);
+  addEventListener('resize', redrawn);
 }
 
 /** Space plays and pauses, ← and → go from caption to caption, with Shift from moment to moment; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} fine @returns {(() => void) | null} */

@@ -26,6 +26,9 @@ import { follow } from './stream.js';
 /** @param {{strategy: string, target: string}} plan */
 const key = (plan) => `${plan.strategy} ${plan.target}`;
 
+/** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
+const AGAIN_MS = 300;
+
 export class Runs {
   #changed;
   #ended;
@@ -64,7 +67,10 @@ export class Runs {
     return new Promise((resolve) => { this.#waiting.push(resolve); });
   }
 
-  /** Starts a run; where one is under way already, joins that. @param {Plan} plan */
+  /**
+   * Starts a run; where one is under way already, joins that. Throws where there is none to join.
+   * @param {Plan} plan @returns {Promise<boolean>} whether it was started
+   */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
     this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
@@ -72,15 +78,43 @@ export class Runs {
     try {
       const { id, instance } = await api.startRun(plan);
       this.#join({ ...this.live, id, instance, state: 'running' });
+      this.#changed();
+      return true;
     } catch (caught) {
       const error = /** @type {any} */ (caught);
       const starting = this.live;
       this.live = null;
       if (error.status === 409) await this.look();
-      else if (starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
-      if (error.status !== 409) throw error;
+      // That of another instance is not seen from here.
+      if (!this.live && starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
+      this.#changed();
+      if (!this.live) throw error;
+      return false;
     }
-    this.#changed();
+  }
+
+  /**
+   * Runs this once nobody else's goes on. Throws where it is refused for another reason.
+   * @param {Plan} plan @param {() => boolean} goesOn it is still wanted @returns {Promise<Record<string, any> | null>} its row; null where it came to none
+   */
+  async row(plan, goesOn) {
+    while (goesOn()) {
+      if (this.live) {
+        await this.ended();
+        continue;
+      }
+      const ended = this.ended();
+      try {
+        if (await this.start(plan)) {
+          const run = await ended;
+          return run.state === 'done' ? run.row : null;
+        }
+      } catch (error) {
+        if (/** @type {any} */ (error).status !== 409) throw error;
+        await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+      }
+    }
+    return null;
   }
 
   /** Cancels the run under way. */

@@ -30,9 +30,10 @@ export async function refresh() {
 
 /**
  * @param {import('./course.js').Strategy} strategy @param {number} count what a reset would set @param {boolean} busy a run is on
+ * @param {boolean} reached an instance has answered
  * @param {string} where which instances a purchase goes to, in words
  */
-export function draw(strategy, count, busy, where) {
+export function draw(strategy, count, busy, reached, where) {
   for (const name of ['mysql', 'redis']) {
     const n = stock?.[name]?.count;
     const box = $(name);
@@ -42,7 +43,7 @@ export function draw(strategy, count, busy, where) {
   }
   put($('reset'), t('reset', number(count)));
   // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
-  for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy));
+  for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy || !reached));
   put($('shelf-note'), busy ? t('shelfBusy') : where);
   // While somebody waits the seconds run, which nobody wants read out.
   $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));

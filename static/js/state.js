@@ -12,7 +12,11 @@ import { FIELDS, check } from './rules.js';
 /** @typedef {Record<Field, string>} Typed what the fields hold, right or wrong */
 
 /** What a lesson's claim is about, where it is not the defaults: its run shows the claim. @type {Record<string, Partial<Settings>>} */
-const PRESETS = { 1.3: { threads: 1 }, 1.4: { target: 'one' }, 1.5: { target: 'one' } };
+const PRESETS = {
+  1.1: { threads: 2, loops: 1, hold_ms: 200, count: 5 }, 1.3: { threads: 1 }, 1.4: { target: 'one' }, 1.5: { target: 'one' },
+  // Each stays longer than the lease.
+  2.3: { threads: 4, loops: 1, hold_ms: 3500 }, '001.expire': { threads: 4, loops: 1, hold_ms: 3500 },
+};
 
 /** @type {Settings} */
 export const DEFAULTS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };

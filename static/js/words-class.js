@@ -36,6 +36,7 @@ export const zh = {
   classPhone: '手机扫码', classScan: '扫码，用手机一起做', classAddress: '这台机器的地址',
   classLoopback: '手机打不开 127.0.0.1。请填这台机器在教室网络里的地址；lab 要加 --lan，compose 要设 HTTP_BIND=0.0.0.0。',
   classOpen: '请确认手机和这台机器在同一个网络里。',
+  classNoGuess: '看前面的屏幕。', classGuessed: '记下了；可以改。',
   className: '你的名字', classNameWanted: '先写名字。',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `等了 ${waited} 秒，没等到` : passed ? `等了 ${waited} 秒，过去了`
     : inside == null ? `在等，${waited} 秒了` : over ? `等了 ${waited} 秒，在里面 ${inside} 秒，出来了` : `在里面，${inside} 秒了（等了 ${waited} 秒）`),
@@ -75,6 +76,7 @@ export const en = {
   classPhone: 'Phones', classScan: 'Scan it to take part', classAddress: 'Address of this machine',
   classLoopback: 'A phone cannot reach 127.0.0.1. Type the address that this machine has in the classroom’s network; a lab needs --lan, compose HTTP_BIND=0.0.0.0.',
   classOpen: 'The phones and this machine must be in the same network.',
+  classNoGuess: 'Look at the screen.', classGuessed: 'It counts; you may change it.',
   className: 'Your name', classNameWanted: 'Type your name first.',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `waited ${waited} s in vain` : passed ? `waited ${waited} s, and went on`
     : inside == null ? `waiting for ${waited} s` : over ? `waited ${waited} s, was inside for ${inside} s, and has left` : `inside for ${inside} s (waited ${waited} s)`),

@@ -20,7 +20,7 @@ const VERDICTS = {
 /** @type {import('./words.js').Words} */
 export const zh = {
   ...deadlock.zh,
-  projector: '投影', which: '这一课的策略', unknownTitle: '没有这一课',
+  which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
   breaks: (where) => (/^(不会|没有)/.test(where) ? where : `何时失效：${where}`),
   promised: (p) => of({ unsafe: '会超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
@@ -69,7 +69,7 @@ export const zh = {
 
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
   how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
-  byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。oversell 就是 target/release/oversell；redis-cli、mysql 随系统的软件包来；zkCli.sh 在 ZooKeeper 的 bin 目录里（Debian：/usr/share/zookeeper/bin）。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
+  byHand: '在终端里亲手做', byHandNote: '按编号的顺序，下面是会看到的。“在这里跑”由服务器所在的机器来输入；也可以在自己的终端里输入：oversell 就是 target/release/oversell；redis-cli、mysql 随系统的软件包来；zkCli.sh 在 ZooKeeper 的 bin 目录里（Debian：/usr/share/zookeeper/bin）。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：', typeIt: '在这里跑', typeNeeds: (options) => `这一行要用 oversell lab ${options} 启动的实验环境。`, typeAll: '依次跑完', typing: '正在跑…', printed: '真的打印的：', printedAsSaid: '真的打印的，和上面说的一样：',
   seen: '上一次 oversell course 的结论', restsOnTiming: '结果取决于计时，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
@@ -85,6 +85,9 @@ export const zh = {
   seriesName: (at) => `${clock(at)} 的对比`, seriesLabel: '保存下来的对比', seriesRename: '名称',
   seriesPlan: (p) => `${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
   json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一个实例', onThree: '三个实例', rateOne: '一个实例 每秒', rateThree: '三个实例 每秒',
+  ratesTitle: '谁快', ratesRun: (n, rounds) => `比一比：${n} 种，各 ${rounds} 轮`, ratesCurve: (from, to) => `从 ${from} 个连接到 ${to} 个`, ratesGoing: (n, all) => `正在跑第 ${n} / ${all} 场…`,
+  ratesErrors: (slug) => `${slug} 有一轮出错，不算数。`, connections: (n) => `${n} 个连接`,
+  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} 是 ${second} 的 ${ratio} 倍（各轮 ${low} 到 ${high}）。原文的话要 ${most == null ? `至少 ${least} 倍` : `${least} 到 ${most} 倍`}：${of({ holds: '这里是这样。', not: '这里不是这样。', apart: '各轮不一致，说明不了什么。' }, says)}`,
   retriesHead: '重试', waitHead: '最久等', insideHead: '同时在里面',
   keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '竞态：演一遍'], ['P', '投影：放大，收起目录'], ['空格', '竞态：播放、暂停'], ['← →', '竞态：上一句、下一句'], ['Shift ← →', '竞态：上一刻、下一刻'], ['/', '找一课'], ['L', '中文 / English'], ['?', '这一页']],
 };
@@ -92,7 +95,7 @@ export const zh = {
 /** @type {import('./words.js').Words} */
 export const en = {
   ...deadlock.en,
-  projector: 'Projector', which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
+  which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
   unknownLesson: (name) => `The course has no “${name}”. Choose a lesson from the list.`,
   breaks: (where) => (/^(nothing|never)/.test(where) ? where[0].toUpperCase() + where.slice(1).replace(/^othing/, 'othing breaks it') : `Where it breaks: ${where}`),
   promised: (p) => of({ unsafe: 'oversells', 'one-process': 'exact on one, oversells on three', lease: 'exact within the lease', safe: 'never oversells' }, p),
@@ -141,7 +144,7 @@ export const en = {
 
   tries: 'Try it in the browser', tryNote: 'Each press is one more person; one browser has at most 6 under way. Or open this page on a phone.', who: 'Name', someone: 'student', tryWaits: 'waits…',
   how: 'How it is done', survives: 'It survives:', breaksIt: 'What breaks it:', wokenSum: (n, sum) => `${n} releases have woken ${sum} in all`, raw: 'This run as JSON', allVerdicts: 'All verdicts', verdictsJson: 'Raw data, JSON', verdictsCount: (n, ran, all, when) => `${ran} lessons were run, and ${n} reproduced what the course says; it has ${all} in all (${when}).`, verdictOf: (v) => VERDICTS.en[v] ?? 'not run', lessonHead: 'Lesson', verdictHead: 'Verdict', seenHead: 'What was seen', readme: 'Read me', wholeFile: 'The whole file',
-  byHand: 'By hand, in a terminal', byHandNote: 'Typed in the order of the numbers; below each is what it prints. oversell is target/release/oversell; redis-cli and mysql come with your system’s packages; zkCli.sh is in the bin folder of ZooKeeper (Debian: /usr/share/zookeeper/bin).', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:',
+  byHand: 'By hand, in a terminal', byHandNote: 'In the order of the numbers; below each is what it prints. “Run here” types it on the machine of the servers; or type it in a terminal of your own: oversell is target/release/oversell; redis-cli and mysql come with your system’s packages; zkCli.sh is in the bin folder of ZooKeeper (Debian: /usr/share/zookeeper/bin).', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:', typeIt: 'Run here', typeNeeds: (options) => `This line needs a lab that was started with ${options}.`, typeAll: 'Run all in order', typing: 'Running…', printed: 'It printed:', printedAsSaid: 'It printed what stands above:',
   seen: 'What the last oversell course found', restsOnTiming: 'rests on timing: it may differ from run to run',
   found: (v, when) => `${VERDICTS.en[v] ?? v} (${when})`,
   notFound: 'Not run yet: type oversell course in a terminal.', notRun: 'This lesson is not run:',
@@ -157,6 +160,9 @@ export const en = {
   seriesName: (at) => `Comparison of ${clock(at)}`, seriesLabel: 'Kept comparisons', seriesRename: 'Name',
   seriesPlan: (p) => `${p.threads} × ${p.loops} · hold ${p.hold_ms} ms · stock ${p.count}`,
   json: 'Download JSON', html: 'Download report', remove: 'Delete', strategy: 'Strategy', onOne: 'One', onThree: 'Three', rateOne: 'One, /s', rateThree: 'Three, /s',
+  ratesTitle: 'Which is faster', ratesRun: (n, rounds) => `Compare: ${n}, ${rounds} rounds each`, ratesCurve: (from, to) => `From ${from} connection to ${to}`, ratesGoing: (n, all) => `Run ${n} of ${all}…`,
+  ratesErrors: (slug) => `A round of ${slug} had errors, and is none.`, connections: (n) => `${n} connections`,
+  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} is ${ratio} times as fast as ${second} (the rounds: ${low} to ${high}). What the text says asks for ${most == null ? `${least} times at least` : `${least} to ${most} times`}: ${of({ holds: 'so it is here.', not: 'it is not so here.', apart: 'the rounds do not agree, and prove nothing.' }, says)}`,
   retriesHead: 'Retries', waitHead: 'Longest wait', insideHead: 'Inside at once',
   keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['R', 'play the race'], ['P', 'projector: larger, no sidebar'], ['Space', 'race: play, pause'], ['← →', 'race: caption by caption'], ['Shift ← →', 'race: moment by moment'], ['/', 'find a lesson'], ['L', '中文 / English'], ['?', 'this page']],
 };

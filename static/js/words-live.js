@@ -22,7 +22,7 @@ export const zh = {
   faultDone: (member, action) => `${member}：${of({
     pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', jump: '时钟拨快了', mend: '恢复了',
   }, action) ?? action}。`,
-  faultAll: '全部恢复了。',  senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
+  faultAll: '全部恢复了。', faultLeft: '还有没恢复的，请再按一次。', senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
 
   lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在里面；红的是不止一个同时在里面。',
   lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在里面；共享锁下可以有几个同时在里面。',
@@ -55,7 +55,7 @@ export const en = {
   faultDone: (member, action) => `${member} ${of({
     pause: 'is paused', resume: 'goes on', kill: 'is killed', start: 'runs again', expire: 'has lost its session', promote: 'is the main one now', cut: 'is cut off', slow: 'is slow', jump: 'has a clock that is ahead', mend: 'is mended',
   }, action) ?? action}.`,
-  faultAll: 'All is put back.',  senderStill: (done, all, name) => `Stands at ${done} / ${all}: instance ${name}, which sends the requests, does not answer; it goes on when that one does.`,
+  faultAll: 'All is put back.', faultLeft: 'Some are not put back yet: press it once more.', senderStill: (done, all, name) => `Stands at ${done} / ${all}: instance ${name}, which sends the requests, does not answer; it goes on when that one does.`,
 
   lanesRead: 'A line for each request (thread·loop): dotted it waits, solid it is inside; red, more than one are inside.',
   lanesShared: 'A line for each request (thread·loop): dotted it waits, grey it is inside; a shared lock lets several in.',

@@ -7,7 +7,7 @@ const of = (words, name) => words[name];
 
 /** @type {import('./words.js').Words} */
 export const zh = {
-  raceTitle: '竞态：有问题的和修正后的', race: '演一遍', raceAgain: '再演一遍',
+  raceAgain: '再演一遍',
   raceIdle: (s) => `在真的服务器上演，有问题的和修正后的一起，约 ${s} 秒。`,
   raceOrdered: ({ sold }) => (sold > 1 ? `一个人下了 ${sold} 单。` : '一个人一单。'),
   bothFlaw: '时间线：有问题', bothCure: '时间线：修正后',
@@ -17,7 +17,6 @@ export const zh = {
     'late-release': '这叫误删：迟到的释放（late release）。', 'lost-update': '这叫丢失更新（lost update）。',
     'check-then-act': '这叫先检查后执行（check-then-act）。', 'two-holders': '这叫两个持有者（mutual exclusion broken）。',
   }, name),
-  guessLeft: (n) => `猜：${n} 个人都买到了，5,000 件还剩多少？`, guessInside: '猜：同时在里面的，最多几个？',
   guessRight: (n) => `猜对了：${n}`, guessWrong: (n) => `其实是 ${n}`,
   linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '→ 没抢到', linesForeign: (owner) => `✓ 删的是 ${owner} 的`,
   lineSpoken: ({ event, value, token }) => of({
@@ -34,13 +33,14 @@ export const zh = {
   orderTried: (n, over) => `所有 ${n} 种顺序都试过了：${over ? `${over} 种超卖。` : '没有一种超卖。'}`,
   orderWon: (n) => `按了 ${n} 次，做到了。`, orderLost: '这个顺序没有超卖。',
   next: (name, place) => `下一课${place ? `（${place} / 12）` : ''}：${name} →`, ninety: '90 分钟，十二课', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
+  votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
   besideLink: '并排跑这几种', noButton: '这一课没有按钮：读一读，或者在终端里亲手做。', verdictAny: '全部',
-  search: '找一课', searchFound: (n) => `找到 ${n} 课`, loadTitle: '再跑一场：很多人同时买',
+  searchFound: (n) => `找到 ${n} 课`, loadTitle: '再跑一场：很多人同时买',
 };
 
 /** @type {import('./words.js').Words} */
 export const en = {
-  raceTitle: 'The race: its flaw and its cure', race: 'Play it', raceAgain: 'Play it again',
+  raceAgain: 'Play it again',
   raceIdle: (s) => `Played on the real servers, the flaw and its cure together, in about ${s} s.`,
   raceOrdered: ({ sold }) => (sold > 1 ? `${sold} orders of one user. ` : 'One order of one user. '),
   bothFlaw: 'Timeline: flaw', bothCure: 'Timeline: cure',
@@ -50,7 +50,6 @@ export const en = {
     'late-release': 'This is a late release. ', 'lost-update': 'This is a lost update. ',
     'check-then-act': 'This is check-then-act. ', 'two-holders': 'These are two holders of one lock. ',
   }, name),
-  guessLeft: (n) => `Guess: ${n} are sold; how many of 5,000 are left?`, guessInside: 'Guess: how many are inside at once, at most?',
   guessRight: (n) => `Right: ${n}`, guessWrong: (n) => `It is ${n}`,
   linesFlaw: 'Really sent: flaw', linesCure: 'Really sent: cure', linesRefused: '→ taken', linesForeign: (owner) => `✓ it was ${owner}'s`,
   lineSpoken: ({ event, value, token }) => of({
@@ -67,6 +66,7 @@ export const en = {
   orderTried: (n, over) => `All ${n} orders were tried: ${over ? `${over} oversell.` : 'none oversells.'}`,
   orderWon: (n) => `Done in ${n} presses. `, orderLost: 'This order does not oversell. ',
   next: (name, place) => `Next${place ? ` (${place} of 12)` : ''}: ${name} →`, ninety: '90 minutes, twelve lessons', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
+  votes: (n) => ` · ${n}`, votesAsk: 'Let the class guess', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',
-  search: 'Find a lesson', searchFound: (n) => `${n} lessons`, loadTitle: 'And a run: many who buy at once',
+  searchFound: (n) => `${n} lessons`, loadTitle: 'And a run: many who buy at once',
 };

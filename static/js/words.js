@@ -5,6 +5,7 @@
  */
 
 import * as together from './words-class.js';
+import * as first from './words-first.js';
 import * as lesson from './words-lesson.js';
 import * as live from './words-live.js';
 import * as race from './words-race.js';
@@ -28,9 +29,10 @@ function stepIn(value, lang) {
 
 /** @type {Words} */
 const zh = {
+  ...first.zh,
   ...lesson.zh,
   ...together.zh,
-  skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', settings: '这一场怎么跑',
+  settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
   theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
@@ -78,17 +80,21 @@ const zh = {
 
   docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
-  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。',
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。桶画的是此刻：● 是里面的令牌、排队的或进去的，空圈是空位。',
+  limitsNow: ({ through, refused, waiting }) => `这一秒：放行 ${through}，拒绝 ${refused}${waiting == null ? '' : `，等着 ${waiting}`}`,
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
   limiter: (id) => of({
     bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
     nodelay: 'nginx：1r/s burst=5 nodelay',
+    address: 'nginx：limit_conn，同一个 IP 同时 20 个', server: 'nginx：limit_conn，整个 server 同时 100 个',
   }, id),
   limiterNote: (id) => of({
     bucket: '桶里先有 10 个令牌，之后每 100 ms 来一个；拿不到就马上拒绝。三个实例就有三个桶：合起来每秒 30 个。',
     shared: '任何一秒之内最多 10 个：先来的 10 个马上放行，要等它们满一秒才有下 10 个。',
     queued: '每 1000 ms 漏一个，5 个排队等着，再多的马上拒绝。',
     nodelay: '1 + 5 个立即处理，之后每 1000 ms 才空出一个位子。',
+    address: '不管多快，只数同时在里面的：20 个进去停留 2.5 秒，其余马上拒绝。浏览器最多 6 个连接，所以由服务来发。',
+    server: '同样只数同时在里面的，所有 IP 合起来 100 个。',
   }, id),
 
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
@@ -135,10 +141,10 @@ const zh = {
 
 /** @type {Words} */
 const en = {
+  ...first.en,
   ...lesson.en,
   ...together.en,
-  skip: 'Skip to the lesson', lights: 'Instances and servers', language: 'Language', lessons: 'Lessons',
-  help: 'Keyboard', settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
+  settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
   theme: (name) => `Theme: ${name}`,
 
@@ -187,17 +193,21 @@ const en = {
 
   docsTitle: 'API', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
-  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms.',
+  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms. Each bucket is drawn as it is at the moment: ● tokens, or those who wait or are inside; a ring is a free place.',
+  limitsNow: ({ through, refused, waiting }) => `within the last second: ${through} let through, ${refused} refused${waiting == null ? '' : `; ${waiting} waiting`}`,
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
   limiter: (id) => of({
     bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',
     queued: 'Leaky bucket of nginx: 1r/s burst=5', nodelay: 'nginx: 1r/s burst=5 nodelay',
+    address: 'nginx: limit_conn, 20 at once of one address', server: 'nginx: limit_conn, 100 at once in all',
   }, id),
   limiterNote: (id) => of({
     bucket: 'The bucket holds 10 tokens, and one comes every 100 ms; who gets none is refused at once. Three instances have three buckets: 30 a second.',
     shared: '10 at most within any second: the first 10 at once, the next 10 when those are a second old.',
     queued: 'One leaks out every 1000 ms, five wait for their turn, more are refused at once.',
     nodelay: '1 + 5 are let through at once; then room for one more every 1000 ms.',
+    address: 'Only who is inside at once is counted, however fast they come: 20 stay for 2.5 s, the others are refused at once. A browser has six connections, so the service sends them.',
+    server: 'Again only who is inside at once: 100 of all addresses together.',
   }, id),
 
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',

@@ -19,7 +19,6 @@ use oversell::{
     replay::{self, A, Act, B, C, Ends, Play, Script, Step},
     section::{Deducted, Job, Name, Point},
 };
-use oversell_lock::Lock;
 use reqwest::StatusCode;
 
 const NOW: Duration = Duration::ZERO;

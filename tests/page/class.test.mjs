@@ -76,10 +76,10 @@ describe("the class's page", () => {
   // On Redis, then on ZooKeeper. Who reads together is looked at while both are inside, and stays for as long as that may take: and
   // so comes last.
   for (const { lesson, path } of [{ lesson: '2.10.5', path: '/test' }, { lesson: '3.7.3', path: '/test/zk' }]) {
-    for (const [first, then] of [['read', 'write'], ['write', 'read'], ['write', 'write'], ['read', 'read']]) {
-      const together = first === 'read' && then === 'read';
-      it(`draws a ${first} and a ${then} ${together ? 'together' : 'one after the other'} in ${lesson}`, async () => {
-        const [one, other] = [await open(suite, lesson), await open(suite, lesson)];
+    it(`draws readers together, and a writer alone, in ${lesson}`, async () => {
+      const [one, other] = [await open(suite, lesson), await open(suite, lesson)];
+      for (const [first, then] of [['read', 'write'], ['write', 'read'], ['write', 'write'], ['read', 'read']]) {
+        const together = first === 'read' && then === 'read';
         const [a, b] = [`先${first}${then}`, `后${first}${then}`];
         const hold = together ? 60_000 : 1500;
         await visit(one, `${path}/${first}`, [a], hold);
@@ -94,13 +94,13 @@ describe("the class's page", () => {
           await one.holds(`(([a, b]) => a.from < b.from && b.from < a.to - 8)(${both})`);
         } else {
           const [before, after] = await one.evaluate(both);
-          assert.ok(before.from < after.from && after.from >= before.to - 8, JSON.stringify([before, after]));
+          assert.ok(before.from < after.from && after.from >= before.to - 8, JSON.stringify([first, then, before, after]));
         }
-        assert.equal(await one.count(RED), 0);
+        assert.equal(await one.count(RED), 0, `${first}, ${then}`);
         await one.screenshot(`class-${lesson}-${first}-${then}`);
-        await nothingIsWrong(one);
-      });
-    }
+      }
+      await nothingIsWrong(one);
+    });
   }
 
   it('lets the monitor wait until six have left', async () => {
@@ -139,13 +139,44 @@ describe("the class's page", () => {
     await nothingIsWrong(phone);
   });
 
-  for (const lesson of ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier', '3.7.6?me']) {
-    it(`can be used by everybody in English and in the dark in ${lesson}`, async () => {
-      const tab = await open(suite, lesson, lesson.endsWith('me') ? PHONE : PROJECTOR);
+  it('takes its phones along to the lesson of the desk, and lets them guess before a race is played', async () => {
+    const [phone, desk] = [await open(suite, '2.10.6?me', PHONE), await open(suite, '2.10.6')];
+    await desk.page.select('#lessons', '2.10.5');
+    await phone.reads('#chapter', /^2\.10\.5$/);
+    const projector = await suite.tab('#/1.3');
+    await projector.shows('1.3');
+    await projector.press('#race-class');
+    await phone.reads('#guess-ask', /还剩多少/);
+    await phone.press('[data-guess="4999"]');
+    await phone.reads('#notice', /名字/);
+    await phone.fill('#who', '小明');
+    await phone.press('[data-guess="4998"]');
+    await projector.reads('#race-guess [data-key="4998"]', /1 人/);
+    // Of one person the last guess counts.
+    await phone.press('[data-guess="4999"]');
+    await projector.reads('#race-guess [data-key="4999"]', /1 人/);
+    await projector.reads('#race-guess [data-key="4998"]', /0 人/);
+    assert.equal((await send(`${suite.at.http}/classroom/guesses`, { lesson: '1.3', who: '小红', guess: 4999 })).status, 204);
+    await projector.reads('#race-class', /2 人/);
+    await phone.screenshot('class-guess-phone');
+    await phone.everybodyCanUseIt();
+    await projector.press('#race-run');
+    await projector.reads('#race-guess b', /其实是 4,999/);
+    await projector.reads('#race-guess [data-key="4999"]', /2 人/);
+    await projector.screenshot('class-guess');
+    for (const tab of [phone, desk, projector]) tab.nothingWentWrong();
+  });
+
+  for (const { size, lessons } of [{ size: PROJECTOR, lessons: ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier'] }, { size: PHONE, lessons: ['3.7.6?me'] }]) {
+    it(`can be used by everybody in English and in the dark at ${size.join(' × ')}`, async () => {
+      const tab = await open(suite, lessons[0], size);
       await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
       await tab.click('#en');
-      await tab.reads('#title', /./);
-      await nothingIsWrong(tab);
+      for (const lesson of lessons) {
+        await tab.go(lesson);
+        await tab.reads('#chapter', new RegExp(`^${lesson.replace('?me', '')}$`));
+        await nothingIsWrong(tab);
+      }
     });
   }
 

@@ -11,29 +11,31 @@ describe('a run on the page', () => {
 
   // A lane for each request, in the order in which they got in. One that reads and then writes only what still stands has tries in
   // vain; a single statement has none.
-  for (const { slug, kind, overlaps, vain } of [
-    { slug: 'none', kind: 'inside', overlaps: true, vain: false },
-    { slug: 'redis-lock', kind: 'inside', overlaps: false, vain: false },
-    { slug: 'version-cas', kind: 'shared', overlaps: false, vain: true },
-    { slug: 'redis-watch', kind: 'shared', overlaps: false, vain: true },
-    { slug: 'single-update', kind: 'shared', overlaps: false, vain: false },
-  ]) {
-    it(`is drawn ${overlaps ? 'with' : 'without'} overlaps and ${vain ? 'with' : 'without'} tries in vain by ${slug}`, async () => {
-      const tab = await suite.tab(`#/${slug}?threads=5&loops=2&hold_ms=100`);
+  it('is drawn with overlaps where more than one are inside, and with the tries that were in vain', async () => {
+    const tab = await suite.tab('#/1.3');
+    for (const { slug, kind, overlaps, vain } of [
+      { slug: 'none', kind: 'inside', overlaps: true, vain: false },
+      { slug: 'redis-lock', kind: 'inside', overlaps: false, vain: false },
+      { slug: 'version-cas', kind: 'shared', overlaps: false, vain: true },
+      { slug: 'redis-watch', kind: 'shared', overlaps: false, vain: true },
+      { slug: 'single-update', kind: 'shared', overlaps: false, vain: false },
+    ]) {
+      await tab.go(`${slug}?threads=5&loops=2&hold_ms=100`);
+      await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
       await run(tab);
-      await tab.counts(`#run-lanes [data-kind=${kind}]`, 10);
       await tab.reads('#say', /对不上|分毫不差/);
-      assert.equal((await tab.count('#run-lanes [data-kind=overlap]')) > 0, overlaps);
-      assert.equal((await tab.count('#run-lanes [data-kind=vain]')) > 0, vain);
+      await tab.counts(`#run-lanes [data-kind=${kind}]`, 10);
+      assert.equal((await tab.count('#run-lanes [data-kind=overlap]')) > 0, overlaps, slug);
+      assert.equal((await tab.count('#run-lanes [data-kind=vain]')) > 0, vain, slug);
       assert.ok(await tab.evaluate((bars) => {
         const at = [...document.querySelectorAll(bars)].map((bar) => bar.getBoundingClientRect());
         return at.every((box, i) => i === 0 || (box.left >= at[i - 1].left && box.top > at[i - 1].top));
-      }, `#run-lanes [data-kind=${kind}]`), 'in the order of their entry');
+      }, `#run-lanes [data-kind=${kind}]`), `${slug}: in the order of their entry`);
       await showLanes(tab, `run-lanes-${slug}-1280`);
-      await tab.everybodyCanUseIt();
-      tab.nothingWentWrong();
-    });
-  }
+      if (slug === 'none' || slug === 'version-cas') await tab.everybodyCanUseIt();
+    }
+    tab.nothingWentWrong();
+  });
 
   it('of many requests is drawn as a sample, and is said to be one', async () => {
     const tab = await suite.tab('#/none?threads=50&loops=10');
@@ -68,6 +70,17 @@ describe('a run on the page', () => {
       }
     });
     await tab.canRun();
+    // The last one is refused once, as while another instance ends a run: that goes by, and is not waited for as one that is seen from here.
+    await tab.evaluate(() => {
+      const whole = fetch;
+      let starts = 0;
+      window.fetch = (at, how) => {
+        if (at === 'runs' && how?.method === 'POST') starts += 1;
+        if (starts !== 4 || at !== 'runs') return whole(at, how);
+        starts += 1;
+        return Promise.resolve(Response.json({ status: 409 }, { status: 409 }));
+      };
+    });
     await tab.press('#run');
     await tab.counts('#multiples td .multiple', 4);
     await tab.reads('#run', /^依次跑$/);
@@ -112,7 +125,7 @@ describe('a run on the page', () => {
 
   it('comes to its verdict although others reset, buy or start another one meanwhile, and are refused', async () => {
     const { http } = suite.at;
-    const tab = await suite.tab('#/select-for-update?threads=10&loops=20&hold_ms=150');
+    const tab = await suite.tab('#/select-for-update?threads=10&loops=10&hold_ms=150');
     await run(tab);
     for (const id of ['reset', 'buy', 'buy-two']) await tab.has(`#${id}[aria-disabled=true]`);
     await tab.reads('#shelf-note', /正在跑/);
@@ -128,7 +141,7 @@ describe('a run on the page', () => {
     assert.equal(second.status, 409);
     assert.equal((await second.json()).run.strategy, 'select-for-update');
     await tab.reads('#say', /^分毫不差/);
-    assert.equal(await tab.text('#sold'), '200');
+    assert.equal(await tab.text('#sold'), '100');
     assert.equal((await json(`${http}/runs/current`)).row.strategy, 'select-for-update');
     tab.nothingWentWrong();
   });

@@ -1,35 +1,25 @@
-/** The page: every lesson at its number, wrong inputs, a run to its verdict, and purchases by hand. */
+/** The page: every strategy at its name, wrong inputs, a run to its verdict, and purchases by hand. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { prediction } from '../../static/js/prediction.js';
+import { judgedOf } from '../../static/js/rounds.js';
+import { parse, settingsOf } from '../../static/js/state.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
-
-/** @typedef {import('./support.mjs').Tab} Tab */
-/** @typedef {{terminal: string, run: string, expect: string, again: boolean}[]} Lines */
 
 describe('the page', () => {
   const suite = lab();
 
-  it('has every lesson at its number, and says of a number that it is none', async () => {
-    const { chapters } = await json(`${suite.at.http}/course`);
-    const lessons = chapters.flatMap((chapter) => chapter.lessons);
+  it('has every strategy at its name, and says of a number that it is none', async () => {
     const strategies = await json(`${suite.at.http}/strategies`);
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
-    for (const { id, by_hand } of lessons) {
-      await tab.go(id);
-      await tab.shows(id);
-      assert.ok(await tab.evaluate(entryInSight), `the entry of ${id} is in sight`);
-      await tab.holds(hasLines, by_hand);
+    // What is preset shows the claim, the flaw first.
+    for (const [id, slug, says] of /** @type {const} */ ([['1.1', 'none', 'willOversell'], ['1.3', 'none', 'willBeExact'], ['1.5', 'mutex', 'willBeExact'], ['1.6', 'mutex', 'willOversell'], ['2.3', 'redis-setnx-ttl', 'willOutlive'], ['001.expire', 'redis-setnx-ttl', 'willOutlive']])) {
+      const { target, typed } = parse(`#/${id}`);
+      assert.equal(prediction(strategies.find((one) => one.slug === slug), settingsOf(target, typed))[0], says, id);
     }
-
-    // The twin: a line that says something else is seen, in the turn in which it is written: the page may write its own again.
-    await tab.go('2.3');
-    const lines = lessons.find(({ id }) => id === '2.3').by_hand;
-    await tab.holds(hasLines, lines);
-    const spoils = `(document.querySelector('#terminals pre').textContent += ' ', (${hasLines})(${JSON.stringify(lines)}))`;
-    assert.equal(await tab.evaluate(spoils), false);
-
+    const tab = await suite.tab('#/2.3');
+    await tab.shows('2.3');
+    await tab.reads('#needs', /^redis-setnx-ttl ·/);
     for (const { slug } of strategies) {
       await tab.go(slug);
       await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
@@ -80,6 +70,7 @@ describe('the page', () => {
     for (const [target, meet] of /** @type {const} */ ([['one', false], ['three', true]])) {
       const tab = await suite.tab(`#/1.5?target=${target}&hold_ms=500`);
       await tab.shows('1.5');
+      await tab.has('#buy-two[aria-disabled=false]');
       let twice = 0;
       await until(async () => {
         await tab.click('#buy-two');
@@ -91,6 +82,47 @@ describe('the page', () => {
       if (!meet) assert.equal(twice, 0, 'at one instance no number is left behind twice');
       tab.nothingWentWrong();
     }
+  });
+
+  it('types the lines of a lesson where the servers are, and shows what they print', async () => {
+    const tab = await suite.tab('#/2.4.4.2');
+    for (const id of ['2.4.4.2', '3.7.6']) {
+      await tab.go(id);
+      await tab.shows(id);
+      await tab.has('#terminals li');
+      const lines = await tab.count('#terminals li');
+      if (!(await tab.evaluate(() => document.getElementById('type-all').checkVisibility()))) await tab.click('#by-hand summary');
+      await tab.press('#type-all');
+      await tab.holds((many) => [...document.querySelectorAll('.printed p')].filter((p) => p.textContent.includes('和上面说的一样')).length === many, lines);
+    }
+    await tab.screenshot('typed-3.7.6');
+    await tab.everybodyCanUseIt();
+    tab.nothingWentWrong();
+  });
+
+  it('compares the rates that a claim compares by one press, each in its rounds, and from one connection to many', async () => {
+    /** @type {import('../../static/js/rounds.js').Rates} */
+    const pair = { first: { strategy: 'a', target: 'one', threads: 1 }, second: { strategy: 'b', target: 'one', threads: 1 }, least: 2 };
+    for (const [a, says] of /** @type {const} */ ([[[30, 21, 40], 'holds'], [[30, 19, 40], 'apart'], [[15, 19, 10], 'not']])) {
+      assert.equal(judgedOf(pair, new Map([['a one 1', [...a]], ['b one 1', [10, 10, 10]]])).says, says);
+    }
+    const tab = await suite.tab('#/1.7.2.mutex');
+    await tab.shows('1.7.2.mutex');
+    // So many requests as it takes to see it are enough.
+    await tab.evaluate(() => {
+      const whole = fetch;
+      window.fetch = (at, how) => whole(at, at === 'runs' && how?.body ? { ...how, body: JSON.stringify({ ...JSON.parse(String(how.body)), loops: 1 }) } : how);
+    });
+    await tab.press('#rates-run');
+    await tab.has('#rates-picture [data-says]');
+    await tab.has('#rates-run:not(.cancel)[aria-disabled=false]');
+    await tab.counts('#rates-picture .bound', 1);
+    await tab.counts('#rates-picture .rate', 2);
+    await tab.press('#rates-curve');
+    await tab.counts('#rates-picture circle', 12);
+    await tab.screenshot('rates-1.7.2.mutex');
+    await tab.everybodyCanUseIt();
+    tab.nothingWentWrong();
   });
 
   it('draws the herd (3.4.2) as a bar for each release, and with its cure flat', async () => {
@@ -108,23 +140,3 @@ describe('the page', () => {
     tab.nothingWentWrong();
   });
 });
-
-/** Whether the entry of the lesson on show is in sight of the list. */
-function entryInSight() {
-  const [list, entry] = ['#lessons', '#chapters [aria-current]'].map((at) => document.querySelector(at).getBoundingClientRect());
-  return list.top <= entry.top && entry.bottom <= list.bottom;
-}
-
-/**
- * Whether the lesson on show has each of these lines at its number, in the fold of its terminal, with what it prints, and the words
- * that it is to be typed again where it is.
- * @param {Lines} lines
- */
-function hasLines(lines) {
-  return lines.every(({ terminal, run, expect, again }, i) => {
-    const li = document.querySelector(`#terminals li[value='${i + 1}']`);
-    const pres = [...(li?.querySelectorAll('pre') ?? [])].map((pre) => pre.textContent);
-    return li?.closest('details').firstElementChild.textContent.endsWith(` ${terminal}`)
-      && pres[0] === run && (pres[1] ?? '') === expect && (li.querySelector('p') != null) === again;
-  });
-}

@@ -213,11 +213,11 @@ export class Tab {
     return this.evaluate((at) => document.querySelector(at).value, selector);
   }
 
-  /** Waits until this lesson is on show. @param {string} id */
+  /** Waits until this lesson is on show, and all of the page has come. @param {string} id */
   shows(id) {
     return this.holds((lesson) => {
       const chapter = document.getElementById('chapter');
-      return chapter.checkVisibility() && chapter.textContent === lesson;
+      return document.body.dataset.first == null && chapter.checkVisibility() && chapter.textContent === lesson;
     }, id);
   }
 
@@ -246,7 +246,7 @@ export class Tab {
   }
 
   /**
-   * Clicks it as soon as a pointer could: it is in sight, and nothing lies over it. Look and click are one turn of the page, so
+   * Clicks it as soon as a pointer could: it can be pressed, is in sight, and nothing lies over it. Look and click are one turn of the page, so
    * that it does not move between them.
    * @param {string} selector
    */
@@ -257,7 +257,7 @@ export class Tab {
       button?.scrollIntoView({ block: 'center', behavior: 'instant' });
       const box = button?.getBoundingClientRect();
       const top = box && document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-      const reached = top && !button.disabled && button.contains(top);
+      const reached = top && !button.disabled && button.ariaDisabled !== 'true' && button.contains(top);
       if (reached) button.click();
       return reached;
     }, selector);

@@ -16,7 +16,6 @@ use oversell::{
     shelf,
     stock::{self, Store},
 };
-use oversell_lock::Lock;
 use redis::AsyncCommands;
 use reqwest::StatusCode;
 use std::{num::NonZeroU32, sync::Arc};

@@ -12,7 +12,7 @@ use nix::{
 };
 use oversell::lab::{Lab, Options};
 use oversell_lock::{
-    Lock, LockError,
+    LockError,
     zk::{ZkClient, ZkOptions},
 };
 use reqwest::StatusCode;

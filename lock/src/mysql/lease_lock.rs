@@ -19,7 +19,7 @@ use super::{
     row::{ANSWER, Caller, Contender, Row},
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, deadline,
+    Guard, Holder, Lease, Lock, LockError, Owner, deadline, inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
     left,
@@ -44,7 +44,7 @@ const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// [owner](Self::owner) is re-entrant.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::MySqlPool};
 /// # use std::time::Duration;
 /// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
 /// pool.create_table().await?;
@@ -205,6 +205,8 @@ impl Lock for TableLeaseLock {
         Ok(guard)
     }
 }
+
+inherent!(TableLeaseLock);
 
 impl RowShare {
     /// One more of `hold`; `None` where the last has given it back, or it was lost.

@@ -85,18 +85,38 @@ pub(super) enum Failure {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct MySqlOptions {
-    url: String,
+    /// `None` where the address was none.
+    server: Option<MySqlConnectOptions>,
     connections: usize,
     process: Process,
 }
 
+/// Starts from what sqlx knows a server by, for what an address cannot say.
+///
+/// ```
+/// # use oversell_lock::mysql::MySqlOptions;
+/// let server = sqlx::mysql::MySqlConnectOptions::new().socket("/run/mysqld/mysqld.sock").database("shop");
+/// let options = MySqlOptions::from(server);
+/// ```
+impl From<MySqlConnectOptions> for MySqlOptions {
+    fn from(server: MySqlConnectOptions) -> Self {
+        Self::to(Some(server))
+    }
+}
+
 impl MySqlOptions {
-    /// Starts from `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode`
-    /// (which needs the feature `tls`); 10 connections, a process of its own.
+    /// Starts from `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode`,
+    /// `ssl-ca`, `ssl-cert` and `ssl-key` (which need the feature `tls`); 10 connections, a process of its own.
     #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
+    pub fn new(url: impl AsRef<str>) -> Self {
+        let url = url.as_ref();
+        let server = MySqlConnectOptions::from_str(url).ok();
+        Self::to(server.filter(|_| url.starts_with("mysql://")))
+    }
+
+    fn to(server: Option<MySqlConnectOptions>) -> Self {
         Self {
-            url: url.into(),
+            server,
             connections: 10,
             process: Process::new(),
         }
@@ -214,10 +234,7 @@ impl MySqlPool {
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
         let invalid = |name: &str, rule| LockError::invalid(name, rule);
         // The address may hold a password, and is not repeated.
-        let url = MySqlConnectOptions::from_str(&options.url)
-            .ok()
-            .filter(|_| options.url.starts_with("mysql://"));
-        let url = url.ok_or_else(|| {
+        let server = options.server.ok_or_else(|| {
             invalid(
                 "url",
                 "must be mysql://user[:password]@host[:port]/database",
@@ -226,7 +243,7 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let connections = Pool::builder(Connections(Arc::new(url.disable_statement_logging())))
+        let connections = Pool::builder(Connections(Arc::new(server.disable_statement_logging())))
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()

@@ -15,13 +15,13 @@ use super::{
     pool::MySqlPool,
     row::{Caller, Contender, Row},
 };
-use crate::{Guard, Holder, Keeper, Lock, LockError};
+use crate::{Guard, Holder, Keeper, Lock, LockError, inherent};
 use std::time::Duration;
 
 /// A contender for a row of `tb_lock`, which stays until it is deleted.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::MySqlPool};
 /// # use std::time::Duration;
 /// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
 /// pool.create_table().await?;
@@ -90,6 +90,8 @@ impl Lock for TableLock {
         Ok(guard)
     }
 }
+
+inherent!(TableLock);
 
 /// Keeps the row until its holder gives the lock back. Nothing can take it away meanwhile but a human.
 async fn keep(row: Row, mut keeper: Keeper) {

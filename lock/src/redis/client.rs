@@ -17,7 +17,7 @@ use crate::{
     local::ByType,
     registry::{Registration, Registry},
 };
-use redis::{AsyncCommands, FromRedisValue, ScriptInvocation};
+use redis::{AsyncCommands, FromRedisValue, ScriptInvocation, aio::ConnectionLike};
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
@@ -28,7 +28,7 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example() -> Result<(), LockError> {
 /// let redis = RedisClient::connect("redis://127.0.0.1:6379").await?;
@@ -57,7 +57,7 @@ impl RedisClient {
     /// Makes a client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns when Redis has answered.
     ///
     /// ```no_run
-    /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+    /// # use oversell_lock::{LockError, redis::RedisClient};
     /// # use std::time::Duration;
     /// # async fn example() -> Result<(), LockError> {
     /// let redis = RedisClient::connect("redis://user:password@127.0.0.1:6379").await?;
@@ -89,6 +89,37 @@ impl RedisClient {
     ///
     /// [`LockError::Invalid`] where an option breaks its rule, or there is no runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
+        Self::made(options, None)
+    }
+
+    /// Makes a client whose commands and scripts go over a connection that the program has already, a `ConnectionManager`,
+    /// say, of which it is a clone. Wake-ups need one of their own, to the same server, which is made by the options.
+    ///
+    /// The connection must never send a command a second time by itself, as a cluster's does unless it is told not to: a lock
+    /// would be taken twice. What is lost when it is closed is noticed at the next renewal.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions}};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let url = "redis://127.0.0.1:6379";
+    /// let shops = redis::Client::open(url)?.get_connection_manager().await?;
+    /// let locks = RedisClient::over(shops.clone(), RedisOptions::new(url))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn over(
+        connection: impl ConnectionLike + Clone + Send + Sync + 'static,
+        options: RedisOptions,
+    ) -> Result<Self, LockError> {
+        let given = Connection::given(connection, options.timeout);
+        Self::made(options, Some(given))
+    }
+
+    fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
         let runtime = Handle::try_current()
             .map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
         let client = options.client()?;
@@ -100,7 +131,9 @@ impl RedisClient {
             &runtime,
             cuts.clone(),
         );
-        let connection = Connection::new(client, options.timeout, runtime.clone(), cuts.clone());
+        let connection = given.unwrap_or_else(|| {
+            Connection::new(client, options.timeout, runtime.clone(), cuts.clone())
+        });
         Ok(Self(Arc::new(Inner {
             options,
             connection,

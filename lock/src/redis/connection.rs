@@ -6,6 +6,8 @@
 //!    wait for it, and are told its own error, never that of an earlier attempt.
 //! 3. A connection that is closed while nothing is sent is noticed as well, and told to those who rely on the server.
 //!
+//! One that its user gives ([`RedisClient::over`](super::RedisClient::over)) is made again by whoever gave it.
+//!
 //! What it does not do: send a command twice. Next to read: `engine.rs`.
 
 use super::failure::elsewhere;
@@ -23,7 +25,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 use tokio::{
     runtime::Handle,
     sync::watch,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -33,9 +35,22 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 /// cheap.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    way: Way,
     /// Whether the last command found a connection, and went out.
     sent: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    Own(Arc<Shared>),
+    Given(Given),
+}
+
+/// The user's own connection.
+#[derive(Clone)]
+struct Given {
+    clone: Arc<dyn Fn() -> Box<dyn ConnectionLike + Send> + Send + Sync>,
+    timeout: Duration,
 }
 
 struct Shared {
@@ -81,8 +96,21 @@ impl Connection {
             current,
         });
         Self {
-            shared,
+            way: Way::Own(shared),
             sent: false,
+        }
+    }
+
+    /// The user's own, which is made again by its owner, if at all.
+    pub(super) fn given(
+        connection: impl ConnectionLike + Clone + Send + Sync + 'static,
+        timeout: Duration,
+    ) -> Self {
+        let clone = Arc::new(move || Box::new(connection.clone()) as Box<_>);
+        Self {
+            way: Way::Given(Given { clone, timeout }),
+            // What it did with a command that failed is not known.
+            sent: true,
         }
     }
 
@@ -90,21 +118,28 @@ impl Connection {
     pub(super) fn has_sent(&self) -> bool {
         self.sent
     }
+}
 
-    /// The connection that is there, or a new one, and its number.
-    async fn made(&mut self) -> RedisResult<(u64, MultiplexedConnection)> {
-        self.sent = false;
-        let (number, attempt) = self.shared.attempt();
-        let connection = attempt.await;
-        if connection.is_err() {
-            self.shared.replace(number);
-        }
-        self.sent = connection.is_ok();
-        Ok((number, connection?))
+impl Given {
+    async fn answer<T>(&self, answer: RedisFuture<'_, T>) -> RedisResult<T> {
+        let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        timeout(self.timeout, answer).await.unwrap_or_else(late)
     }
 }
 
 impl Shared {
+    /// The connection that is there, or a new one, and its number; says in `sent` whether there is one.
+    async fn made(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
+        *sent = false;
+        let (number, attempt) = self.attempt();
+        let connection = attempt.await;
+        if connection.is_err() {
+            self.replace(number);
+        }
+        *sent = connection.is_ok();
+        Ok((number, connection?))
+    }
+
     fn attempt(self: &Arc<Self>) -> (u64, Attempt) {
         let mut current = self.current.lock();
         let (number, not_before) = (current.number, current.not_before);
@@ -175,11 +210,18 @@ impl Shared {
 
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        let Self { way, sent } = self;
         let answer = async move {
-            let (number, mut connection) = self.made().await?;
+            let shared = match way {
+                Way::Own(shared) => shared,
+                Way::Given(given) => {
+                    let mut connection = (given.clone)();
+                    return given.answer(connection.req_packed_command(cmd)).await;
+                }
+            };
+            let (number, mut connection) = shared.made(sent).await?;
             let answer = connection.send_packed_command(cmd).await;
-            self.shared
-                .judge(number, answer.as_ref().map(std::slice::from_ref));
+            shared.judge(number, answer.as_ref().map(std::slice::from_ref));
             answer
         };
         answer.boxed()
@@ -191,21 +233,37 @@ impl ConnectionLike for Connection {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
+        let Self { way, sent } = self;
         let answers = async move {
-            let (number, mut connection) = self.made().await?;
+            let shared = match way {
+                Way::Own(shared) => shared,
+                Way::Given(given) => {
+                    let mut connection = (given.clone)();
+                    let answers = connection.req_packed_commands(commands, offset, count);
+                    return given.answer(answers).await;
+                }
+            };
+            let (number, mut connection) = shared.made(sent).await?;
             let answers = connection
                 .send_packed_commands(commands, offset, count)
                 .await;
-            self.shared
-                .judge(number, answers.as_ref().map(Vec::as_slice));
+            shared.judge(number, answers.as_ref().map(Vec::as_slice));
             answers
         };
         answers.boxed()
     }
 
     fn get_db(&self) -> i64 {
-        let info = self.shared.client.get_connection_info();
-        info.redis_settings().db()
+        match &self.way {
+            Way::Own(shared) => shared.client.get_connection_info().redis_settings().db(),
+            Way::Given(given) => (given.clone)().get_db(),
+        }
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given").finish_non_exhaustive()
     }
 }
 

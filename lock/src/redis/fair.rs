@@ -31,7 +31,7 @@ use super::{
     scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
 use redis::{Script, ScriptInvocation};
 use std::{
     sync::{
@@ -50,7 +50,7 @@ const LONGEST_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Source: Redisson's `RFairLock`.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let guard = redis.fair_lock("fairLock").acquire(Duration::from_secs(5)).await?; // behind all who came before, in any process
@@ -178,6 +178,8 @@ impl Lock for RedisFairLock {
             .await
     }
 }
+
+inherent!(RedisFairLock);
 
 impl Waiter {
     /// `fair_acquire.lua`.

@@ -268,19 +268,29 @@ impl Lookout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{sync::Barrier, thread};
+    use std::{sync::atomic::AtomicUsize, thread};
 
     /// Of two that come at the same moment, and of those after them.
     #[test]
     fn as_long_as_anybody_waits_one_looks_for_all() {
         let rounds: Vec<_> = (0..10_000).map(|_| Lookout::default()).collect();
-        let both = Barrier::new(2);
+        // They spin until both are there: a barrier that wakes them wakes one after the other, and they do not meet.
+        let there = AtomicUsize::new(0);
         let come = || -> Vec<_> {
-            let round = |lookout: &Lookout| {
-                both.wait();
+            let round = |(round, lookout): (usize, &Lookout)| {
+                there.fetch_add(1, Ordering::AcqRel);
+                let both = 2 * (round + 1);
+                for spins in 1.. {
+                    if there.load(Ordering::Acquire) >= both {
+                        break;
+                    }
+                    if spins % 1000 == 0 {
+                        thread::yield_now();
+                    }
+                }
                 lookout.join()
             };
-            rounds.iter().map(round).collect()
+            rounds.iter().enumerate().map(round).collect()
         };
         thread::scope(|threads| {
             let [one, other] =

@@ -27,7 +27,7 @@ use super::{
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{
-    Fence, Guard, Holder, Lease, Lock, LockError, Owner,
+    Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
     left,
     local::queue::{Head, Turn, Waiter},
@@ -54,7 +54,7 @@ pub const YIELD: Duration = Duration::from_millis(2);
 /// Source: Redisson's `RLock`.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lease, Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{Lease, LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let lock = redis.lock("lock").owner(redis.owner()).lease(Lease::Watchdog(Duration::from_secs(10)));
@@ -76,7 +76,7 @@ pub struct RedisLock(Handle);
 /// Source: Redisson's `RFencedLock`.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let guard = redis.fenced_lock("fencedLock").acquire(Duration::from_secs(5)).await?;
@@ -203,6 +203,7 @@ macro_rules! handle {
 
 handle!(RedisLock);
 handle!(RedisFencedLock);
+inherent!(RedisLock, RedisFencedLock);
 owner_and_lease! {
     RedisLock: 0.owner, 0.terms.lease;
     RedisFencedLock: 0.owner, 0.terms.lease;

@@ -4,7 +4,7 @@
 
 use crate::{FOR_EVER, LockError, Process};
 use redis::{
-    Client, IntoConnectionInfo, ProtocolVersion, RedisError,
+    Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 use std::{fmt, time::Duration};
@@ -27,9 +27,29 @@ pub struct RedisOptions {
     pub(super) lease: Duration,
     pub(super) java_watchdog: Duration,
     pub(super) timeout: Duration,
-    url: String,
+    /// `None` where the address was none.
+    server: Option<ConnectionInfo>,
     #[cfg(feature = "tls")]
-    authorities: Option<Vec<u8>>,
+    certificates: redis::TlsCertificates,
+}
+
+/// Starts from what the `redis` crate knows a server by, for what an address cannot say: certificates that a program keeps
+/// elsewhere, say (`redis::Client::build_with_tls(…)?.get_connection_info().clone()`). RESP3 and TCP are set as the locks
+/// need them.
+///
+/// ```
+/// # use oversell_lock::redis::RedisOptions;
+/// # fn example() -> redis::RedisResult<()> {
+/// use redis::IntoConnectionInfo;
+///
+/// let options = RedisOptions::from(("127.0.0.1", 6379).into_connection_info()?);
+/// # Ok(())
+/// # }
+/// ```
+impl From<ConnectionInfo> for RedisOptions {
+    fn from(server: ConnectionInfo) -> Self {
+        Self::to(Some(server))
+    }
 }
 
 impl RedisOptions {
@@ -37,15 +57,22 @@ impl RedisOptions {
     /// prefix, a lease of 30 s, 3 s for a command, a process of its own.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
+        Self::to(url.into().into_connection_info().ok())
+    }
+
+    fn to(server: Option<ConnectionInfo>) -> Self {
         Self {
             process: Process::new(),
             prefix: String::new(),
             lease: Duration::from_secs(30),
             java_watchdog: Duration::from_secs(30),
             timeout: Duration::from_secs(3),
-            url: url.into(),
+            server,
             #[cfg(feature = "tls")]
-            authorities: None,
+            certificates: redis::TlsCertificates {
+                client_tls: None,
+                root_cert: None,
+            },
         }
     }
 
@@ -93,11 +120,21 @@ impl RedisOptions {
     /// Sets the authorities that a server's certificate must come from, in PEM, instead of the system's.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn authorities(self, pem: impl Into<Vec<u8>>) -> Self {
-        Self {
-            authorities: Some(pem.into()),
-            ..self
-        }
+    pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.root_cert = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate that this client shows, and its key, each in PEM: a server with `tls-auth-clients yes` lets
+    /// nobody in without one.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.certificates.client_tls = Some(redis::ClientTlsConfig {
+            client_cert: pem.into(),
+            client_key: key.into(),
+        });
+        self
     }
 
     /// What all connections are made with, once the options have been checked.
@@ -111,11 +148,7 @@ impl RedisOptions {
         if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
             return Err(invalid("timeout", "must be 1 ms to an hour"));
         }
-        let info = self
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(bad_address)?;
+        let info = self.server.clone().ok_or_else(bad_address)?;
         // RESP3 tells of a lost connection at once, and carries the wake-ups.
         let settings = info
             .redis_settings()
@@ -125,17 +158,26 @@ impl RedisOptions {
             .set_redis_settings(settings)
             .set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
-        if let redis::ConnectionAddr::TcpTls { .. } = info.addr() {
+        // What the user has described has its certificates already.
+        if let redis::ConnectionAddr::TcpTls {
+            tls_params: None, ..
+        } = info.addr()
+        {
             // Where the program has chosen none: if it has two built in, there would be no default.
             drop(rustls::crypto::ring::default_provider().install_default());
-            let certificates = redis::TlsCertificates {
-                client_tls: None,
-                root_cert: self.authorities.clone(),
-            };
-            return Client::build_with_tls(info, certificates)
-                .map_err(|_| invalid("authorities", "must be certificates in PEM"));
+            let unusable = || invalid("certificates", "must be in PEM, each with its key");
+            let redis::TlsCertificates {
+                client_tls,
+                root_cert,
+            } = &self.certificates;
+            let own = client_tls.as_ref().map(|own| &own.client_cert);
+            // The client takes what has none in it for an empty list.
+            if root_cert.iter().chain(own).any(|pem| !has_certificate(pem)) {
+                return Err(unusable());
+            }
+            return Client::build_with_tls(info, self.certificates.clone()).map_err(|_| unusable());
         }
-        Client::open(info).map_err(bad_address)
+        Client::open(info).map_err(|_| bad_address())
     }
 }
 
@@ -156,8 +198,14 @@ pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
     LockError::invalid(name, rule)
 }
 
+#[cfg(feature = "tls")]
+fn has_certificate(pem: &[u8]) -> bool {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    CertificateDer::from_pem_slice(pem).is_ok()
+}
+
 /// The address may hold a password, and is not repeated.
-pub(super) fn bad_address(_: RedisError) -> LockError {
+fn bad_address() -> LockError {
     invalid(
         "url",
         "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",

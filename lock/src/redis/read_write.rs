@@ -28,7 +28,7 @@ use super::{
     hold::{Asked, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ use tokio::time::Instant;
 /// Source: Redisson's `RReadWriteLock`.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let book = redis.rw_lock("rwLock");
@@ -62,7 +62,7 @@ type SideLine = Line<(), Side>;
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let reading = redis.rw_lock("rwLock").read().acquire(Duration::from_secs(5)).await?;
@@ -76,7 +76,7 @@ pub struct RedisReadLock(Half);
 /// The half that one owner holds alone. An owner may read where it writes; to write where it reads is [`LockError::Invalid`].
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let one = redis.owner();
@@ -174,6 +174,7 @@ macro_rules! half {
 
 half!(RedisReadLock);
 half!(RedisWriteLock);
+inherent!(RedisReadLock, RedisWriteLock);
 owner_and_lease! {
     RedisReadLock: 0.owner, 0.lease;
     RedisWriteLock: 0.owner, 0.lease;

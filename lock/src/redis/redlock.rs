@@ -30,7 +30,7 @@ use super::{
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared, join_all},
@@ -51,7 +51,7 @@ const EXPIRY: Duration = Duration::from_millis(2);
 /// A handle on one lock on several independent nodes.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, redis::{RedisClient, Redlock}};
+/// # use oversell_lock::{LockError, redis::{RedisClient, Redlock}};
 /// # async fn example(nodes: [RedisClient; 5]) -> Result<(), LockError> {
 /// let guard = Redlock::new(&nodes, "redLock").acquire(std::time::Duration::from_secs(5)).await?;
 /// tokio::select! {
@@ -154,6 +154,29 @@ impl Redlock {
         }))
     }
 
+    /// Frees the lock on every node, whoever has it, as an operator may have to, and wakes the next waiter of each; returns
+    /// whether it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease
+    /// when it releases or extends it.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder); it may be freed on some nodes by then.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been freed or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        let asked = self.nodes.iter().map(|node| node.force_unlock(self.lease));
+        let answers = join_all(asked).await;
+        let said = |wanted| answers.iter().filter(|answer| **answer == wanted).count();
+        let (held, free) = (said(Answer::Yes), said(Answer::No));
+        let (nodes, quorum) = (self.nodes.len(), quorum(self.nodes.len()));
+        if held + free < quorum {
+            return Err(too_few(held + free, nodes).error);
+        }
+        Ok(held >= quorum)
+    }
+
     async fn first(
         &self,
         line: &Line,
@@ -221,6 +244,8 @@ impl Lock for Redlock {
     }
 }
 
+inherent!(Redlock);
+
 impl Node {
     fn new(client: &RedisClient, name: &str) -> Self {
         let key = client.key(name);
@@ -251,6 +276,15 @@ impl Node {
         self.answer(lease, async move {
             let lease = on_nodes(lease);
             node.client.renew(&node.key, lease, id).await
+        })
+    }
+
+    /// `force_unlock.lua`, as an answer: whether it was held.
+    fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
+        let node = self.clone();
+        self.answer(lease, async move {
+            let mut script = scripts::FORCE_UNLOCK.key(&node.key);
+            node.client.run(script.key(&node.channel).arg("0")).await
         })
     }
 

@@ -57,7 +57,7 @@ pub struct RedisSemaphore {
 /// Permits that are held. Dropping it gives them back in the background.
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError};
+/// # use oversell_lock::LockError;
 /// # use std::time::Duration;
 /// # async fn example(permit: oversell_lock::redis::Permit) -> Result<(), LockError> {
 /// println!("{} permits are held", permit.permits());

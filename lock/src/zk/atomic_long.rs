@@ -16,7 +16,7 @@
 use super::engine::request::{ask, catch_up, create, once, planted};
 use super::engine::unless;
 use super::{ZkClient, ZkLock};
-use crate::{Lock, LockError};
+use crate::LockError;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;

@@ -30,7 +30,7 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 /// survives, and begins a new session where it does not.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;

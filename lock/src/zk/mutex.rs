@@ -29,7 +29,7 @@ impl ZkClient {
     /// Makes a contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
     ///
     /// ```no_run
-    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use oversell_lock::{LockError, zk::ZkClient};
     /// # use std::time::Duration;
     /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
     /// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;
@@ -50,7 +50,7 @@ impl ZkClient {
 /// ZooKeeper's "Recipes and Solutions".
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let lock = zk.lock("/curator/lock").owner(zk.owner());

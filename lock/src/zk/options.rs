@@ -35,6 +35,7 @@ pub struct ZkOptions {
     pub(super) chroot: String,
     pub(super) session: Duration,
     pub(super) timeout: Duration,
+    connector: Option<Connector>,
     auth: Option<Auth>,
     only_for_ourselves: bool,
     pub(super) data: String,
@@ -65,6 +66,7 @@ impl ZkOptions {
             chroot,
             session,
             timeout: Duration::from_secs(2),
+            connector: None,
             auth: None,
             only_for_ourselves: false,
             data,
@@ -98,6 +100,22 @@ impl ZkOptions {
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Sets what connections are made with, for what cannot be said here: the client crate's TLS or SASL, say, for which the
+    /// program enables its features. Session, time-outs and [`auth`](Self::auth) are set on it as they are here.
+    ///
+    /// ```
+    /// # use oversell_lock::zk::ZkOptions;
+    /// let connector = zookeeper_client::Client::connector().with_server_version(3, 6, 0);
+    /// let options = ZkOptions::new("127.0.0.1:2181").connector(connector);
+    /// ```
+    #[must_use]
+    pub fn connector(self, connector: Connector) -> Self {
+        Self {
+            connector: Some(connector),
+            ..self
+        }
     }
 
     /// Sets who this is, in a scheme of the server: `digest` and `user:password`, say.
@@ -142,8 +160,9 @@ impl ZkOptions {
     }
 
     /// A connection that is silent for a fifth of the session is given up.
-    pub(super) fn connector(&self) -> Connector {
-        let connector = Client::connector()
+    pub(super) fn made_by(&self) -> Connector {
+        let connector = self.connector.clone().unwrap_or_else(Client::connector);
+        let connector = connector
             .with_session_timeout(self.session)
             .with_connection_timeout(self.session / 5)
             .with_fail_eagerly();
@@ -173,8 +192,8 @@ impl ZkOptions {
                 "timeout: from 1 ms to an hour",
             ),
             (
-                !self.only_for_ourselves || self.auth.is_some(),
-                "only_for_ourselves: needs auth, or there is no telling who that is",
+                !self.only_for_ourselves || self.auth.is_some() || self.connector.is_some(),
+                "only_for_ourselves: needs auth or a connector that logs in, or there is no telling who that is",
             ),
         ];
         match rules.into_iter().find(|(kept, _)| !kept) {

@@ -40,7 +40,7 @@ fn writes(name: &str) -> bool {
 /// Source: Curator's `InterProcessReadWriteLock`, and "Shared Locks" in ZooKeeper's "Recipes and Solutions".
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let lock = zk.rw_lock("/curator/rwlock");
@@ -63,7 +63,7 @@ pub struct ZkRwLock {
 /// Its fencing token is the zxid of the node's creation.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let (lock, owner) = (zk.rw_lock("/curator/rwlock"), zk.owner());
@@ -83,7 +83,7 @@ pub struct ZkReadLock(Handle);
 /// Its fencing token is the zxid of the node's creation.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let guard = zk.rw_lock("/curator/rwlock").write().acquire(Duration::from_secs(5)).await?;
@@ -101,7 +101,7 @@ impl ZkClient {
     /// they are missing.
     ///
     /// ```no_run
-    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use oversell_lock::{LockError, zk::ZkClient};
     /// # use std::time::Duration;
     /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
     /// let guard = zk.rw_lock("/curator/rwlock").read().acquire(Duration::from_secs(5)).await?;
@@ -121,7 +121,7 @@ impl ZkRwLock {
     /// Makes a contender that reads.
     ///
     /// ```no_run
-    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use oversell_lock::{LockError, zk::ZkClient};
     /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
     /// let guard = zk.rw_lock("/curator/rwlock").read().try_acquire().await?;
     /// # Ok(())
@@ -135,7 +135,7 @@ impl ZkRwLock {
     /// Makes a contender that writes.
     ///
     /// ```no_run
-    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use oversell_lock::{LockError, zk::ZkClient};
     /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
     /// let guard = zk.rw_lock("/curator/rwlock").write().try_acquire().await?;
     /// # Ok(())

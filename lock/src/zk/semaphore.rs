@@ -14,16 +14,22 @@
 //! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
 use super::engine::hold::Hold;
-use super::engine::queue::{self, Turn};
+use super::engine::queue::{self, Recipe, Turn};
 use super::engine::{Wait, failed, insist, node::Node, over, session::Session, unless, valid};
 use super::{ZkClient, mutex::MUTEX};
-use crate::{Guard, Holder, Lock, LockError};
+use crate::{Guard, Holder, Lock, LockError, inherent};
 use futures::future::join_all;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::Error;
 
 const LEASE: &str = "lease-";
+/// Where there is one lease, the first node holds it.
+const MUTEX_LEASE: Recipe = Recipe {
+    marker: LEASE,
+    markers: &[LEASE],
+    ..MUTEX
+};
 const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
 
 /// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
@@ -56,7 +62,7 @@ pub struct ZkSemaphore {
 /// Its fencing token is the zxid of the lease's creation. Source: Curator's `InterProcessSemaphoreMutex`.
 ///
 /// ```no_run
-/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let guard = zk.semaphore_mutex("/curator/semaphore-mutex").acquire(Duration::from_secs(5)).await?;
@@ -241,7 +247,21 @@ impl ZkSemaphoreMutex {
     ///
     /// Safe: it only reads.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        queue::holder(&self.0.client, &self.0.leases, &[LEASE]).await
+        queue::holder(&self.0.client, &self.0.leases, MUTEX_LEASE.markers).await
+    }
+
+    /// Frees the lock, whoever has it, as an operator may have to: deletes its holder's lease. Returns whether it was held.
+    /// A holder whose lease is gone hears of it when it releases.
+    ///
+    /// # Errors
+    ///
+    /// As [`holder`](Self::holder).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been freed or not.
+    pub async fn force_unlock(&self) -> Result<bool, LockError> {
+        queue::force_unlock(&self.0.client, &MUTEX_LEASE, &self.0.leases).await
     }
 }
 
@@ -255,3 +275,5 @@ impl Lock for ZkSemaphoreMutex {
         lease.ok_or_else(|| LockError::lost(&self.0.path))
     }
 }
+
+inherent!(ZkSemaphoreMutex);

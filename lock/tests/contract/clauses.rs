@@ -6,66 +6,7 @@ use super::{
     support::*,
 };
 use parking_lot::Mutex;
-use std::time::Instant;
 use tokio::{runtime::Builder, sync::oneshot};
-
-#[apply(clause!)]
-async fn two_processes_exclude_each_other<S: Server>(family: Family<S>) -> Result {
-    async fn turn<S: Server>(
-        process: Arc<Contender<S>>,
-        name: String,
-        _: usize,
-        room: Arc<Room>,
-    ) -> Result {
-        let guard = process.lock(&name).acquire(SOON * 3).await?;
-        room.visit(1).await;
-        Ok(guard.release().await?)
-    }
-    let name = name();
-    let processes = vec![family.process().await, family.process().await];
-    let room = crowd(processes, &name, [16, 5], turn).await?;
-    let (most, count) = (room.most(), room.count());
-    ensure!(
-        most == 1 && count == 80,
-        "{most} inside at once, {count} of 80 counted"
-    );
-    family.nothing_left(&name).await
-}
-
-/// The first holder lost its lock and does not know; it must not release the second one's.
-#[apply(clause!)]
-async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result {
-    let name = name();
-    let (first, second) = (family.process().await, family.process().await);
-    let third = family.process().await;
-    let old = take(&first.lock(&name)).await?;
-    family.take_away(&first, &name).await;
-    let held = take(&second.lock(&name)).await?;
-    lost("a lost lock was released", old.release().await)?;
-    let tried = third.lock(&name).try_acquire().await;
-    taken("while the second holds it", tried)?;
-    held.release().await?;
-    family.nothing_left(&name).await
-}
-
-#[apply(one_server!)]
-async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(family: Family<S>) -> Result {
-    let name = name();
-    let proxy = Proxy::to(family.server.address())?;
-    let process = family.process_at(&proxy.address()).await;
-    pass(&process.lock(&name)).await?;
-    proxy.cut();
-    for wait in [SOON, Duration::ZERO] {
-        let start = Instant::now();
-        let tried = process.lock(&name).acquire(wait).await;
-        unavailable("with the server down", tried)?;
-        ensure!(start.elapsed() < SOON, "waited for a server that is down");
-    }
-    proxy.mend();
-    let works = async || pass(&process.lock(&name)).await.is_ok();
-    until("the lock can be acquired again", works).await?;
-    family.nothing_left(&name).await
-}
 
 #[apply(one_server!)]
 async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>) -> Result {

@@ -2,7 +2,7 @@
 
 use super::support::{Result, until};
 use futures::future::join_all;
-use oversell_lock::{DynLock, Guard, Lease, Lock, LockError, Owner, Process};
+use oversell_lock::{DynLock, Lease, Owner, Process};
 use std::time::Duration;
 
 /// What a kind of lock can do.
@@ -125,7 +125,8 @@ pub(crate) struct Kind<S: Server> {
     /// Its name, as tests are named after it.
     pub(crate) name: &'static str,
     pub(crate) can: &'static [Capability],
-    /// Whether it is another kind in another form, as one that is taken twice.
+    /// Whether it shares its hold with another kind of its engine: what that shows already runs over it with
+    /// `OVERSELL_SOAK=1` alone. The programs play every kind.
     pub(crate) once_more: bool,
     /// Whether each waiting process can be seen on the server.
     pub(crate) queues: bool,
@@ -152,7 +153,7 @@ impl<S: Server> Kind<S> {
         }
     }
 
-    /// A kind that is another in another form.
+    /// A kind whose hold is another's.
     pub(crate) const fn once_more(
         name: &'static str,
         can: &'static [Capability],
@@ -297,26 +298,5 @@ impl<S: Server> Contender<S> {
     /// A new owner of its own.
     pub(crate) fn owner(&self) -> Owner {
         S::owner(&self.client)
-    }
-}
-
-/// Two handles of one owner as one lock: its holder has taken the first, then the second, and given the first back.
-pub(crate) struct Then<A, B>(pub(crate) A, pub(crate) B);
-
-/// A re-entrant handle that takes its lock twice.
-pub(crate) fn twice<L: Lock + Clone + 'static>(lock: L) -> AnyLock {
-    Then(lock.clone(), lock).boxed()
-}
-
-impl<A: Lock, B: Lock> Lock for Then<A, B> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let outer = self.0.acquire(wait).await?;
-        let inner = self.1.acquire(Duration::ZERO).await?;
-        outer.release().await?;
-        Ok(inner)
     }
 }

@@ -1,11 +1,11 @@
-//! The contract that every lock of this crate keeps, on real servers: clauses by capability, run over every kind of lock
-//! that has it, and for each clause a broken twin that shows that it can fail.
+//! The contract that every lock of this crate keeps, on real servers: clauses by capability, run over one kind of lock per
+//! engine that has it, and over all with `OVERSELL_SOAK=1`, and for each clause a broken twin that shows that it can fail.
 //!
 //! In reading order: `family.rs` is what the contract needs to know of a lock; `clauses.rs` is what every lock keeps,
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the
 //! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose. `programs.rs` does
-//! anything in whichever order, `recorder.rs` writes down what it came to, `../history/checker.rs` judges that; this runs by
-//! itself (`-- --ignored`). The other files have what one kind alone promises.
+//! anything in whichever order with every kind, `recorder.rs` writes down what it came to, `../history/checker.rs` judges that, and
+//! `program_twins.rs` has locks that it must refuse; this runs by itself (`-- --ignored`). The other files have what one kind alone promises.
 //! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them. The
 //! service's tests have `harness.rs` as well.
 
@@ -20,6 +20,7 @@ mod fair_twins;
 mod family;
 mod fences;
 mod gates;
+mod given;
 mod harness;
 mod holds;
 mod latch;
@@ -27,6 +28,7 @@ mod layer;
 mod multi;
 mod mute;
 mod permits;
+mod program_twins;
 mod programs;
 mod rate;
 mod read_write;

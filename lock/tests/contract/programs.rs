@@ -267,6 +267,15 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     let wire = |process, event| Step::Wire { process, event };
     let all = Event::Silence(5);
     let mut steps = vec![
+        // One that waits, and hears after a cut that its turn has come. It waits for longer than news may take.
+        ask(0, None, 10_000, 0),
+        Step::Answered,
+        ask(1, None, 40_000, 0),
+        Step::Pass(Duration::from_millis(200)),
+        wire(1, Event::Cut),
+        Step::Release(0),
+        Step::Answered,
+        Step::Release(0),
         // Two readers; where there are none, the second is not in time.
         ask(0, None, 10_000, 1),
         Step::Answered,
@@ -303,6 +312,24 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     }
     steps.push(wire(1, Event::Heal));
     steps
+}
+
+/// Nobody has it, and the server is silent, or refuses: that is no lock that is taken. What is carried out all the same, of a
+/// long lease, is undone.
+fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
+    let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
+    let event = refusals.chain([Event::Silence(5)]);
+    let lease = Lease::Watchdog(Duration::from_secs(60));
+    let asks = |event| {
+        let wire = |event| Step::Wire { process: 1, event };
+        let ask = |wait| ask(1, None, lease, wait, 0);
+        // The way is there, and the server knows the scripts.
+        let mut steps = vec![ask(10_000), Step::Answered, Step::Release(0)];
+        steps.push(Step::Pass(Duration::from_millis(500)));
+        steps.extend([wire(event), ask(0), Step::Answered, wire(Event::Heal)]);
+        steps
+    };
+    event.map(asks).collect()
 }
 
 /// A program that runs.
@@ -363,6 +390,7 @@ impl<S: Driven> Run<S> {
                     (self.subject.take)(&party.client, &self.name, ask, wait, half);
                 let recorder = self.recorder.clone();
                 let call = recorder.asks(by, Asks::Hold(share), wait);
+                recorder.leased(call, lease.duration());
                 let task = tokio::spawn(async move { recorder.entered(call, taken.await) });
                 self.asking.push((call, task));
             }
@@ -539,6 +567,11 @@ pub(crate) async fn keep_the_rules<S: Driven>(
         let kept = kept_or_shortened(server, subject, program, history).await;
         kept.with_context(|| format!("{of}, seed {seed}"))?;
     }
+    let nobody = nobody_has_it::<S>();
+    for history in try_join_all(nobody.iter().map(|program| play(program))).await? {
+        let verdict = judge(&history);
+        ensure!(verdict == Verdict::Kept, "{of}, nobody has it: {verdict:?}");
+    }
     let unseen = |histories: &[History]| {
         let seen: BTreeSet<_> = seen(histories);
         let mut wanted = subject.wanted.iter();
@@ -555,6 +588,22 @@ pub(crate) async fn keep_the_rules<S: Driven>(
         }
     }
     bail!("{of}: no program came to: {:?}", unseen(&histories))
+}
+
+/// The programs find out that this breaks a rule, and which one: the twin of all that they find kept.
+pub(crate) async fn break_a_rule<S: Driven>(
+    server: &'static S,
+    subject: &'static Subject<S>,
+    by: &str,
+) -> Result {
+    let mut programs = nobody_has_it::<S>();
+    programs.push(through_everything(subject));
+    let play = |program| run(server, subject, program);
+    let histories = try_join_all(programs.iter().map(|program| play(program))).await?;
+    let verdicts: Vec<_> = histories.iter().map(judge).collect();
+    let found = |verdict: &Verdict| matches!(verdict, Verdict::Broken(rule) if rule.contains(by));
+    ensure!(verdicts.iter().any(found), "not caught: {verdicts:?}");
+    Ok(())
 }
 
 /// Fails where a program broke a rule, with the shortest program that still does.

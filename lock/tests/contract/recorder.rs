@@ -111,10 +111,16 @@ impl Recorder {
             asks,
             asked: self.now(),
             wait,
+            lease: Duration::MAX,
             answer: None,
             looks: Vec::new(),
         });
         calls.len() - 1
+    }
+
+    /// It asks for no more than this.
+    pub(crate) fn leased(&self, call: usize, lease: Duration) {
+        self.state.lock().calls[call].lease = lease;
     }
 
     /// It has ended.
@@ -129,15 +135,12 @@ impl Recorder {
         match came_to {
             Err(error) => state.calls[call].answer = Some((now, answer(&error))),
             Ok(all) => {
+                let asked = state.calls[call].clone();
                 for (n, held) in all.into_iter().enumerate() {
                     // Each of several guards is a hold of its own.
                     let call = if n == 0 { call } else { state.calls.len() };
                     if n > 0 {
-                        let first = state.calls[call - 1].clone();
-                        state.calls.push(Call {
-                            looks: Vec::new(),
-                            ..first
-                        });
+                        state.calls.push(asked.clone());
                     }
                     state.calls[call].answer = Some((now, Answer::Yes(held.fence())));
                     state.held.push((call, held));

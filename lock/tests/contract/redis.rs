@@ -4,7 +4,7 @@ use super::{
     fair::{queue_key, scores_key},
     family::{
         Capability::{self, *},
-        Then, asked, twice,
+        asked,
     },
     multi::parts,
     support::*,
@@ -20,54 +20,30 @@ use tokio::sync::OnceCell;
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
-static KINDS: [Kind<Redis>; 9] = [
+static KINDS: [Kind<Redis>; 5] = [
     Kind::new(
         "redis",
         &[Contract, OneServer, Losable, Leased, Reentrant, Layered],
         |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
     ),
-    Kind::new(
+    Kind::once_more(
         "redis_fenced",
         &[Contract, OneServer, Losable, Leased, Reentrant],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     ),
-    Kind::new(
+    Kind::once_more(
         "redis_fair",
         &[Contract, OneServer, Losable, Leased, Reentrant, InTurn],
         fair,
     )
     .queues(),
-    Kind::new(
+    Kind::once_more(
         "redis_write",
         &[Contract, OneServer, Losable, Leased, Reentrant],
         write,
     )
     .reads(read),
-    Kind::once_more(
-        "redis_taken_twice",
-        PLAIN,
-        |client: &RedisClient, name, _| twice(client.lock(name).owner(client.owner())),
-    ),
-    Kind::once_more(
-        "redis_fair_taken_twice",
-        PLAIN,
-        |client: &RedisClient, name, _| twice(client.fair_lock(name).owner(client.owner())),
-    ),
-    Kind::once_more(
-        "redis_write_taken_twice",
-        PLAIN,
-        |client: &RedisClient, name, _| twice(client.rw_lock(name).write().owner(client.owner())),
-    ),
-    // A reader that was the writer before, and so came in alone.
-    Kind::once_more(
-        "redis_read_after_write",
-        PLAIN,
-        |client: &RedisClient, name, _| {
-            let (lock, owner) = (client.rw_lock(name), client.owner());
-            Then(lock.write().owner(owner), lock.read().owner(owner)).boxed()
-        },
-    ),
-    Kind::new("redis_multi", PLAIN, |client: &RedisClient, name, _| {
+    Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, _| {
         MultiLock::new(parts(name).map(|part| client.lock(&part)).into()).boxed()
     })
     .parts(|name| parts(name).into()),

@@ -65,7 +65,7 @@ async fn options_that_break_a_rule_are_refused_and_no_password_is_shown(redis: &
 }
 
 /// A Redis of this test's that speaks TLS and nothing else.
-fn tls(folder: &Path, port: &Port) -> Result<Child> {
+fn tls(folder: &Path, port: &Port, asks_for_certificates: &str) -> Result<Child> {
     let mut server = Command::new("redis-server");
     server.args(["--bind", "127.0.0.1", "--port", "0", "--save", ""]);
     server.args(["--tls-port", &port.number().to_string()]);
@@ -73,7 +73,7 @@ fn tls(folder: &Path, port: &Port) -> Result<Child> {
         ("--tls-cert-file", "server.pem"),
         ("--tls-key-file", "server.key"),
         ("--tls-ca-cert-file", "ca.pem"),
-        ("--tls-auth-clients", "no"),
+        ("--tls-auth-clients", asks_for_certificates),
     ] {
         server.args([option, file]);
     }
@@ -85,7 +85,7 @@ fn tls(folder: &Path, port: &Port) -> Result<Child> {
 async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) -> Result {
     let (name, folder) = (name(), certificates::folder("redis-tls").await?);
     let port = Port::free()?;
-    let mut server = tls(&folder, &port)?;
+    let mut server = tls(&folder, &port, "no")?;
     let authority = std::fs::read(folder.join("ca.pem"))?;
     // One that trusts the authority that has signed the certificate, and one that trusts the system's.
     let options = || {
@@ -106,6 +106,36 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) 
     unavailable("by nobody's word", stranger)?;
     let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", port.number())).await;
     unavailable("without TLS", plain)?;
+    server.kill().await?;
+    Ok(std::fs::remove_dir_all(folder)?)
+}
+
+#[apply(test!)]
+async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) -> Result {
+    let (name, folder) = (name(), certificates::folder("redis-mtls").await?);
+    let port = Port::free()?;
+    let mut server = tls(&folder, &port, "yes")?;
+    let file = |name: &str| std::fs::read(folder.join(name));
+    let (authority, key) = (file("ca.pem")?, file("server.key")?);
+    let options = || {
+        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", port.number()));
+        options
+            .timeout(Duration::from_secs(5))
+            .authorities(&authority[..])
+    };
+    let shown = options().certificate(file("server.pem")?, &key[..]);
+    let client = RedisClient::new(shown)?;
+    let answers = async || client.lock(&name).holder().await.is_ok();
+    until("it answers", answers).await?;
+    pass(&client.lock(&name)).await?;
+    let nameless = RedisClient::new(options())?.lock(&name).try_acquire().await;
+    unavailable("without a certificate", nameless)?;
+    for (certificate, key) in [(&b"no PEM"[..], &key[..]), (&authority, b"no PEM")] {
+        let broken = RedisClient::new(options().certificate(certificate, key)).map(drop);
+        invalid("a certificate or a key that is none", broken)?;
+    }
+    let nobody = RedisClient::new(options().authorities("no PEM")).map(drop);
+    invalid("authorities that are none", nobody)?;
     server.kill().await?;
     Ok(std::fs::remove_dir_all(folder)?)
 }

@@ -141,3 +141,18 @@ async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Resul
     drop(guard);
     Ok(())
 }
+
+#[apply(test!)]
+async fn a_redlock_is_freed_by_force_on_all_nodes(five: &Five) -> Result {
+    let (name, one, other) = (name(), five.client().await, five.client().await);
+    let [held, asked] = [&one, &other].map(|nodes| Redlock::new(nodes, &name).lease(LEASE));
+    ensure!(!asked.force_unlock().await?, "nobody had it");
+    let guard = take(&held).await?;
+    until_on(five, &name, 5).await?;
+    ensure!(asked.force_unlock().await?, "it was held");
+    until_on(five, &name, 0).await?;
+    let next = asked.try_acquire().await.context("it is not free")?;
+    lost("the late release", guard.release().await)?;
+    kept("the next hold", &next)?;
+    Ok(next.release().await?)
+}

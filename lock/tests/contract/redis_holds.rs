@@ -17,7 +17,6 @@ use tokio::{
     net::TcpStream,
 };
 
-const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
 /// So long that only an undo can help.
 const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
 
@@ -277,46 +276,6 @@ async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Res
         kept("the newer hold", &again)?;
     }
     Ok(())
-}
-
-/// Guards of one owner end by their leases, by release and by drop, while it comes again.
-#[apply(test!)]
-async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(redis: &Redis) -> Result {
-    let (name, process, other) = (name(), redis.client().await, redis.client().await);
-    for round in 0..40 {
-        let lock = process.lock(&name).owner(process.owner());
-        let first = take(&lock).await?;
-        if round % 2 == 0 {
-            let brief = lock.clone().lease(Lease::Fixed(Duration::from_millis(30)));
-            told(&take(&brief).await?).await?;
-        }
-        let ends = tokio::spawn(async move {
-            if round % 3 > 0 {
-                first.release().await.ok();
-            }
-        });
-        let again = acquiring(lock.clone());
-        ends.await?;
-        let again = again.await??;
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        is_held("taken again", &again, &other.lock(&name)).await?;
-        again.release().await?;
-    }
-    Ok(())
-}
-
-/// When the last guard ends nothing is left, though it is the one that was lost.
-#[apply(test!)]
-async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    let lock = process.lock(&name).owner(process.owner());
-    let lock = lock.lease(Lease::Watchdog(SOON * 10));
-    let long = take(&lock).await?;
-    let brief = take(&lock.clone().lease(BRIEF)).await?;
-    long.release().await?;
-    told(&brief).await?;
-    lost("the late release", brief.release().await)?;
-    redis.no_key_left(&name).await
 }
 
 /// A thousand waiters of one process are one subscription and one contender: that asks, subscribes and asks, and then pauses

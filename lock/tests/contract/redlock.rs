@@ -99,53 +99,6 @@ pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
     until(&format!("it is on {nodes} nodes"), are).await
 }
 
-/// Another has three of five nodes.
-pub(crate) async fn two_are_not_enough<L: Lock>(five: &Five, lock: impl Fn(&str) -> L) -> Result {
-    let name = name();
-    occupy(&five.0[2..], &name).await;
-    let tried = lock(&name).acquire(LEASE / 4).await;
-    taken("with two nodes of five", tried)?;
-    // What a node has given is given back in the background.
-    until_on(five, &name, 3).await
-}
-
-#[apply(test!)]
-async fn two_of_five_are_not_enough(five: &Five) -> Result {
-    let clients = five.client().await;
-    two_are_not_enough(five, |name| Redlock::new(&clients, name)).await
-}
-
-/// The twin: so many nodes are enough, and where silence counts a node that does not answer has said yes.
-pub(crate) fn counts_wrongly(
-    clients: Vec<RedisClient>,
-    name: &str,
-    enough: usize,
-    silence: bool,
-) -> AnyLock {
-    made(name, clients, move |clients, name, wait| async move {
-        let answers = clients.iter().map(async |client| {
-            let mut node = client.connection();
-            let asked = node.hset_nx(&name, "mine", "1");
-            // Only a node that hangs says nothing for so long.
-            let answer = timeout(SOON / 2, asked).await;
-            answer.ok().and_then(Result::ok).unwrap_or(silence)
-        });
-        let answers = join_all(answers).await;
-        match answers.into_iter().filter(|yes| *yes).count() >= enough {
-            true => Ok(Guard::new(name, None).0),
-            false => Err(in_vain(&name, wait)),
-        }
-    })
-}
-
-#[apply(test!)]
-async fn one_node_too_few_is_caught(five: &Five) -> Result {
-    let clients = five.client().await;
-    let twin = |name: &str| counts_wrongly(clients.clone(), name, 2, false);
-    let verdict = two_are_not_enough(five, twin).await;
-    caught(verdict, "with two nodes of five: Ok")
-}
-
 #[apply(test!)]
 async fn no_nodes_are_refused(_: &Five) -> Result {
     let refused = Redlock::new(&[], "lock").try_acquire().await;

@@ -1,7 +1,7 @@
 //! What Redlock survives, and what breaks it: five nodes of its own for each test, for they die here.
 
 use super::{
-    redlock::{LONG, clients, counts_wrongly, occupy, until_on},
+    redlock::{LONG, clients, occupy, until_on},
     support::*,
 };
 use futures::StreamExt;
@@ -98,35 +98,6 @@ async fn three_of_five_dead_and_it_refuses_and_says_so(_: &Five) -> Result {
         Ok(())
     })
     .await
-}
-
-/// Three nodes hang. What they do when they go on is undone.
-async fn three_hang<L: Lock>(lock: impl FnOnce(Vec<RedisClient>, String) -> L) -> Result {
-    on_five(async |lab, nodes| {
-        let (name, process) = (name(), nodes.client().await);
-        for node in &NAMES[..3] {
-            lab.pause(node)?;
-        }
-        let tried = lock(process, name.clone()).acquire(SOON).await;
-        unavailable("with three nodes that hang", tried)?;
-        for node in &NAMES[..3] {
-            lab.resume(node)?;
-        }
-        // Late answers are undone.
-        until_on(nodes, &name, 0).await
-    })
-    .await
-}
-
-#[apply(test!)]
-async fn three_nodes_that_hang_are_no_quorum(_: &Five) -> Result {
-    three_hang(|clients, name| Redlock::new(&clients, &name)).await
-}
-
-#[apply(test!)]
-async fn silence_that_counts_as_yes_is_caught(_: &Five) -> Result {
-    let verdict = three_hang(|clients, name| counts_wrongly(clients, &name, 3, true)).await;
-    caught(verdict, "with three nodes that hang: Ok")
 }
 
 /// The process knew the node before it hung, so that the command waits there and runs when it goes on.

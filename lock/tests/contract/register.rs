@@ -162,14 +162,14 @@ needing! { $
 }
 
 /// So many tests run at once: most of the time each waits for a server.
-static TESTS: Semaphore = Semaphore::const_new(4);
+static TESTS: Semaphore = Semaphore::const_new(6);
 /// So many twins of clauses besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// So many tests that play programs run at once: they wait for leases and sessions to end.
 static PLAYERS: Semaphore = Semaphore::const_new(6);
 /// The modules whose tests play many random programs each. Beside other tests these would keep the machine too busy for
 /// their leases, so they have a run of their own, as ignored tests.
-const PROGRAMS: [&str; 3] = ["subjects", "gates", "changes"];
+const PROGRAMS: [&str; 4] = ["subjects", "program_twins", "gates", "changes"];
 
 /// Every test, of these servers.
 pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
@@ -201,16 +201,17 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
         all.push(trial.with_ignored_flag(alone || test.soak && !soak()));
     }
     for clause in inventory::iter::<Clause> {
-        let short = ALWAYS.contains(&clause.name) || soak();
         macro_rules! over {
             ($($engine:ident),*) => {$(
-                for family in engines.$engine.families() {
+                let able = || engines.$engine.families().filter(|family| {
+                    clause.needs.iter().all(|need| family.kind.can.contains(need))
+                });
+                let is_shown = able().any(|family| !family.kind.once_more);
+                for family in able() {
                     let (kind, run) = (family.kind, clause.$engine);
-                    if clause.needs.iter().all(|need| kind.can.contains(need)) {
-                        let name = format!("{}::{}", kind.name, clause.name);
-                        let trial = trial(name, Box::new(move || run(family)));
-                        all.push(trial.with_ignored_flag(kind.once_more && !short));
-                    }
+                    let name = format!("{}::{}", kind.name, clause.name);
+                    let trial = trial(name, Box::new(move || run(family)));
+                    all.push(trial.with_ignored_flag(kind.once_more && is_shown && !soak()));
                 }
             )*};
         }
@@ -218,9 +219,3 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     }
     all
 }
-
-/// What runs over every kind; the rest runs over a kind that is one of the others once more with `OVERSELL_SOAK=1` alone.
-const ALWAYS: [&str; 2] = [
-    "two_processes_exclude_each_other",
-    "a_foreign_release_is_refused",
-];

@@ -1,5 +1,5 @@
-//! The one line in which a process's readers and writers wait: readers go in together, writers are not starved, a
-//! thousand are one contender, and a holder goes past it.
+//! The one line in which a process's readers and writers wait: writers are not starved, and a holder goes past it. That
+//! readers go in together shows `redis_line.rs`.
 
 use super::{
     read_write::{is_taken, listens, owner, reading, writing},
@@ -8,26 +8,6 @@ use super::{
 };
 use oversell_lock::redis::RedisClient;
 use std::cell::RefCell;
-use tokio::sync::Barrier;
-
-/// A hundred readers of one process, none of which leaves before all are in; they waited for a writer, in one line.
-#[apply(test!)]
-async fn readers_of_one_process_enter_together(redis: &Redis) -> Result {
-    const READERS: usize = 100;
-    let (name, process, all_in) = (name(), redis.client().await, Barrier::new(READERS));
-    let writer = take(&writing(&redis.client().await, &name)).await?;
-    let readers = try_join_all((0..READERS).map(async |_| {
-        let guard = take(&reading(&process, &name)).await?;
-        all_in.wait().await;
-        anyhow::Ok(guard.release().await?)
-    }));
-    let writer = async {
-        is_taken("a reader beside a writer", &reading(&process, &name)).await?;
-        Ok(writer.release().await?)
-    };
-    futures::try_join!(readers, writer)?;
-    redis.no_key_left(&name).await
-}
 
 /// Two readers that relieve each other: one leaves when the other is in, or when it has not come for so long. The writer
 /// comes when a reader is in.

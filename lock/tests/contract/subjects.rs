@@ -154,7 +154,7 @@ impl Driven for Local {
 }
 
 /// Takes a lock.
-fn taking(share: Share, lock: impl Lock + 'static, wait: Duration) -> Taking {
+pub(crate) fn taking(share: Share, lock: impl Lock + 'static, wait: Duration) -> Taking {
     let taken = async move { Ok(vec![Held::Guard(lock.acquire(wait).await?)]) };
     Taking {
         share,
@@ -187,7 +187,7 @@ const KEPT: &[&str] = &["done", "not in time", "no answer", "gone"];
 
 impl<S: Driven> Subject<S> {
     /// A lock that is for one alone, and is lost with its lease or session.
-    const fn lock(take: fn(&S::Client, &str, Ask, Duration, u8) -> Taking) -> Self {
+    pub(crate) const fn lock(take: fn(&S::Client, &str, Ask, Duration, u8) -> Taking) -> Self {
         Self {
             permits: 0,
             reentrant: true,

@@ -3,7 +3,7 @@
 use oversell_lock::Fence;
 use std::{
     fmt::Debug,
-    sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
     task::Poll,
 };
 
@@ -24,7 +24,7 @@ pub(crate) use oversell::lab::Proxy;
 pub(crate) use oversell_lock::{Guard, Lease, Lock, LockError, Owner, Process};
 pub(crate) use std::{pin::pin, sync::Arc, time::Duration};
 pub(crate) use tokio::{
-    task::{JoinHandle, JoinSet, yield_now},
+    task::{JoinHandle, JoinSet},
     time::timeout,
 };
 
@@ -74,74 +74,6 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
         _ => Poll::Ready(()),
     })
     .await;
-}
-
-/// Something that only so many may use at a time: it knows how many were inside at most, and its count, read and written
-/// back in two steps, comes out too low where there were two.
-#[derive(Default)]
-pub(crate) struct Room {
-    inside: AtomicI64,
-    most: AtomicI64,
-    count: AtomicI64,
-}
-
-impl Room {
-    pub(crate) fn enter(&self, weight: i64) {
-        let inside = self.inside.fetch_add(weight, SeqCst) + weight;
-        self.most.fetch_max(inside, SeqCst);
-    }
-
-    pub(crate) fn leave(&self, weight: i64) {
-        self.inside.fetch_sub(weight, SeqCst);
-    }
-
-    pub(crate) async fn visit(&self, weight: i64) {
-        self.enter(weight);
-        let count = self.count.load(SeqCst);
-        for _ in 0..10 {
-            yield_now().await;
-        }
-        self.count.store(count + 1, SeqCst);
-        self.leave(weight);
-    }
-
-    pub(crate) fn most(&self) -> i64 {
-        self.most.load(SeqCst)
-    }
-
-    pub(crate) fn count(&self) -> i64 {
-        self.count.load(SeqCst)
-    }
-}
-
-/// So many tasks of these processes take so many turns each; the turns are numbered through, round by round.
-pub(crate) async fn crowd<P: Send + Sync + 'static, F>(
-    processes: Vec<P>,
-    name: &str,
-    [tasks, rounds]: [usize; 2],
-    turn: fn(Arc<P>, String, usize, Arc<Room>) -> F,
-) -> Result<Arc<Room>>
-where
-    F: Future<Output = Result> + Send + 'static,
-{
-    let (room, mut all) = (Arc::new(Room::default()), JoinSet::new());
-    // Until all have had their turn: a client that is dropped may take its session with it.
-    let processes: Vec<_> = processes.into_iter().map(Arc::new).collect();
-    for task in 0..tasks {
-        let (process, room) = (processes[task % processes.len()].clone(), room.clone());
-        let name = name.to_owned();
-        all.spawn(async move {
-            for round in 0..rounds {
-                let n = round * tasks + task;
-                turn(process.clone(), name.clone(), n, room.clone()).await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    for turns in all.join_all().await {
-        turns.context("every contender must have its turn")?;
-    }
-    Ok(room)
 }
 
 /// These are the same.

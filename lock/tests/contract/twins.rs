@@ -8,19 +8,19 @@ use oversell_lock::{
     redis::{RedisClient, RedisLock},
     zk::ZkClient,
 };
-use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
+use redis::AsyncTypedCommands;
 use std::sync::LazyLock;
 
 /// What a twin has of the honest lock.
 #[derive(Clone)]
-struct Honest {
-    lock: RedisLock,
+pub(crate) struct Honest {
+    pub(crate) lock: RedisLock,
     client: RedisClient,
     lease: Option<Lease>,
 }
 
 impl Honest {
-    fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
+    pub(crate) fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
         let (lock, lease) = (asked!(client.lock(name), ask), ask.lease);
         let client = client.clone();
         Self {
@@ -45,13 +45,13 @@ impl Honest {
 }
 
 /// Each process has a lock of its own.
-async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = honest.client.lock(&honest.of_its_process());
     own.acquire(wait).await
 }
 
 /// A server that is down is a lock that is taken.
-async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
+pub(crate) async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await;
     held.map_err(|_| in_vain(honest.lock.name(), wait))
 }
@@ -82,28 +82,6 @@ async fn only_told(honest: Honest, wait: Duration) -> Answer<Guard> {
 async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
     Ok(guard(honest.lock.name(), Some(Fence(1)), held.release()))
-}
-
-/// Its release deletes whatever is there.
-async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let name = honest.lock.name().to_owned();
-    let free = SetOptions::default().conditional_set(ExistenceCheck::NX);
-    let free = free.with_expiration(SetExpiry::PX(30_000));
-    let set = honest
-        .client
-        .connection()
-        .set_options(&name, "locked", free)
-        .await;
-    set.expect("an answer")
-        .ok_or_else(|| in_vain(&name, wait))?;
-    Ok(guard(&name.clone(), None, async move {
-        // Here the honest lock compares the owner, in the same script.
-        honest
-            .delete()
-            .await
-            .then_some(())
-            .ok_or(LockError::Lost { name })
-    }))
 }
 
 /// A re-entry cuts the lease.
@@ -200,12 +178,6 @@ macro_rules! twins {
 }
 
 twins! {
-    a_lock_for_each_process_is_caught:
-        apart, clauses::two_processes_exclude_each_other, " inside at once" "in some try";
-    a_release_that_does_not_check_the_owner_is_caught:
-        careless, clauses::a_foreign_release_is_refused, "a lost lock was released: Ok";
-    one_that_takes_silence_for_taken_is_caught:
-        confusing, clauses::a_server_that_is_down_is_not_a_lock_that_is_taken, "with the server down: Err(Taken";
     one_whose_waiter_takes_silence_for_taken_is_caught:
         confusing, clauses::a_waiter_is_told_that_the_server_went_down, "the waiter has: Err(Taken";
     one_that_does_not_hear_of_its_loss_is_caught:

@@ -82,3 +82,61 @@ async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper
     shows("8100").await?;
     Ok(guard.release().await?)
 }
+
+/// An operator frees a lock: a waiter of another process comes in, and the holder hears of it when it releases.
+async fn is_freed<L: Lock + 'static, F>(
+    zookeeper: &ZooKeeper,
+    queue: &str,
+    [held, waits]: [L; 2],
+    free: impl Fn() -> F,
+) -> Result
+where
+    F: Future<Output = Result<bool, LockError>>,
+{
+    ensure!(!free().await?, "{queue}: nobody had it");
+    let held = take(&held).await?;
+    let waiter = acquiring(waits);
+    zookeeper.until_nodes(queue, 2).await?;
+    ensure!(free().await?, "{queue}: it was held");
+    let next = waiter.await?.context("it was not let in")?;
+    lost("the late release", held.release().await)?;
+    kept("the next hold", &next)?;
+    next.release().await?;
+    ensure!(!free().await?, "{queue}: it was free");
+    Ok(())
+}
+
+#[apply(test!)]
+async fn a_lock_is_freed_by_force_and_no_other(zookeeper: &ZooKeeper) -> Result {
+    let members = zookeeper.clients(3).await;
+    let [one, other, operator] = [0, 1, 2].map(|n| &members[n].client);
+    let path = name();
+    let locks = [one.lock(&path), other.lock(&path)];
+    let asked = operator.lock(&path);
+    is_freed(zookeeper, &path, locks, || asked.force_unlock()).await?;
+    let path = name();
+    let writers = [one.rw_lock(&path).write(), other.rw_lock(&path).write()];
+    let asked = operator.rw_lock(&path).write();
+    is_freed(zookeeper, &path, writers, || asked.force_unlock()).await?;
+    let path = name();
+    let mutexes = [one.semaphore_mutex(&path), other.semaphore_mutex(&path)];
+    let asked = operator.semaphore_mutex(&path);
+    let leases = format!("{path}/leases");
+    is_freed(zookeeper, &leases, mutexes, || asked.force_unlock()).await?;
+    // Readers are freed together, as readers, and not as a writer.
+    let path = name();
+    let (lock, asked) = (one.rw_lock(&path), operator.rw_lock(&path));
+    let readers = [take(&lock.read()).await?, take(&lock.read()).await?];
+    ensure!(!asked.write().force_unlock().await?, "nobody writes");
+    kept("a reader", &readers[0])?;
+    let writer = acquiring(other.rw_lock(&path).write());
+    zookeeper.until_nodes(&path, 3).await?;
+    ensure!(asked.read().force_unlock().await?, "two read");
+    let writer = writer.await?.context("the writer was not let in")?;
+    for reader in readers {
+        lost("a reader", reader.release().await)?;
+    }
+    ensure!(!asked.read().force_unlock().await?, "nobody reads");
+    kept("the writer", &writer)?;
+    Ok(writer.release().await?)
+}

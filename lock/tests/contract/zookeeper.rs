@@ -1,10 +1,7 @@
 //! One ZooKeeper, the kinds of locks on it, and what its sessions mean for them.
 
 use super::{
-    family::{
-        Capability::{self, *},
-        Then, twice,
-    },
+    family::Capability::{self, *},
     support::*,
 };
 use oversell_lock::{
@@ -31,7 +28,7 @@ pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
-static KINDS: [Kind<ZooKeeper>; 6] = [
+static KINDS: [Kind<ZooKeeper>; 4] = [
     Kind::new(
         "zookeeper",
         &[Contract, OneServer, Losable, Reentrant, InTurn, Layered],
@@ -44,29 +41,14 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
         },
     )
     .queues(),
-    Kind::once_more(
-        "zookeeper_taken_twice",
-        PLAIN,
-        |member: &Member, name, _| twice(member.client.lock(name).owner(member.client.owner())),
-    )
-    .queues(),
     // With an owner of its own, so that the suite also runs what re-entry needs.
-    Kind::new(
+    Kind::once_more(
         "zookeeper_write",
         &[Contract, OneServer, Losable, Reentrant, InTurn],
         write,
     )
     .reads(|member: &Member, name, _| member.client.rw_lock(name).read().boxed())
     .queues(),
-    // A reader that was the writer before, and so came in alone: while it comes in it has two nodes.
-    Kind::once_more(
-        "zookeeper_read_after_write",
-        PLAIN,
-        |member: &Member, name, _| {
-            let (lock, owner) = (member.client.rw_lock(name), member.client.owner());
-            Then(lock.write().owner(owner), lock.read().owner(owner)).boxed()
-        },
-    ),
     Kind::once_more(
         "zookeeper_multi",
         &[Contract, OneServer, Losable],
@@ -77,7 +59,7 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     )
     .parts(|name| [1, 2].map(|part| format!("{name}-{part}")).into()),
     // A waiter has two nodes, and those behind it one each: their number does not tell which are there.
-    Kind::new(
+    Kind::once_more(
         "zookeeper_semaphore_mutex",
         PLAIN,
         |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
@@ -324,10 +306,17 @@ impl Server for ZooKeeper {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        match self.outsider().await.list_children(name).await {
-            Err(Error::NoNode) => Vec::new(),
-            children => children.expect("a list"),
-        }
+        let look = async {
+            loop {
+                match self.outsider().await.list_children(name).await {
+                    Err(Error::NoNode) => return Vec::new(),
+                    Ok(children) => return children,
+                    // A leader is elected, say: the look says nothing.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        timeout(SOON, look).await.expect("a list")
     }
 
     async fn take_away(&self, holder: &Member, name: &str) {

@@ -4,8 +4,9 @@
 //!
 //! 1. Holders that are sure at the same time are one owner, or all read, or have no more permits than there are.
 //! 2. Fencing tokens rise in the order in which the lock was entered.
-//! 3. Each call ends within its wait and the time of one answer, and none says "taken" before its wait is over. A server that
-//!    cannot do it now does not refuse it for good: it is "unavailable".
+//! 3. Each call ends within its wait and the time of one answer, and none says "taken" before its wait is over, of what
+//!    nobody may have, or of what was free long before. A server that cannot do it now does not refuse it for good: it is
+//!    "unavailable".
 //! 4. Lost is lost: a guard never takes it back, and its release says so.
 //! 5. No latch or barrier lets go early, and none sleeps through its opening.
 //! 6. Of what was counted nothing is missing, and nothing is counted twice.
@@ -39,7 +40,7 @@ pub(crate) struct Promise {
     pub(crate) members: usize,
     /// How long after its wait a call may still take, on a busy machine.
     pub(crate) answer: Duration,
-    /// How long an opening may take to wake a waiter.
+    /// How long an opening, or a release, may take to wake a waiter.
     pub(crate) news: Duration,
 }
 
@@ -60,6 +61,8 @@ pub(crate) struct Call {
     pub(crate) asks: Asks,
     pub(crate) asked: Time,
     pub(crate) wait: Duration,
+    /// For how long it asks: an answer that comes later than that brings nothing.
+    pub(crate) lease: Duration,
     pub(crate) answer: Option<(Time, Answer)>,
     /// What the guard said that it gave.
     pub(crate) looks: Vec<Look>,
@@ -117,11 +120,13 @@ pub(crate) struct Look {
 
 type Rule = fn(&History) -> Vec<Verdict>;
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     sure_holders_exclude_each_other,
     fences_rise,
     calls_end,
     no_wait_is_cut_short,
+    what_nobody_has_is_not_taken,
+    waiters_come_in,
     lost_is_lost,
     gates_stay_closed,
     gates_wake,
@@ -348,6 +353,68 @@ fn no_wait_is_cut_short(history: &History) -> Vec<Verdict> {
     short
         .map(|(_, call)| broken(format!("it gave up before its wait was over: {call:?}")))
         .collect()
+}
+
+/// Those beside `call` that may keep it out at some time between these.
+fn in_the_way<'a>(
+    history: &'a History,
+    (number, call): (usize, &'a Call),
+    [from, to]: [Time; 2],
+) -> impl Iterator<Item = &'a Call> {
+    let ends = history.ends();
+    history.all().filter_map(move |(n, other)| {
+        let Asks::Hold(share) = other.asks else {
+            return None;
+        };
+        // Tasks of one owner come in one after the other.
+        let read = (call.asks, share) == (Asks::Hold(Share::Reader), Share::Reader);
+        let together = read && call.by != other.by;
+        // What was lost, dropped or not answered may be there for as long as it likes.
+        let given_back = |release: &&Call| release.yes().is_some_and(|(at, _)| at <= from);
+        let is_over = matches!(other.answer, Some((at, Answer::No)) if at < from)
+            || ends.get(&n).is_some_and(given_back);
+        let there = n != number && other.asked <= to && !together && !is_over;
+        there.then_some(other)
+    })
+}
+
+/// The calls of locks that were answered with "taken", and when.
+fn taken(history: &History) -> impl Iterator<Item = (usize, &Call, Time)> {
+    let holds = history.of(|asks| matches!(asks, Asks::Hold(_)));
+    holds.filter_map(|(number, call)| match call.answer {
+        Some((at, Answer::No)) => Some((number, call, at)),
+        _ => None,
+    })
+}
+
+/// A server that does not answer is no lock that is taken.
+fn what_nobody_has_is_not_taken(history: &History) -> Vec<Verdict> {
+    let free = |(number, call, at): &(usize, &Call, Time)| {
+        let mut others = in_the_way(history, (*number, call), [call.asked, *at]);
+        // An answer after its own lease brings nothing: it was in its own way.
+        *at < call.asked + call.lease && others.next().is_none()
+    };
+    let found = taken(history).filter(free);
+    found
+        .map(|(_, call, _)| broken(format!("taken, and nobody has it: {call:?}")))
+        .collect()
+}
+
+/// Nobody waits beside what was given back.
+fn waiters_come_in(history: &History) -> Vec<Verdict> {
+    let mut found = Vec::new();
+    for (number, call, given_up) in taken(history) {
+        let releases = history.of(|asks| matches!(asks, Asks::Release { .. }));
+        let mut released = releases.filter_map(|(_, release)| release.yes());
+        let slept = released.any(|(at, _)| {
+            let mut others = in_the_way(history, (number, call), [at, given_up]);
+            at + history.promise.news < call.asked + call.wait && others.next().is_none()
+        });
+        if slept {
+            found.push(broken(format!("it waits beside what is free: {call:?}")));
+        }
+    }
+    found
 }
 
 fn lost_is_lost(history: &History) -> Vec<Verdict> {

@@ -24,6 +24,7 @@ fn call(by: usize, asks: Asks, asked: u64, answered: u64, answer: Answer) -> Cal
         asks,
         asked: ms(asked),
         wait: ms(0),
+        lease: ms(10_000),
         answer: Some((ms(answered), answer)),
         looks: Vec::new(),
     }
@@ -182,8 +183,11 @@ fn a_call_that_does_not_end_is_caught() {
         answer,
         ..call(1, Hold(Alone), 0, 0, No)
     };
-    kept([waits(Some((ms(600), No)))]);
-    refused([waits(Some((ms(601), No)))], "a call took 601ms");
+    kept([alone(2, 0, 1), waits(Some((ms(600), No)))]);
+    refused(
+        [alone(2, 0, 1), waits(Some((ms(601), No)))],
+        "a call took 601ms",
+    );
     refused([waits(Some((ms(601), Gone)))], "a call took 601ms");
     refused([waits(None)], "a call never ends");
     let mut early = history([waits(None)]);
@@ -206,8 +210,55 @@ fn a_wait_that_is_cut_short_is_caught() {
         wait: ms(50),
         ..call(1, Hold(Alone), 0, answered, answer)
     };
-    kept([waits(50, No), waits(10, Unavailable)]);
-    refused([waits(49, No)], "gave up before its wait was over");
+    kept([alone(2, 0, 1), waits(50, No), waits(10, Unavailable)]);
+    refused(
+        [alone(2, 0, 1), waits(49, No)],
+        "gave up before its wait was over",
+    );
+}
+
+#[test]
+fn one_that_takes_silence_for_taken_is_caught() {
+    let tries = |asked| call(2, Hold(Alone), asked, asked + 1, No);
+    let release = |of, asked, answer| call(1, Release { of }, asked, asked + 1, answer);
+    kept([alone(1, 0, 10), tries(5)]);
+    refused([tries(5)], "nobody has it");
+    // It was given back before, or after.
+    kept([alone(1, 0, 10), release(0, 11, Yes(None)), tries(11)]);
+    refused(
+        [alone(1, 0, 10), release(0, 11, Yes(None)), tries(13)],
+        "nobody has it",
+    );
+    // What was not given back, or not answered, may still be there.
+    kept([alone(1, 0, 10), release(0, 11, Lost), tries(13)]);
+    kept([call(1, Hold(Alone), 0, 1, Unavailable), tries(13)]);
+    let reads = |by, asked, answer| call(by, Hold(Reader), asked, asked + 1, answer);
+    refused(
+        [hold(1, Reader, None, 0, [0, 9]), reads(2, 5, No)],
+        "nobody has it",
+    );
+    // Another task of the same owner comes in before it.
+    kept([call(2, Hold(Reader), 0, 9, Unavailable), reads(2, 5, No)]);
+    // Its own answer came when its lease was over.
+    kept([Call {
+        lease: ms(1),
+        ..tries(5)
+    }]);
+}
+
+#[test]
+fn a_waiter_that_sleeps_beside_a_free_lock_is_caught() {
+    let waits = |wait| Call {
+        wait: ms(wait),
+        ..call(2, Hold(Alone), 5, 5 + wait, No)
+    };
+    let release = call(1, Release { of: 0 }, 20, 21, Yes(None));
+    let then = |more: &[Call]| [&[alone(1, 0, 10), release.clone()], more].concat();
+    // It need not hear of it at once.
+    kept(then(&[waits(115)]));
+    refused(then(&[waits(120)]), "beside what is free");
+    // Another has it.
+    kept(then(&[waits(120), alone(3, 60, 90)]));
 }
 
 #[test]

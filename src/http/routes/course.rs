@@ -3,7 +3,7 @@
 use crate::http::routes::prelude::*;
 use crate::{
     course::{
-        self, Chapter, Lesson,
+        self, Chapter, Lesson, Rates,
         kept::{self, Kept, Verdicts},
         places::Places,
     },
@@ -64,6 +64,20 @@ pub(in crate::http) async fn one(
     Ok(axum::Json(places(&app.ctx).lesson(lesson)))
 }
 
+/// The rates that a lesson's claim compares: none where it compares none.
+#[utoipa::path(get, path = "/course/{lesson}/rates", tag = "course",
+    params(("lesson" = String, Path, description = "Its number", example = "1.7.4")),
+    responses(
+        (status = 200, description = "Pairs of strategies, and the bounds of what is said of them", body = [Rates]),
+        (status = 404, description = "There is no such lesson"),
+    ))]
+pub(in crate::http) async fn rates(
+    Path(id): Path<String>,
+) -> Result<axum::Json<Vec<Rates>>, Error> {
+    let lesson = course::find(&id).ok_or(Error::NoLesson(id))?;
+    Ok(axum::Json(lesson.rates()))
+}
+
 /// The verdicts of the last run, the same on each instance.
 #[utoipa::path(get, path = "/course/verdicts", tag = "course",
     responses(
@@ -90,7 +104,7 @@ pub(in crate::http) async fn keep(
 }
 
 /// Where this cluster's servers are, as its configuration has them.
-fn places(ctx: &Ctx) -> Places {
+pub(super) fn places(ctx: &Ctx) -> Places {
     let config = &ctx.config;
     let redis: Vec<_> = match &config.redis.nodes[..] {
         [] => vec![config.redis.url.expose_secret()],

@@ -99,11 +99,16 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(classroom::events::events))
         .routes(routes!(classroom::objects::objects))
         .routes(routes!(classroom::visits::send))
+        .routes(routes!(classroom::desk::show))
+        .routes(routes!(classroom::desk::guess))
+        .routes(routes!(classroom::burst::send))
+        .routes(routes!(classroom::lines::type_line))
         .routes(routes!(classroom::qr::qr))
         // every claim, and its verdict
         .routes(routes!(course::list))
         .routes(routes!(course::last, course::keep))
         .routes(routes!(course::one))
+        .routes(routes!(course::rates))
         // breaking servers and instances by hand
         .routes(routes!(lab::look))
         .routes(routes!(lab::order))

@@ -1,6 +1,7 @@
 //! What needs no server: bad input, negotiation, limits, the page. The servers named here are not there.
 
 mod answers;
+mod classroom;
 mod guard;
 mod input;
 mod lab;

@@ -31,6 +31,24 @@ async fn replays_are_refused_where_they_are_not_enabled() {
 }
 
 #[tokio::test]
+async fn a_lesson_s_own_replay_is_listed_alone() {
+    let service = service(&[]);
+    let lessons = async |query: &str| {
+        let list = read(&service, &format!("/replays{query}"), &[])
+            .await
+            .json();
+        let replays = list["replays"].as_array().cloned().unwrap_or_default();
+        let lessons = replays.iter().map(|replay| replay["lesson"].as_str());
+        lessons
+            .map(|id| id.unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lessons("?lesson=2.3").await, ["2.3"]);
+    assert_eq!(lessons("?lesson=9.9").await, [""; 0]);
+    assert!(lessons("").await.len() > 40);
+}
+
+#[tokio::test]
 async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_and_rule() {
     let service = service(&[("replays.enabled", "true")]);
     for (request, status) in [

@@ -13,7 +13,6 @@ use crate::{
     failure::{Failure, unusable},
     seckill::id_worker,
 };
-use oversell_lock::Lock;
 use sqlx::{Executor, MySqlConnection};
 use std::{
     error::Error,

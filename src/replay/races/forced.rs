@@ -21,7 +21,7 @@ use crate::{
     error::Error,
     section::{Deducted, Job, LockState, Name},
 };
-use oversell_lock::{Lock, LockError};
+use oversell_lock::LockError;
 
 const LIBRARY: &str = "demo2Library";
 

@@ -18,7 +18,6 @@ use crate::{
     section::{Deducted, Job, Name},
     stock::Store,
 };
-use oversell_lock::Lock;
 
 const SEMAPHORE_MUTEX: &str = "/curator/semaphore-mutex";
 

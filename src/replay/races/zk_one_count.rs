@@ -15,7 +15,6 @@ use crate::{
     section::{Deducted, Job, Name},
     stock::{self, Store, THREAD_LOCAL, locked_as_printed, reentrant_as_printed},
 };
-use oversell_lock::Lock;
 use std::cell::Cell;
 
 const USER: &str = "/distributed/zk-user";

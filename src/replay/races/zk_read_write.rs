@@ -17,7 +17,7 @@ use crate::{
     replay::play::Play,
     section::{Deducted, Job, LockState, Name},
 };
-use oversell_lock::{Guard, Lock};
+use oversell_lock::Guard;
 use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";

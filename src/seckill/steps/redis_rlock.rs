@@ -2,7 +2,7 @@
 
 use crate::seckill::prelude::*;
 use crate::{seckill::simple_redis_lock, section::LockState};
-use oversell_lock::{Lock, LockError};
+use oversell_lock::LockError;
 
 pub(super) const STEP: Facts = Facts {
     course: "分布式锁-redission",

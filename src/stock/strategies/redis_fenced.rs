@@ -2,7 +2,6 @@
 
 use crate::stock::fenced;
 use crate::stock::prelude::*;
-use oversell_lock::Lock;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "[003]",

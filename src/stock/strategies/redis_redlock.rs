@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::{Lock, redis::Redlock};
+use oversell_lock::redis::Redlock;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.9, 2.10.4",

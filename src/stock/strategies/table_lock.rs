@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::{Lock, mysql::Caller};
+use oversell_lock::mysql::Caller;
 
 const NAME: &str = "lock";
 

@@ -2,7 +2,7 @@
 
 use super::{none, table_lock};
 use crate::stock::prelude::*;
-use oversell_lock::{Lease, Lock, mysql::TableLeaseLock};
+use oversell_lock::{Lease, mysql::TableLeaseLock};
 
 const NAME: &str = "lock:table-lock-lease";
 

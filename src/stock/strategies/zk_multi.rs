@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::{Lock, MultiLock};
+use oversell_lock::MultiLock;
 
 /// Its parts, in the order in which they are taken.
 pub(crate) const PARTS: [&str; 3] = ["/curator/multi/1", "/curator/multi/2", "/curator/multi/3"];

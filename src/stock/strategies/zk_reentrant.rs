@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::{Lock, zk::ZkLock};
+use oversell_lock::zk::ZkLock;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "3.5",

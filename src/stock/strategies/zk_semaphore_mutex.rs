@@ -2,7 +2,6 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::Lock;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "3.7.2",

@@ -1,6 +1,7 @@
 /**
  * The class's page: a lane for each person, the instances' consoles, buttons that send people; and the same for a phone
- * (`#/2.10.6?me`), where one comes by oneself and one's own lane is marked.
+ * (`#/2.10.6?me`), where one comes by oneself and one's own lane is marked. A phone follows the lesson that the desk shows; of a race,
+ * which has no visits, it asks for a guess.
  */
 
 import * as api from '../api.js';
@@ -9,6 +10,7 @@ import { $, el, put } from '../dom.js';
 import { always } from '../kept.js';
 import * as lang from '../lang.js';
 import * as lights from '../lights.js';
+import * as guessing from './guessing.js';
 import * as herd from './herd.js';
 import { nowIn, shownOf, timesOf } from './lanes.js';
 import { come, send } from './people.js';
@@ -17,6 +19,9 @@ import * as scan from './scan.js';
 import { follow } from './stream.js';
 import { HERD, LESSONS, MEMBERS, VIEWS, viewOf } from './views.js';
 import { Visits } from './visits.js';
+import { languages } from '../words.js';
+
+lang.learn(languages);
 
 /** @typedef {import('./views.js').Action} Action */
 /** @typedef {import('./lanes.js').Shown} Shown */
@@ -49,15 +54,22 @@ let [drawnAt, spokenAt, drawnSize] = [-1, 0, 0];
 /** How everybody was when last asked; and whether somebody has answered since. @type {lights.Health | null} */
 let health = null;
 let reached = true;
+/** When the page was opened, by the instances' clock. @type {number | undefined} */
+let openedAt;
 /** What a phone has asked and has no answer to. @type {Set<string>} */
 const asked = new Set();
 
 /** @returns {[string, boolean]} */
 function address() {
   const [, lesson, rest = ''] = /^#\/([^?]*)(\?.*)?$/.exec(location.hash) ?? [];
-  return [LESSONS.includes(lesson) ? lesson : '2.10.6', new URLSearchParams(rest).has('me')];
+  const query = new URLSearchParams(rest);
+  // A phone is no desk, unless it says so.
+  const isPhone = query.has('me') || (matchMedia('(pointer: coarse) and (max-width: 40rem)').matches && !query.has('desk'));
+  return [LESSONS.includes(lesson) || (isPhone && /^\d/.test(lesson ?? '')) ? lesson : '2.10.6', isPhone];
 }
 
+/** Nobody visits this lesson: its race is guessed. */
+const isGuessed = () => !LESSONS.includes(id);
 const view = () => viewOf(id) ?? VIEWS[0];
 const own = () => $('who').value.trim();
 const browser = () => Date.now() * MICRO;
@@ -76,13 +88,19 @@ function frame() {
   put($('claim'), lesson?.claim?.[words] ?? '');
   document.title = `${id} ${lesson?.title[words] ?? ''} · ${t('classTitle')}`;
   for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(words === each));
-  $('lessons').replaceChildren(...LESSONS.map((each) => el('option', { value: each, selected: each === id }, `${each} ${titles.get(each)?.title[words] ?? ''}`)));
+  $('lessons').replaceChildren(...[...(isGuessed() ? [id] : []), ...LESSONS].map((each) => el('option', { value: each, selected: each === id }, `${each} ${titles.get(each)?.title[words] ?? ''}`)));
   $('back').href = `./#/${id}`;
   document.documentElement.toggleAttribute('data-me', isMine);
   for (const part of ['phone', 'back', 'claim', 'consoles', 'lights']) $(part).hidden = isMine;
   $('own-name').hidden = !isMine;
   const isHerd = id === HERD;
-  for (const part of ['actions', 'state', 'lanes', 'in-words']) $(part).hidden = isHerd;
+  for (const part of ['actions', 'state', 'lanes', 'in-words']) $(part).hidden = isHerd || isGuessed();
+  $('guessing').hidden = !isGuessed();
+  if (isGuessed()) {
+    $('empty').hidden = true;
+    put($('mine'), '');
+    guessing.draw(id, own, say);
+  }
   $('consoles').hidden = isHerd || isMine;
   $('herd').hidden = !isHerd;
   if (isHerd) herd.draw();
@@ -137,7 +155,7 @@ function wellbeing() {
 
 /** What is there now; drawn anew where time goes on, or something was told. */
 function draw() {
-  if (id === HERD) return;
+  if (id === HERD || isGuessed()) return;
   const { key } = view();
   const now = clock();
   const all = visits.of(key);
@@ -225,13 +243,20 @@ function speak(to) {
 }
 
 for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
-$('lessons').addEventListener('change', () => { location.hash = `#/${$('lessons').value}${isMine ? '?me' : ''}`; });
+$('lessons').addEventListener('change', () => {
+  location.hash = `#/${$('lessons').value}${isMine ? '?me' : ''}`;
+  if (!isMine) api.showLesson($('lessons').value).catch((error) => say(lang.reason(error)));
+});
 addEventListener('hashchange', () => {
   [id, isMine] = address();
   say('');
   frame();
 });
-$('phone').addEventListener('click', () => scan.open(id));
+$('phone').addEventListener('click', () => {
+  scan.open(id);
+  // Who comes now, and who has come, is to be where the desk is.
+  api.showLesson(id).catch(() => {});
+});
 $('in-words').addEventListener('toggle', () => { fresh = true; });
 $('who').value = always.get('who') ?? '';
 $('who').addEventListener('input', () => {
@@ -276,6 +301,9 @@ follow({
     fresh = true;
   },
   told(event) {
+    if (event.event === 'up') openedAt ??= event.t_us;
+    // From now on: what was on show before is not what this phone was given.
+    if (event.event === 'lesson' && isMine && event.key && event.t_us > (openedAt ?? Infinity)) location.hash = `#/${event.key}?me`;
     visits.take(event, browser());
     fresh = true;
     if (!isMine) lookAt = Math.min(lookAt, Date.now() + SOON_MS);

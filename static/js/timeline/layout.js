@@ -90,14 +90,11 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
     y = base + u(GAP);
     const queueTop = y;
-    const places = Math.max(0, ...lock.queue.map((q) => q.names.length));
-    y += u(PLACE) * places + (places ? u(GAP) : 0);
+    y += lock.queue.length ? u(PLACE + GAP) : 0;
     return {
       top, base, height, labels, queueTop,
-      wedges: lock.wedges.map((wedge) => wedgeShape(wedge, { x, base, height, measure, unit })),
-      queue: lock.queue.flatMap((q, i) => q.names.map((name, n) => ({
-        ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop + u(PLACE) * n, name, at: q.at,
-      }))),
+      wedges: wedgeShapes(lock.wedges, { x, base, height, measure, unit }),
+      queue: lock.queue.flatMap((q, i) => (q.names.length ? [{ ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop, name: q.names.join(' '), at: q.at }] : [])),
     };
   });
 
@@ -132,6 +129,18 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   }));
   const axis = seconds(span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
   return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, messages, axis };
+}
+
+/** Those who have it together begin at the same place: their names stand beside each other. @param {import('./model.js').Wedge[]} wedges @param {Parameters<typeof wedgeShape>[1]} room */
+function wedgeShapes(wedges, room) {
+  let free = -Infinity;
+  return wedges.map((wedge) => {
+    const shape = wedgeShape(wedge, room);
+    const [first] = shape.texts;
+    if (first && first.x < free) first.x = free;
+    if (first) free = first.x + room.measure(first.text, true) + 4 * room.unit;
+    return shape;
+  });
 }
 
 /** @param {import('./model.js').Wedge} wedge @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */

@@ -4,6 +4,9 @@ import { leftAt } from './wedges.js';
 
 /** @typedef {import('./model.js').Model} Model */
 
+/** Less than so much of a lease is none: its server tells of its end a little late. */
+const OVER_MS = 50;
+
 /** Of two bars at once the stronger one says what holds. */
 const STRONGEST = ['stopped', 'shut', 'inside', 'shared', 'vain', 'leaves', 'waits'];
 
@@ -21,9 +24,15 @@ export function momentOf(model, at) {
     }),
     locks: model.locks.map(({ wedges }) => {
       const wedge = wedges.find((w) => covers(w, w.to === model.end && leftAt(w, w.to) !== 0));
-      if (!wedge) return null;
+      if (!wedge || isOver(wedge, at)) return null;
       return { owner: wedge.owner, left: leftAt(wedge, at), count: wedge.counts.findLast((c) => c.at <= at)?.count ?? 1 };
     }),
     shelf: model.shelf.findLast((step) => step.at <= at)?.value ?? '',
   };
+}
+
+/** @param {import('./model.js').Wedge} wedge @param {number} at */
+function isOver(wedge, at) {
+  const left = leftAt(wedge, at);
+  return left >= 0 && left < OVER_MS;
 }

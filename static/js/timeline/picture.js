@@ -19,6 +19,8 @@ export class Picture {
   #shown = '';
   /** @type {Model | undefined} */
   #model;
+  /** How high it is where nothing is made smaller, in sixteenths of the root's font size. */
+  natural = 0;
 
   /** @param {HTMLElement} host a box of its own, which scrolls where it is too narrow */
   constructor(host) {
@@ -46,7 +48,9 @@ export class Picture {
         return pen.measureText(text).width;
       };
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < IN_MS ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
-      this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
+      const scene = sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words });
+      this.natural = scene.height / unit;
+      this.#drawing.show(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
     // At the end nothing is played: all of it is shown, without a cursor that stands on its last words.

@@ -93,6 +93,8 @@ function sectionsOf(events) {
         sections.push(now);
       }
       if (e.event === 'locked' && now) {
+        // What was read before the lock is not what it protects.
+        if (!now.locked && now.wrote == null) Object.assign(now, { from: e.t_us, locked: true });
         now.holds += 1;
         now.shared = e.value === 'read';
       }

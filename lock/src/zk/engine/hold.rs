@@ -44,6 +44,10 @@ impl Handle {
         queue::holder(&self.client, &self.path, self.recipe.markers).await
     }
 
+    pub(in crate::zk) async fn force_unlock(&self) -> Result<bool, LockError> {
+        queue::force_unlock(&self.client, self.recipe, &self.path).await
+    }
+
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         Ok(self.take(wait).await?.guard(&self.client, &self.path))
     }
@@ -134,6 +138,29 @@ macro_rules! handle {
             pub async fn holder(&self) -> Result<Option<crate::Holder>, crate::LockError> {
                 self.0.holder().await
             }
+
+            /// Frees the lock, whoever has it, as an operator may have to: deletes its holder's node, and of a read lock those
+            /// of all its readers. Returns whether it was held. A holder whose node is gone hears of it when it
+            /// [enters](Self::owner) once more or releases; waiters of its own process wait until then.
+            ///
+            /// ```no_run
+            /// # use oversell_lock::{LockError, zk::ZkClient};
+            /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+            /// let was_held = zk.lock("/curator/lock").force_unlock().await?;
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// As [`holder`](Self::holder); of several nodes some may be deleted.
+            ///
+            /// # Cancel safety
+            ///
+            /// It may have been freed or not.
+            pub async fn force_unlock(&self) -> Result<bool, crate::LockError> {
+                self.0.force_unlock().await
+            }
         }
 
         impl crate::Lock for $lock {
@@ -145,6 +172,8 @@ macro_rules! handle {
                 self.0.acquire(wait).await
             }
         }
+
+        crate::inherent!($lock);
     )+};
 }
 pub(in crate::zk) use handle;

@@ -307,6 +307,50 @@ pub(in crate::zk) async fn holder(
     .await
 }
 
+/// Deletes the nodes of those who hold it, whoever they are; whether there were any.
+pub(in crate::zk) async fn force_unlock(
+    zk: &ZkClient,
+    recipe: &Recipe,
+    directory: &str,
+) -> Result<bool, LockError> {
+    // Not listed again after a lost answer: the next holder would go too.
+    let names = ask(zk, directory, |session| async move {
+        list(&session, directory).await
+    })
+    .await?;
+    let held = holds(&names, recipe);
+    for name in &held {
+        ask(zk, directory, |session| async move {
+            let path = format!("{directory}/{name}");
+            unless(&[Error::NoNode], session.delete(&path, None).await)
+        })
+        .await?;
+    }
+    Ok(!held.is_empty())
+}
+
+/// Those who hold it by this recipe: the readers before the first writer, or all at the first number where one of them is a
+/// holder alone. A writer that reads has a reader at its own number.
+fn holds(names: &[String], recipe: &Recipe) -> Vec<String> {
+    let places = names.iter().map(|name| Place::of(name, recipe.markers));
+    let places: BTreeSet<_> = places.collect();
+    let until = |number: Option<&str>| {
+        let before = places
+            .iter()
+            .take_while(move |place| Some(&*place.number) != number);
+        before.map(|place| place.name.clone()).collect::<Vec<_>>()
+    };
+    if recipe.shared {
+        let writer = places.iter().find(|place| (recipe.waits_for)(&place.name));
+        return until(writer.map(|writer| &*writer.number));
+    }
+    let first = places.first().map(|place| &*place.number);
+    let second = places.iter().find(|place| Some(&*place.number) != first);
+    let held = until(second.map(|second| &*second.number));
+    let alone = held.iter().any(|name| name.contains(recipe.marker));
+    if alone { held } else { Vec::new() }
+}
+
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
 /// no contender of ours, stands by its whole name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -513,6 +557,35 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_who_hold_it_are_freed_and_nobody_behind_them() {
+        const WRITE: Recipe = Recipe {
+            marker: "W-",
+            markers: &["R-", "W-"],
+            waits_for: |_| true,
+            lists_again: true,
+            shared: false,
+        };
+        const READ: Recipe = Recipe {
+            marker: "R-",
+            waits_for: |name| name.contains("W-"),
+            shared: true,
+            ..WRITE
+        };
+        // What queues: whom a reader's and whom a writer's `force_unlock` frees.
+        for (queue, readers, writers) in [
+            ("", "", ""),
+            ("b-R-1 a-R-2 c-W-3 d-R-4", "b-R-1 a-R-2", ""),
+            ("b-W-1 a-R-2", "", "b-W-1"),
+            ("a-R-1 b-W-1 c-R-2", "", "a-R-1 b-W-1"),
+            ("c-W-1 d-R-1 a-W-2", "", "c-W-1 d-R-1"),
+        ] {
+            let names: Vec<_> = queue.split_whitespace().rev().map(String::from).collect();
+            let freed = [READ, WRITE].map(|recipe| holds(&names, &recipe).join(" "));
+            assert_eq!(freed, [readers, writers], "{queue}");
+        }
+    }
 
     #[test]
     fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {

@@ -298,7 +298,7 @@ impl Supervisor {
         let sent = Instant::now();
         let server = self
             .options
-            .connector()
+            .made_by()
             .connect(&self.options.connect)
             .await?;
         let sure_until = SureUntil::new(sent + server.session_timeout() * 2 / 3);

@@ -159,7 +159,7 @@ fn places(app: &AppState) -> Vec<Place> {
 }
 
 /// Replays are for labs.
-fn enabled(app: &AppState) -> Result<(), Error> {
+pub(super) fn enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config
         .replays

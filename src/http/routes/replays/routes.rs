@@ -23,6 +23,17 @@ pub(in crate::http) struct List {
     replays: Vec<Listed>,
 }
 
+/// Which of them.
+#[derive(Debug, Default, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Of {
+    /// That of one lesson alone: all of them are as much as the rest of a first view.
+    #[garde(skip)]
+    #[param(example = "2.3")]
+    lesson: Option<String>,
+}
+
 /// A replay.
 #[derive(Debug, Serialize, ToSchema)]
 struct Listed {
@@ -123,13 +134,16 @@ impl View {
 }
 
 /// Every lesson that has a replay, in the course's order.
-#[utoipa::path(get, path = "/replays", tag = "replays",
+#[utoipa::path(get, path = "/replays", tag = "replays", params(Of),
     responses((status = 200, description = "The replays", body = List)))]
 pub(in crate::http) async fn list(
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
+    Query(Of { lesson }): Query<Of>,
 ) -> axum::Json<List> {
-    let mut races: Vec<_> = replay::lessons().collect();
+    let mut races: Vec<_> = replay::lessons()
+        .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
+        .collect();
     races.sort_by_key(|(shown, _)| course::lessons().position(|lesson| lesson.id == *shown));
     let listed = races.into_iter().map(|(lesson, race)| Listed {
         lesson,

@@ -15,7 +15,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx, error::Error as Domain, http::problem::RunInProgress, section::session::Session,
 };
-use oversell_lock::{Guard, Lease, Lock, LockError, mysql::Caller};
+use oversell_lock::{Guard, Lease, LockError, mysql::Caller};
 
 const NAME: &str = "run";
 

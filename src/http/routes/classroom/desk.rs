@@ -1,0 +1,64 @@
+//! `/classroom/lesson` and `/classroom/guesses`: what the desk shows, and what the class expects of it before it is played. Both are
+//! told to all who watch `GET /classroom/events`, and kept only there.
+
+use crate::http::routes::prelude::*;
+use crate::{course, http::terms::Who, visits::Happened};
+
+/// What is on show.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct OnShow {
+    /// The lesson's number.
+    #[garde(custom(a_lesson))]
+    #[schema(example = "2.10.6")]
+    lesson: String,
+}
+
+/// What one expects.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Guess {
+    /// Of which lesson's race.
+    #[garde(custom(a_lesson))]
+    #[schema(example = "1.3")]
+    lesson: String,
+    /// Whose guess it is: of one person the last one counts.
+    #[garde(dive)]
+    #[schema(inline)]
+    who: Who,
+    /// How many will be left, or inside at once.
+    #[garde(dive)]
+    #[schema(inline)]
+    guess: Whole<0, 1_000_000>,
+}
+
+fn a_lesson(lesson: &str, (): &()) -> garde::Result {
+    match course::find(lesson) {
+        Some(_) => Ok(()),
+        None => Err(garde::Error::new("must be a lesson of GET /course")),
+    }
+}
+
+/// Tells the class which lesson the desk shows: phones follow, and guesses begin anew.
+#[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = OnShow,
+    responses((status = 204, description = "All who watch are told")))]
+pub(in crate::http) async fn show(
+    State(app): State<AppState>,
+    Json(OnShow { lesson }): Json<OnShow>,
+) -> StatusCode {
+    app.visits.tell(Happened::Lesson, None, lesson, None);
+    StatusCode::NO_CONTENT
+}
+
+/// Guesses how a lesson's race will end.
+#[utoipa::path(post, path = "/classroom/guesses", tag = "classroom", request_body = Guess,
+    responses((status = 204, description = "All who watch are told")))]
+pub(in crate::http) async fn guess(
+    State(app): State<AppState>,
+    Json(Guess { lesson, who, guess }): Json<Guess>,
+) -> StatusCode {
+    let guess = guess.get().to_string();
+    app.visits
+        .tell(Happened::Guess, Some(who.into_inner()), lesson, Some(guess));
+    StatusCode::NO_CONTENT
+}
