@@ -1,6 +1,7 @@
 //! The command line in Chinese, where the locale is: `zh.toml` has its texts, each beside its English.
 //!
-//! 1. The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
+//! 1. The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`; unless it is `C`, the list in `LANGUAGE` goes before it, as gettext
+//!    has it. Only the program asks for it: whoever uses the library is answered in English.
 //! 2. Help is translated text by text. Of an example only what is said of it is a text; the command stays.
 //! 3. What is wrong on the command line is said by its kind, with what clap suggests.
 //!
@@ -10,28 +11,40 @@ use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
+};
 
 /// From each English text to the Chinese one.
 static TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
 
-const TEMPLATE: &str = "{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}";
+static WANTED: OnceLock<bool> = OnceLock::new();
 
 /// Whether this process speaks Chinese to its terminal.
 pub(crate) fn is_wanted() -> bool {
-    static WANTED: LazyLock<bool> = LazyLock::new(|| {
-        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].map(std::env::var);
-        // What tests demand is said in English.
-        !cfg!(test) && is_chinese(locale.into_iter().flatten())
-    });
-    *WANTED
+    WANTED.get().is_some_and(|it| *it)
 }
 
-/// Whether the first of these that says something says Chinese.
-fn is_chinese(mut locale: impl Iterator<Item = String>) -> bool {
-    let first = locale.find(|it| !it.is_empty());
-    first.is_some_and(|it| it.starts_with("zh"))
+/// Speaks from now on as the locale says; whether that is Chinese.
+pub(crate) fn by_locale() -> bool {
+    *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
+}
+
+fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let said = |name| variable(name).filter(|it| !it.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(said)
+        .unwrap_or_default();
+    let translates = !matches!(locale.split('.').next(), Some("" | "C" | "POSIX"));
+    let languages = said("LANGUAGE").filter(|_| translates).unwrap_or(locale);
+    let known = |it: &&str| it.starts_with("zh") || it.starts_with("en");
+    languages
+        .split(':')
+        .find(known)
+        .is_some_and(|it| it.starts_with("zh"))
 }
 
 /// A text in the language of the terminal, as `format!` writes it: Chinese, then English.
@@ -62,24 +75,28 @@ fn in_chinese(mut command: Command) -> Command {
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(translated(&after));
     }
+    let template = template(&command);
     command
-        .help_template(TEMPLATE)
-        .subcommand_help_heading("命令")
+        .help_template(template)
         .mut_args(option)
         .mut_subcommands(in_chinese)
 }
 
+/// The parts of a help, each under its Chinese heading.
+fn template(command: &Command) -> String {
+    let mut template = "{about-with-newline}\n用法：{usage}\n\n".to_owned();
+    if command.has_subcommands() {
+        template += "命令：\n{subcommands}\n\n";
+    }
+    if command.get_positionals().next().is_some() {
+        template += "参数：\n{positionals}\n\n";
+    }
+    template + "选项：\n{options}{after-help}"
+}
+
 fn option(option: Arg) -> Arg {
-    let heading = if option.is_positional() {
-        "参数"
-    } else {
-        "选项"
-    };
-    let mut help = option
-        .get_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    help = translated(&help);
+    let help = option.get_help().map(|help| translated(&help.to_string()));
+    let mut help = help.unwrap_or_default();
     let default = option.get_default_values().iter();
     let default: Vec<_> = default.map(|value| value.to_string_lossy()).collect();
     let values = option.get_possible_values();
@@ -93,9 +110,10 @@ fn option(option: Arg) -> Arg {
     if option.get_action().takes_values() && !default.is_empty() {
         help += &format!("［默认 {}］", default.join(","));
     }
+    // The help of an option has one form here; only `--help` itself has a long one, in clap's words.
     option
+        .long_help(help.clone())
         .help(help)
-        .help_heading(heading)
         .hide_default_value(true)
         .hide_possible_values(true)
 }
@@ -122,15 +140,20 @@ fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
             ["Examples:"] => lines.push("示例：".to_owned()),
             ref all => lines.push(replace(&all.join(" "))),
         }
-        let example = line.trim_start();
-        lines.push(match example.split_once("  ") {
-            Some((command, said)) if !said.trim_start().starts_with('>') => {
-                format!("  {command}   {}", replace(said.trim_start()))
-            }
-            _ => line.to_owned(),
+        lines.push(match said_of(line) {
+            Some((example, said)) => format!("{example}{}", replace(said)),
+            None => line.to_owned(),
         });
     }
     lines.join("\n").trim_end().to_owned()
+}
+
+/// The line of an example in two: its command up to where the words begin, and what is said of it.
+fn said_of(line: &str) -> Option<(&str, &str)> {
+    let command = line.len() - line.trim_start().len();
+    let gap = command + line[command..].find("  ")?;
+    let said = line[gap..].trim_start();
+    (!said.starts_with('>')).then(|| (&line[..line.len() - said.len()], said))
 }
 
 /// What is wrong on the command line, in Chinese; `None` where it is help that was asked for.
@@ -211,23 +234,20 @@ pub(crate) mod tests {
         }
     }
 
-    /// No command and no option lacks its Chinese, and no Chinese is left over.
-    pub(crate) fn assert_is_whole(mut command: Command) {
+    /// The texts that have no Chinese, and the Chinese that is of no text.
+    fn difference(mut command: Command) -> (BTreeSet<String>, BTreeSet<String>) {
         command.build();
         let mut all = BTreeSet::new();
         texts(&command, &mut all);
         let known: BTreeSet<_> = TEXTS.keys().cloned().collect();
-        let none = Vec::<&String>::new();
-        assert_eq!(
-            all.difference(&known).collect::<Vec<_>>(),
-            none,
-            "without Chinese"
-        );
-        assert_eq!(
-            known.difference(&all).collect::<Vec<_>>(),
-            none,
-            "of no option"
-        );
+        (&all - &known, &known - &all)
+    }
+
+    /// No command and no option lacks its Chinese, and no Chinese is left over.
+    pub(crate) fn assert_is_whole(command: Command) {
+        let (missing, left) = difference(command);
+        assert!(missing.is_empty(), "without Chinese: {missing:#?}");
+        assert!(left.is_empty(), "Chinese of no text: {left:#?}");
         for (english, chinese) in &*TEXTS {
             let is_code = english == "kill -9";
             assert!(
@@ -237,30 +257,54 @@ pub(crate) mod tests {
         }
     }
 
+    /// A text without its Chinese is found, and so is Chinese of no text.
+    #[test]
+    fn what_lacks_its_chinese_is_found_and_so_is_what_is_left_over() {
+        let odd = Command::new("x")
+            .about("No such text")
+            .after_help("Examples:\n  x y   nor this");
+        let (missing, left) = difference(odd);
+        for text in ["No such text", "nor this"] {
+            assert!(missing.contains(text), "{missing:?}");
+        }
+        assert!(left.contains("Users"), "{left:?}");
+    }
+
     #[test]
     fn the_first_locale_that_says_something_decides() {
-        for (locale, chinese) in [
-            (["zh_CN.UTF-8", "en_US.UTF-8"], true),
-            (["", "zh_TW"], true),
-            (["C", "zh_CN.UTF-8"], false),
-            (["", ""], false),
+        for (variables, chinese) in [
+            (
+                &[("LC_ALL", "zh_CN.UTF-8"), ("LANG", "en_US.UTF-8")][..],
+                true,
+            ),
+            (
+                &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "C")],
+                true,
+            ),
+            (&[("LC_ALL", "C"), ("LANG", "zh_CN.UTF-8")], false),
+            (&[("LC_MESSAGES", "en_US.UTF-8"), ("LANG", "zh_CN")], false),
+            (&[("LANG", "zh_CN"), ("LANGUAGE", "en:zh")], false),
+            (&[("LANG", "en_US"), ("LANGUAGE", "fr:zh_CN:en")], true),
+            (&[("LANG", "C.UTF-8"), ("LANGUAGE", "zh_CN")], false),
+            (&[("LANGUAGE", "zh_CN")], false),
+            (&[], false),
         ] {
-            assert_eq!(
-                is_chinese(locale.map(str::to_owned).into_iter()),
-                chinese,
-                "{locale:?}"
-            );
+            let of = |name: &str| {
+                let set = variables.iter().find(|(known, _)| *known == name)?;
+                Some(set.1.to_owned())
+            };
+            assert_eq!(is_chinese(of), chinese, "{variables:?}");
         }
     }
 
     #[test]
     fn an_example_keeps_its_command() {
         let said = translated(
-            "Examples:\n  oversell lab\n  oversell bench --rounds 9   calmer medians\n\nUnknown.",
+            "Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.",
         );
         assert_eq!(
             said,
-            "示例：\n  oversell lab\n  oversell bench --rounds 9   中位数更稳\n\nUnknown."
+            "示例：\n  oversell lab\n  oversell bench --rounds 9     中位数更稳\n\nUnknown."
         );
     }
 }

@@ -122,7 +122,7 @@ pub fn main() -> ExitCode {
 
 /// The command line, or its end where there is nothing to run: help, or what is wrong.
 fn parse() -> Cli {
-    if !chinese::is_wanted() {
+    if !chinese::by_locale() {
         return Cli::parse();
     }
     let parsed = chinese::spoken(Cli::command())
