@@ -1,6 +1,9 @@
 //! Where a running lab's servers are: the contents of `target/lab/lab.json`.
 
-use crate::failure::{Failure, unusable};
+use crate::{
+    chinese::told,
+    failure::{Failure, unusable, unusable_told},
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt, fs::File, path::Path};
 
@@ -91,13 +94,21 @@ impl Addresses {
     /// [`Failure::Unusable`]: there is no such file, it is something else, or its lab was killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
-        let start = "start one with `oversell lab`, or name another one's file with --lab-json";
-        let text = std::fs::read_to_string(file)
-            .map_err(|_| unusable!("no lab is running (no {path}): {start}"))?;
+        let start = told!(
+            "用 `oversell lab` 启动一个，或用 --lab-json 指定别的文件",
+            "start one with `oversell lab`, or name another one's file with --lab-json"
+        );
+        let text = std::fs::read_to_string(file).map_err(|_| {
+            unusable_told!(
+                "没有实验环境在运行（没有 {path}）：{start}",
+                "no lab is running (no {path}): {start}"
+            )
+        })?;
         // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
-            return Err(unusable!(
+            return Err(unusable_told!(
+                "没有实验环境在运行（{path} 是一个被杀死的留下的）：{start}",
                 "no lab is running ({path} is of one that was killed): {start}"
             ));
         }

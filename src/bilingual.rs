@@ -18,6 +18,16 @@ impl Bilingual {
     pub const fn of(zh: &'static str, en: &'static str) -> Self {
         Self { zh, en }
     }
+
+    /// In the language of the terminal.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn here(self) -> &'static str {
+        if crate::chinese::is_wanted() {
+            self.zh
+        } else {
+            self.en
+        }
+    }
 }
 
 /// From data that is parsed once: its text is kept for as long as the program runs.

@@ -2,6 +2,7 @@
 
 use crate::{
     addresses::Addresses,
+    chinese,
     course::{
         Lesson,
         command::{self, Course},
@@ -11,7 +12,7 @@ use crate::{
     shutdown::Shutdown,
     stdout::{self, Output, Outputs, note, say},
 };
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +96,7 @@ fn open(args: &impl Outputs) -> Result<(), Failure> {
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken or what was found
 /// cannot be written, 2 bad usage or something missing, 130 cut short by a signal.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -117,6 +118,23 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&failure),
     }
+}
+
+/// The command line, or its end where there is nothing to run: help, or what is wrong.
+fn parse() -> Cli {
+    if !chinese::by_locale() {
+        return Cli::parse();
+    }
+    let parsed = chinese::spoken(Cli::command())
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| match chinese::wrong(&error) {
+        Some(words) => {
+            note(format_args!("oversell: {words}"));
+            std::process::exit(error.exit_code());
+        }
+        None => error.exit(),
+    })
 }
 
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
@@ -184,4 +202,14 @@ async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), 
 fn fail(failure: &Failure) -> ExitCode {
     note(format_args!("oversell: {failure}"));
     failure.exit_code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_lacks_its_chinese() {
+        chinese::tests::assert_is_whole(Cli::command());
+    }
 }

@@ -19,6 +19,14 @@ pub enum Failure {
     Interrupted(String),
 }
 
+/// [`Failure::Unusable`] with this text in Chinese and in English, of which the terminal's is told.
+macro_rules! unusable_told {
+    ($($text:tt)*) => {
+        $crate::failure::Failure::Unusable($crate::chinese::told!($($text)*))
+    };
+}
+pub(crate) use unusable_told;
+
 /// [`Failure::Unusable`] with this text, as `format!` writes it.
 macro_rules! unusable {
     ($($text:tt)*) => {

@@ -57,6 +57,7 @@ mod boundary;
 
 pub mod addresses;
 pub mod bilingual;
+mod chinese;
 pub mod cli;
 pub mod config;
 pub mod console;

@@ -181,3 +181,36 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
     );
     Ok(())
 }
+
+/// Where the locale is Chinese, help, mistakes and what is missing are said in Chinese; in the order in which a locale is looked for.
+#[apply(test!)]
+async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
+    for (line, wanted) in [
+        ("--help", "用法：oversell"),
+        ("compare --help", "每个连接依次发多少个请求［默认 50］"),
+        ("help lab fault", "实例 8100 拿着锁什么也不做"),
+        ("compare --strategies nnone", "'none'？"),
+        ("compare --thread 3", "'--threads'？"),
+        ("compar", "没有 'compar' 这个命令"),
+        ("compare --lab-json /no/such/lab.json", "没有实验环境在运行"),
+        ("doctor", "实验环境要的程序"),
+    ] {
+        let chinese = oversell(line)
+            .env("LC_ALL", "")
+            .env("LANG", "zh_CN.UTF-8")
+            .output()
+            .await?;
+        let shown = String::from_utf8_lossy(&chinese.stdout).into_owned() + &said(&chinese).1;
+        ensure!(shown.contains(wanted), "{line}: {shown}");
+        let english = oversell(line)
+            .env("LC_ALL", "C")
+            .env("LANG", "zh_CN.UTF-8")
+            .output()
+            .await?;
+        ensure!(
+            english.status == chinese.status && english.stdout.is_ascii(),
+            "{line}: {english:?}"
+        );
+    }
+    Ok(())
+}

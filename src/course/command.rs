@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
+    chinese,
     failure::Failure,
     http_client::{Answer, Ask},
     load::{
@@ -62,7 +63,7 @@ pub struct Args {
     /// Writes a report to this file: one HTML page that needs nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<Output>,
-    /// The language of the table [default: that of LANG, else en]
+    /// The language of the table [default: that of the locale]
     #[arg(long, value_enum)]
     lang: Option<Lang>,
     #[command(flatten)]
@@ -265,9 +266,11 @@ impl Args {
     }
 
     fn lang(&self) -> Lang {
-        let chinese = || std::env::var("LANG").is_ok_and(|lang| lang.starts_with("zh"));
-        self.lang
-            .unwrap_or_else(|| if chinese() { Lang::Zh } else { Lang::En })
+        let here = || match chinese::is_wanted() {
+            true => Lang::Zh,
+            false => Lang::En,
+        };
+        self.lang.unwrap_or_else(here)
     }
 }
 

@@ -6,7 +6,9 @@ use super::{
     redis, zookeeper,
 };
 use crate::{
-    failure::{Failure, unusable},
+    bilingual::Bilingual,
+    chinese::told,
+    failure::{Failure, unusable_told},
     stdout::say,
 };
 use std::{collections::BTreeSet, fs, path::Path};
@@ -24,20 +26,34 @@ const PORTS: [(&str, &[u16], &str); 5] = [
     ("ZooKeeper", &[12181], "--zookeeper-port"),
 ];
 
-const GALERA: &str = "`oversell lab --galera 3`";
+const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
 /// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
-const MORE: [(&str, &str, &str); 6] = [
+const MORE: [(&str, &str, Bilingual); 6] = [
     (mysql::CLUSTERED[0].0, mysql::CLUSTERED[0].1, GALERA),
     (mysql::CLUSTERED[1].0, mysql::CLUSTERED[1].1, GALERA),
     (
         "javac",
         "default-jdk-headless",
-        "Java processes as peers in the course",
+        Bilingual::of(
+            "课程里作对照的 Java 进程",
+            "Java processes as peers in the course",
+        ),
     ),
-    ("mvn", "maven", "`make jmeter`, and the same Java processes"),
-    ("python3", "python3", "`make interop` with kazoo"),
-    ("cc", "gcc", "building it"),
+    (
+        "mvn",
+        "maven",
+        Bilingual::of(
+            "`make jmeter`，以及上面的 Java 进程",
+            "`make jmeter`, and the same Java processes",
+        ),
+    ),
+    (
+        "python3",
+        "python3",
+        Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo"),
+    ),
+    ("cc", "gcc", Bilingual::of("编译它", "building it")),
 ];
 
 /// What a lab uses at its start; a load needs some more.
@@ -68,77 +84,109 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
     .chain([SETPRIV])
     .collect();
     let mut packages = BTreeSet::new();
-    say!("programs of a lab");
+    say!("{}", told!("实验环境要的程序", "programs of a lab"));
     for (program, package) in servers {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
             None => {
                 packages.insert(package);
-                say!("  MISSING  {program:<20} Debian package {package}");
+                say!(
+                    "{}",
+                    told!(
+                        "  缺少     {program:<20} Debian 软件包 {package}",
+                        "  MISSING  {program:<20} Debian package {package}"
+                    )
+                );
             }
         }
     }
-    say!("for more than a lab");
+    say!("{}", told!("实验环境之外要的", "for more than a lab"));
     for (program, package, use_of_it) in MORE {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
-            None => say!("  without  {program:<20} {use_of_it}: Debian package {package}"),
+            None => say!(
+                "{}",
+                told!(
+                    "  没有     {program:<20} {}：Debian 软件包 {package}",
+                    "  without  {program:<20} {}: Debian package {package}",
+                    use_of_it.here()
+                )
+            ),
         }
     }
     match clock::library() {
         Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
         None => say!(
-            "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
-            "libfaketime"
+            "{}",
+            told!(
+                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
+                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
+                "libfaketime"
+            )
         ),
     }
-    say!("ports of `oversell lab`");
+    say!(
+        "{}",
+        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
+    );
     for (server, ports, option) in PORTS {
         let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
         let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
         match taken.is_empty() {
             true => say!("  ok       {server}"),
             false => say!(
-                "  taken    {server:<20} {}: stop what listens there, or choose others with {option}",
-                taken.join(", ")
+                "{}",
+                told!(
+                    "  被占用   {server:<20} {}：停掉占用者，或用 {option} 另选",
+                    "  taken    {server:<20} {}: stop what listens there, or choose others with {option}",
+                    taken.join(", ")
+                )
             ),
         }
     }
-    say!("this machine");
+    say!("{}", told!("这台机器", "this machine"));
     let too_little = [
         room(
-            "memory, MB",
+            &told!("内存，MB", "memory, MB"),
             memory_mb(),
             MEMORY_MB,
-            "servers may be killed under load",
+            &told!("加压时服务器可能被杀", "servers may be killed under load"),
         ),
         room(
-            "open files",
+            &told!("打开的文件数", "open files"),
             open_files(),
             FILES,
-            "`ulimit -n 8192` before it",
+            &told!("先执行 `ulimit -n 8192`", "`ulimit -n 8192` before it"),
         ),
     ];
     let folder = writable(Path::new("target"));
     if packages.is_empty() && folder {
         let but = too_little.contains(&false);
         say!(
-            "\na lab can start{}: `oversell lab`",
+            "\n{}",
             if but {
-                ", though it may be short of something"
+                told!(
+                    "可以启动实验环境，只是资源可能紧张：`oversell lab`",
+                    "a lab can start, though it may be short of something: `oversell lab`"
+                )
             } else {
-                ""
+                told!(
+                    "可以启动实验环境：`oversell lab`",
+                    "a lab can start: `oversell lab`"
+                )
             }
         );
         return Ok(());
     }
     if packages.is_empty() {
-        return Err(unusable!(
+        return Err(unusable_told!(
+            "实验环境不能在 ./target 下写入：换个地方启动，或用 --dir 指定目录",
             "a lab cannot write below ./target: start it elsewhere, or name a folder with --dir"
         ));
     }
     let packages: Vec<_> = packages.into_iter().collect();
-    Err(unusable!(
+    Err(unusable_told!(
+        "启动不了实验环境；在 Debian 或 Ubuntu 上：sudo apt-get install --no-install-recommends {}；`docker compose up` 一样都不需要",
         "a lab cannot start; on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
         packages.join(" ")
     ))
@@ -149,7 +197,13 @@ fn room(what: &str, has: Option<u64>, wants: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wants {
         true => say!("  ok       {what:<20} {has}"),
-        false => say!("  little   {what:<20} {has}, and {wants} are better: {without}"),
+        false => say!(
+            "{}",
+            told!(
+                "  偏少     {what:<20} {has}，最好有 {wants}：{without}",
+                "  little   {what:<20} {has}, and {wants} are better: {without}"
+            )
+        ),
     }
     has >= wants
 }
@@ -181,10 +235,21 @@ fn writable(folder: &Path) -> bool {
     };
     let tried = tempfile::NamedTempFile::new_in(at);
     match &tried {
-        Ok(_) => say!("  ok       {:<20} can be written", folder.display()),
+        Ok(_) => say!(
+            "{}",
+            told!(
+                "  ok       {:<20} 可以写入",
+                "  ok       {:<20} can be written",
+                folder.display()
+            )
+        ),
         Err(error) => say!(
-            "  MISSING  {:<20} cannot be written: {error}",
-            folder.display()
+            "{}",
+            told!(
+                "  缺少     {:<20} 不能写入：{error}",
+                "  MISSING  {:<20} cannot be written: {error}",
+                folder.display()
+            )
         ),
     }
     tried.is_ok()

@@ -1,6 +1,9 @@
 //! Finding the system's programs, and one line that says what to do where one is missing.
 
-use crate::failure::{Failure, unusable};
+use crate::{
+    chinese::told,
+    failure::{Failure, unusable_told},
+};
 use std::path::{Path, PathBuf};
 
 /// A program, or a file by its full path, and the Debian package that has it.
@@ -40,11 +43,15 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
     if missing.is_empty() {
         return Ok(());
     }
-    let list: Vec<String> = missing
-        .iter()
-        .map(|(program, package)| format!("{program} (Debian package {package})"))
-        .collect();
-    Err(unusable!(
+    let list = missing.iter().map(|(program, package)| {
+        told!(
+            "{program}（Debian 软件包 {package}）",
+            "{program} (Debian package {package})"
+        )
+    });
+    let list: Vec<String> = list.collect();
+    Err(unusable_told!(
+        "没有安装：{}；`make demo` 会装上缺的，`oversell doctor` 检查还缺什么，`docker compose up` 一样都不需要",
         "not installed: {}; `make demo` installs what is missing, `oversell doctor` says what else is, and `docker compose up` needs none of it",
         list.join(", ")
     ))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON, TOKEN},
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
 };
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -76,7 +76,10 @@ impl Cluster {
             (&self.http, "--http")
         };
         address.as_deref().ok_or_else(|| {
-            unusable!("target {target} needs {option}: pass it, or leave it out of --targets")
+            unusable_told!(
+                "目标 {target} 需要 {option}：请给出，或从 --targets 里去掉",
+                "target {target} needs {option}: pass it, or leave it out of --targets"
+            )
         })
     }
 }
@@ -102,7 +105,9 @@ pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Resu
     };
     let url = format!("{}/{path}", base(at));
     let known = slugs(&url).await.map_err(|why| {
-        unusable!(
+        unusable_told!(
+            "{at} 没有应答（{why}）。地址对吗？在实验环境里，`oversell lab fault start nginx`（或实例的名字）重新启动被杀死的；\
+             --lab 启动一个自己的实验环境",
             "{at} does not answer ({why}). Is it the right address? In a lab, `oversell lab fault start nginx` (or the instance's \
              name) starts one that was killed; --lab starts a lab of its own"
         )

@@ -1,0 +1,310 @@
+//! The command line in Chinese, where the locale is: `zh.toml` has its texts, each beside its English.
+//!
+//! 1. The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`; unless it is `C`, the list in `LANGUAGE` goes before it, as gettext
+//!    has it. Only the program asks for it: whoever uses the library is answered in English.
+//! 2. Help is translated text by text. Of an example only what is said of it is a text; the command stays.
+//! 3. What is wrong on the command line is said by its kind, with what clap suggests.
+//!
+//! A message that a command makes itself has both languages where it is made: [`told`].
+
+use clap::{
+    Arg, Command, Error,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
+};
+
+/// From each English text to the Chinese one.
+static TEXTS: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
+
+static WANTED: OnceLock<bool> = OnceLock::new();
+
+/// Whether this process speaks Chinese to its terminal.
+pub(crate) fn is_wanted() -> bool {
+    WANTED.get().is_some_and(|it| *it)
+}
+
+/// Speaks from now on as the locale says; whether that is Chinese.
+pub(crate) fn by_locale() -> bool {
+    *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
+}
+
+fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let said = |name| variable(name).filter(|it| !it.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(said)
+        .unwrap_or_default();
+    let translates = !matches!(locale.split('.').next(), Some("" | "C" | "POSIX"));
+    let languages = said("LANGUAGE").filter(|_| translates).unwrap_or(locale);
+    let known = |it: &&str| it.starts_with("zh") || it.starts_with("en");
+    languages
+        .split(':')
+        .find(known)
+        .is_some_and(|it| it.starts_with("zh"))
+}
+
+/// A text in the language of the terminal, as `format!` writes it: Chinese, then English.
+macro_rules! told {
+    ($zh:literal, $en:literal $(, $value:expr)* $(,)?) => {
+        if $crate::chinese::is_wanted() {
+            format!($zh $(, $value)*)
+        } else {
+            format!($en $(, $value)*)
+        }
+    };
+}
+pub(crate) use told;
+
+/// This command with all that is below it, in Chinese.
+pub(crate) fn spoken(mut command: Command) -> Command {
+    command.build();
+    in_chinese(command)
+}
+
+fn in_chinese(mut command: Command) -> Command {
+    if let Some(about) = command.get_about().map(ToString::to_string) {
+        command = command.about(translated(&about));
+    }
+    if let Some(about) = command.get_long_about().map(ToString::to_string) {
+        command = command.long_about(translated(&about));
+    }
+    if let Some(after) = command.get_after_help().map(ToString::to_string) {
+        command = command.after_help(translated(&after));
+    }
+    let template = template(&command);
+    command
+        .help_template(template)
+        .mut_args(option)
+        .mut_subcommands(in_chinese)
+}
+
+/// The parts of a help, each under its Chinese heading.
+fn template(command: &Command) -> String {
+    let mut template = "{about-with-newline}\n用法：{usage}\n\n".to_owned();
+    if command.has_subcommands() {
+        template += "命令：\n{subcommands}\n\n";
+    }
+    if command.get_positionals().next().is_some() {
+        template += "参数：\n{positionals}\n\n";
+    }
+    template + "选项：\n{options}{after-help}"
+}
+
+fn option(option: Arg) -> Arg {
+    let help = option.get_help().map(|help| translated(&help.to_string()));
+    let mut help = help.unwrap_or_default();
+    let default = option.get_default_values().iter();
+    let default: Vec<_> = default.map(|value| value.to_string_lossy()).collect();
+    let values = option.get_possible_values();
+    if option.get_action().takes_values()
+        && !option.is_hide_possible_values_set()
+        && !values.is_empty()
+    {
+        let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
+        help += &format!("［可取 {}］", values.join("、"));
+    }
+    if option.get_action().takes_values() && !default.is_empty() {
+        help += &format!("［默认 {}］", default.join(","));
+    }
+    // The help of an option has one form here; only `--help` itself has a long one, in clap's words.
+    option
+        .long_help(help.clone())
+        .help(help)
+        .hide_default_value(true)
+        .hide_possible_values(true)
+}
+
+/// A help text in which each part that is a text of its own is translated. One that has no Chinese stays.
+fn translated(text: &str) -> String {
+    each(text, |part| {
+        TEXTS.get(part).map_or(part, String::as_str).to_owned()
+    })
+}
+
+/// Writes a help text with each text of its own replaced: a paragraph, whose lines are one text, and what is said of an example behind
+/// two spaces.
+fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut paragraph: Vec<&str> = Vec::new();
+    for line in text.lines().chain([""]) {
+        if !line.is_empty() && !line.starts_with(' ') {
+            paragraph.push(line);
+            continue;
+        }
+        match std::mem::take(&mut paragraph)[..] {
+            [] => {}
+            ["Examples:"] => lines.push("示例：".to_owned()),
+            ref all => lines.push(replace(&all.join(" "))),
+        }
+        lines.push(match said_of(line) {
+            Some((example, said)) => format!("{example}{}", replace(said)),
+            None => line.to_owned(),
+        });
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// The line of an example in two: its command up to where the words begin, and what is said of it.
+fn said_of(line: &str) -> Option<(&str, &str)> {
+    let command = line.len() - line.trim_start().len();
+    let gap = command + line[command..].find("  ")?;
+    let said = line[gap..].trim_start();
+    (!said.starts_with('>')).then(|| (&line[..line.len() - said.len()], said))
+}
+
+/// What is wrong on the command line, in Chinese; `None` where it is help that was asked for.
+pub(crate) fn wrong(error: &Error) -> Option<String> {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join("、"),
+        Some(ContextValue::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let (option, value) = (
+        said(ContextKind::InvalidArg),
+        said(ContextKind::InvalidValue),
+    );
+    let mut words = match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::UnknownArgument => format!("没有 '{option}' 这个选项"),
+        ErrorKind::InvalidSubcommand => {
+            format!("没有 '{}' 这个命令", said(ContextKind::InvalidSubcommand))
+        }
+        ErrorKind::InvalidValue if value.is_empty() => format!("'{option}' 需要一个值"),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            format!("'{option}' 的值 '{value}' 不对")
+        }
+        ErrorKind::ArgumentConflict => {
+            format!("'{option}' 不能和 '{}' 一起用", said(ContextKind::PriorArg))
+        }
+        ErrorKind::MissingRequiredArgument => format!("缺少 {option}"),
+        ErrorKind::MissingSubcommand => "缺少命令".to_owned(),
+        _ => format!("'{option}' 用得不对"),
+    };
+    if let Some(why) = std::error::Error::source(error) {
+        words += &format!("：{why}");
+    }
+    let suggested = [
+        ContextKind::SuggestedValue,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+    ]
+    .map(said)
+    .concat();
+    let known = said(ContextKind::ValidValue);
+    if !suggested.is_empty() {
+        words += &format!("；是不是要用 '{suggested}'？");
+    } else if !known.is_empty() {
+        words += &format!("；可取 {known}");
+    }
+    Some(format!("{words}\n用 --help 查看说明"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// All texts of a command and of what is below it.
+    fn texts(command: &Command, all: &mut BTreeSet<String>) {
+        let mut add = |text: &dyn ToString| {
+            each(&text.to_string(), |part| {
+                all.insert(part.to_owned());
+                String::new()
+            });
+        };
+        let after = command.get_after_help();
+        for text in [command.get_about(), command.get_long_about(), after]
+            .into_iter()
+            .flatten()
+        {
+            add(text);
+        }
+        for option in command.get_arguments().filter(|it| !it.is_hide_set()) {
+            add(option.get_help().expect("an option says what it is for"));
+        }
+        for below in command.get_subcommands() {
+            texts(below, all);
+        }
+    }
+
+    /// The texts that have no Chinese, and the Chinese that is of no text.
+    fn difference(mut command: Command) -> (BTreeSet<String>, BTreeSet<String>) {
+        command.build();
+        let mut all = BTreeSet::new();
+        texts(&command, &mut all);
+        let known: BTreeSet<_> = TEXTS.keys().cloned().collect();
+        (&all - &known, &known - &all)
+    }
+
+    /// No command and no option lacks its Chinese, and no Chinese is left over.
+    pub(crate) fn assert_is_whole(command: Command) {
+        let (missing, left) = difference(command);
+        assert!(missing.is_empty(), "without Chinese: {missing:#?}");
+        assert!(left.is_empty(), "Chinese of no text: {left:#?}");
+        for (english, chinese) in &*TEXTS {
+            let is_code = english == "kill -9";
+            assert!(
+                is_code || chinese.chars().any(|c| c > '\u{2e80}'),
+                "{chinese}"
+            );
+        }
+    }
+
+    /// A text without its Chinese is found, and so is Chinese of no text.
+    #[test]
+    fn what_lacks_its_chinese_is_found_and_so_is_what_is_left_over() {
+        let odd = Command::new("x")
+            .about("No such text")
+            .after_help("Examples:\n  x y   nor this");
+        let (missing, left) = difference(odd);
+        for text in ["No such text", "nor this"] {
+            assert!(missing.contains(text), "{missing:?}");
+        }
+        assert!(left.contains("Users"), "{left:?}");
+    }
+
+    #[test]
+    fn the_first_locale_that_says_something_decides() {
+        for (variables, chinese) in [
+            (
+                &[("LC_ALL", "zh_CN.UTF-8"), ("LANG", "en_US.UTF-8")][..],
+                true,
+            ),
+            (
+                &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "C")],
+                true,
+            ),
+            (&[("LC_ALL", "C"), ("LANG", "zh_CN.UTF-8")], false),
+            (&[("LC_MESSAGES", "en_US.UTF-8"), ("LANG", "zh_CN")], false),
+            (&[("LANG", "zh_CN"), ("LANGUAGE", "en:zh")], false),
+            (&[("LANG", "en_US"), ("LANGUAGE", "fr:zh_CN:en")], true),
+            (&[("LANG", "C.UTF-8"), ("LANGUAGE", "zh_CN")], false),
+            (&[("LANGUAGE", "zh_CN")], false),
+            (&[], false),
+        ] {
+            let of = |name: &str| {
+                let set = variables.iter().find(|(known, _)| *known == name)?;
+                Some(set.1.to_owned())
+            };
+            assert_eq!(is_chinese(of), chinese, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn an_example_keeps_its_command() {
+        let said = translated(
+            "Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.",
+        );
+        assert_eq!(
+            said,
+            "示例：\n  oversell lab\n  oversell bench --rounds 9     中位数更稳\n\nUnknown."
+        );
+    }
+}
