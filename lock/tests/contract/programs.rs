@@ -258,6 +258,20 @@ fn program<S: Driven>(seed: u64) -> Vec<Step> {
     (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
 }
 
+/// One has it, and another waits for it, for as long as the servers may take to lose it.
+fn one_waits_for_another() -> Vec<Step> {
+    let lease = Lease::Watchdog(Duration::from_secs(4));
+    vec![
+        ask(0, None, lease, 10_000, 0),
+        Step::Answered,
+        ask(1, None, lease, 40_000, 0),
+        Step::Pass(Duration::from_secs(3)),
+        Step::Release(0),
+        Step::Answered,
+        Step::Release(0),
+    ]
+}
+
 /// A program that comes to everything that programs must come to, however busy the machine is: it waits for what must have
 /// happened before the next step.
 fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
@@ -599,7 +613,7 @@ pub(crate) async fn break_a_rule<S: Driven>(
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
     let mut programs = nobody_has_it::<S>();
-    programs.push(through_everything(subject));
+    programs.extend([through_everything(subject), one_waits_for_another()]);
     let play = |program| run(server, subject, program);
     let histories = tokio::select! {
         histories = try_join_all(programs.iter().map(|program| play(program))) => histories?,
