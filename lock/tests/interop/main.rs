@@ -36,7 +36,7 @@ use libtest_mimic::Arguments;
 use oversell::lab::{Lab, Options, Part};
 use peer::{Library, Peer};
 use server::Server;
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 use tokio::runtime::Runtime;
 
 /// The servers of one run, and the processes that play against ours.
@@ -56,14 +56,19 @@ impl Stage {
             ),
             peers: Vec::new(),
         };
-        let starting = Library::ALL.map(|library| stage.start(library, "peer"));
+        let starting = Library::ALL.map(|library| stage.start(library, "peer", None));
         stage.peers = try_join_all(starting).await?;
         Ok(stage)
     }
 
-    /// Starts a process with that library; `log` is the name of its log.
-    pub(crate) async fn start(&self, library: Library, log: &str) -> Result<Peer> {
-        Peer::start(library, log, self.server(library).address()).await
+    /// Starts a process with that library and this watchdog, or the library's own; `log` is the name of its log.
+    pub(crate) async fn start(
+        &self,
+        library: Library,
+        log: &str,
+        watchdog: Option<Duration>,
+    ) -> Result<Peer> {
+        Peer::start(library, log, self.server(library).address(), watchdog).await
     }
 
     fn server(&self, library: Library) -> &Server {

@@ -76,11 +76,20 @@ impl Deref for Peer {
 pub(crate) struct Pending(Answer);
 
 impl Peer {
-    /// Starts it, with `log` as the name of its log beside what was built; it answers once it has connected.
-    pub(crate) async fn start(library: Library, log: &str, server: &str) -> Result<Self> {
+    /// Starts it, with `log` as the name of its log beside what was built; it answers once it has connected. Redisson's watchdog
+    /// keeps a lock for so long, or as it does by itself.
+    pub(crate) async fn start(
+        library: Library,
+        log: &str,
+        server: &str,
+        watchdog: Option<Duration>,
+    ) -> Result<Self> {
         let not_built = || format!("{library} is not built: run `make interop`");
         let (folder, mut program) = library.built().with_context(not_built)?;
-        program.arg(server);
+        let watchdog = watchdog.map(|lease| lease.as_millis().to_string());
+        program
+            .arg(server)
+            .envs(watchdog.map(|ms| ("WATCHDOG_MS", ms)));
         let log = folder.join(format!("{log}.log"));
         let process = Process::start(library, program, &log).await?;
         Ok(Self { library, process })

@@ -85,6 +85,26 @@ async fn a_dead_waiter_holds_nobody_up(pair: Pair) -> Result<()> {
     next.release().await
 }
 
+/// A Java process that waited and was killed (`kill -9`) does not hold ours up once the time is over that it gave itself, which is
+/// minutes: only that is made to pass here. (A thread of Redisson 3.13.6 behind it sleeps through those minutes.)
+#[apply(clause!)]
+#[over(redissons_fair, Once)]
+async fn a_killed_java_waiter_does_not_hold_ours_up(pair: Pair) -> Result<()> {
+    let [mut holder, mut next] = [pair.theirs(), pair.ours()];
+    holder.take().await?;
+    let java = pair.stage.start(pair.peer.library, "killed", None).await?;
+    let _killed = java.tell("waits", format!("acquire {}", pair.object));
+    pair.until_queue(1).await?;
+    drop(java);
+    let mut waiting = next.waits().await?;
+    pair.until_queue(2).await?;
+    holder.release().await?;
+    waiting.sleeps().await?;
+    pair.redis().first_is_late(&pair.name).await?;
+    waiting.comes().await?;
+    next.release().await
+}
+
 #[apply(clause!)]
 #[over(curator, Once)]
 async fn curator_sees_one_queue_of_both(pair: Pair) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Readers together, writers alone. The write half by itself is under `exclusion.rs`, as every lock is.
 
 use super::support::*;
+use oversell_lock::LockError;
+use std::time::Duration;
 
 /// Both sides read together, and the writers of both wait for the last reader, whoever it is.
 #[apply(clause!)]
@@ -106,4 +108,49 @@ async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Re
     waiting.sleeps().await?;
     pair.lets_in(&mut reading, [waiting]).await?;
     writer.release().await
+}
+
+/// How long the watchdog of one Java process keeps a lock, where ours keeps it for nine times as long.
+const JAVA: Duration = Duration::from_secs(2);
+
+/// Java reads beside ours, and its watchdog sets the lease of all readers to its own, which is short. It is killed then: whoever
+/// writes must not be beside our reader, which may have told that it is lost.
+async fn nobody_writes_beside_our_reader(pair: &Pair, java: Option<Duration>) -> Result<()> {
+    let (redis, name) = (pair.redis(), pair.server.name());
+    let lock = redis.reader(JAVA * 9, java)?.rw_lock(&name);
+    let reader = lock.read().acquire(SOON).await?;
+    let peer = pair
+        .stage
+        .start(pair.peer.library, "short", Some(JAVA))
+        .await?;
+    peer.ask("reads", format!("acquire read {name}")).await?;
+    let is_short = async || Ok(redis.lease(&name).await? <= JAVA.as_millis() as i64);
+    until("its watchdog has renewed", is_short).await?;
+    drop(peer);
+    let writer = redis.reader(JAVA, Some(JAVA))?.rw_lock(&name).write();
+    match writer.acquire(JAVA * 2).await {
+        Ok(writer) => {
+            ensure!(reader.is_lost(), "a writer beside a reader");
+            writer.release().await?;
+        }
+        Err(LockError::Taken { .. }) => reader.release().await?,
+        Err(other) => return Err(other.into()),
+    }
+    Ok(())
+}
+
+#[apply(clause!)]
+#[over(redissons_readers, Once)]
+async fn a_java_watchdog_that_is_shorter_lets_nobody_in(pair: Pair) -> Result<()> {
+    nobody_writes_beside_our_reader(&pair, Some(JAVA)).await
+}
+
+/// The twin of ours does not know how short theirs is.
+#[apply(clause!)]
+#[over(redissons_readers, Once)]
+async fn one_that_takes_a_java_watchdog_for_longer_is_caught(pair: Pair) -> Result<()> {
+    caught(
+        nobody_writes_beside_our_reader(&pair, None).await,
+        "a writer beside a reader",
+    )
 }

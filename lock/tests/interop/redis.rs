@@ -39,9 +39,19 @@ impl Redis {
         Ok(command.query_async(&mut self.outside()).await?)
     }
 
+    fn options(&self) -> RedisOptions {
+        RedisOptions::new(&self.url).timeout(Duration::from_secs(5))
+    }
+
     pub(crate) async fn process(&self) -> Result<Process> {
-        let options = RedisOptions::new(&self.url).timeout(Duration::from_secs(5));
-        Ok(Process::Redis(RedisClient::new(options)?))
+        Ok(Process::Redis(RedisClient::new(self.options())?))
+    }
+
+    /// One whose leases are `lease`, and that takes the watchdogs of Java for as long as is said, or as they are by themselves.
+    pub(crate) fn reader(&self, lease: Duration, java: Option<Duration>) -> Result<RedisClient> {
+        let options = self.options().lease(lease);
+        let options = java.into_iter().fold(options, RedisOptions::java_watchdog);
+        Ok(RedisClient::new(options)?)
     }
 
     /// The hash of a lock.
@@ -110,6 +120,20 @@ impl Redis {
             .exec_async(&mut self.outside())
             .await?;
         Ok(())
+    }
+
+    /// The time of the first one in the queue of a fair lock is over.
+    pub(crate) async fn first_is_late(&self, name: &str) -> Result<()> {
+        let (seconds, _): (u64, u64) = self.ask(&cmd("TIME")).await?;
+        let first = self.standing(name).await?.remove(0);
+        let late = seconds * 1000 - 1000;
+        self.outside().zadd(scores(name), first, late).await?;
+        Ok(())
+    }
+
+    /// What is left of a lock's lease, in milliseconds.
+    pub(crate) async fn lease(&self, name: &str) -> Result<i64> {
+        self.ask(cmd("PTTL").arg(name)).await
     }
 
     /// Takes away the queue of a fair lock.

@@ -58,7 +58,7 @@ async fn a_java_waiter_is_served_among_two_busy_processes_of_ours(pair: Pair) ->
 #[apply(clause!)]
 #[over(redisson, Once)]
 async fn one_of_ours_is_served_among_two_busy_java_processes(pair: Pair) -> Result<()> {
-    let second = pair.stage.start(pair.peer.library, "second").await?;
+    let second = pair.stage.start(pair.peer.library, "second", None).await?;
     let crowd = [pair.peer, &second]
         .into_iter()
         .flat_map(|java| (0..CROWD).map(|_| busy_java(&pair, java)));
