@@ -289,6 +289,7 @@ fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
         return Some("the user of redis.url may not do this");
     }
     Some(match error.code()? {
+        "ERR" if error.to_string().contains("user_script") => "a script fails in it",
         "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" => "its main node or its replicas are away",
         "LOADING" => "it is still reading its file",
         "MISCONF" => "it cannot write its file, and takes no writes",

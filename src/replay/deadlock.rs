@@ -3,6 +3,7 @@
 //! 1. A and B are the two transactions of a lesson (`classroom/deadlocks/`), on the instance that directs.
 //! 2. Each statement waits for the pace. What the server says of it becomes an event: how many rows its transaction has
 //!    locked, that it waits, that it was rolled back, that it has committed.
+//! 3. At the pace `scheduler` each transaction sends its next statement when it is asked to, in any order of the two.
 //!
 //! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; where it is
 //! cancelled, its connections are closed and its table is dropped.
@@ -12,16 +13,22 @@
 use super::{
     act::Act,
     event::ReplayEvent,
-    play::Play,
+    play::{Pace, Play, Who},
     race::{Ends, Half, Race},
     step::Step,
 };
 use crate::{
     bilingual::leak,
-    classroom::deadlocks::{ALL, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions},
+    classroom::deadlocks::{
+        ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions,
+    },
     error::Error,
 };
-use std::{fmt::Display, sync::LazyLock};
+use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
+use tokio::time::timeout;
+
+/// So often it is looked whether one that waits was answered.
+const LOOK: Duration = Duration::from_millis(5);
 
 const DEADLOCKED: Ends = Ends::NOTHING.saw(
     "error 1213, 1 committed",
@@ -63,11 +70,15 @@ async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));
     };
-    for side in [Side::A, Side::B] {
+    for side in Side::BOTH {
         tell(play, side, "start", "START TRANSACTION … COMMIT");
     }
     let mut two = TwoTransactions::open(&play.ctx, lesson, cured, true).await?;
     let mut locked = [0; 2];
+    if play.terms.pace == Pace::Scheduler {
+        scheduled(play, lesson, cured, &mut two, &mut locked).await?;
+        return close(play, two).await;
+    }
     for (side, sql) in lesson.script(cured) {
         if let Some(answered) = two.hear(side).await? {
             see(play, &mut locked, &answered);
@@ -83,6 +94,109 @@ async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
             None => tell(play, side, "waits", ""),
         }
     }
+    close(play, two).await
+}
+
+/// Either transaction sends its next statement when it is asked to, until both are at their ends.
+async fn scheduled(
+    play: &Play,
+    lesson: &DeadlockLesson,
+    cured: bool,
+    two: &mut TwoTransactions,
+    locked: &mut [u64; 2],
+) -> Result<(), Error> {
+    let mut left = Side::BOTH.map(|side| {
+        let own = lesson
+            .script(cured)
+            .filter(move |(whose, _)| *whose == side);
+        own.map(|(_, sql)| sql).collect::<VecDeque<_>>()
+    });
+    for side in Side::BOTH {
+        stands(play, side, two, &mut left);
+    }
+    let steps = play.terms.steps.clone();
+    while Side::BOTH
+        .iter()
+        .any(|side| two.waits(*side) || !left[*side as usize].is_empty())
+    {
+        // What the one sends may let the other go on, long after that has sent.
+        for side in Side::BOTH {
+            if two.is_answered(side) {
+                hears(play, side, two, locked, &mut left).await?;
+            }
+        }
+        let who = match timeout(LOOK, steps.asked()).await {
+            Ok(who) => who?,
+            Err(_) => continue,
+        };
+        let side = match who {
+            Who::A => Side::A,
+            Who::B => Side::B,
+            _ => continue,
+        };
+        if two.waits(side) {
+            continue;
+        }
+        let mut sent = None;
+        while let Some(sql) = left[side as usize].pop_front() {
+            tell(play, side, "statement", sql);
+            sent = Some((sql, two.send(side, sql).await?));
+            if !opens(sql) {
+                break;
+            }
+        }
+        let Some((sql, answered)) = sent else {
+            continue;
+        };
+        let Some(answered) = answered else {
+            tell(play, side, "waits", "");
+            continue;
+        };
+        if lesson.long == Some(sql) {
+            // It lasts longer than the other may wait.
+            hears(play, side.other(), two, locked, &mut left).await?;
+        }
+        see(play, locked, &answered);
+        stands(play, side, two, &mut left);
+    }
+    Ok(())
+}
+
+/// The answer that one still waits for, if it does.
+async fn hears(
+    play: &Play,
+    side: Side,
+    two: &mut TwoTransactions,
+    locked: &mut [u64; 2],
+    left: &mut [VecDeque<&'static str>; 2],
+) -> Result<(), Error> {
+    if let Some(answered) = two.hear(side).await? {
+        see(play, locked, &answered);
+        stands(play, side, two, left);
+    }
+    Ok(())
+}
+
+/// Whether it only opens a transaction, so that nobody could come in its way: it goes with the statement after it.
+fn opens(sql: &str) -> bool {
+    sql == BEGIN || sql.starts_with("SET TRANSACTION")
+}
+
+/// One stands still before its next statement, which is told; or it is at its end.
+fn stands(play: &Play, side: Side, two: &TwoTransactions, left: &mut [VecDeque<&'static str>; 2]) {
+    let left = &mut left[side as usize];
+    if two.has_failed(side) {
+        left.clear();
+        return tell(play, side, "failed", "rolled-back");
+    }
+    match left.iter().find(|sql| !opens(sql)) {
+        Some(next) => tell(play, side, "stands", next),
+        None => tell(play, side, "done", ""),
+    }
+}
+
+/// Ends both, and notes what came of them.
+async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
     let error = ended
         .error

@@ -11,7 +11,7 @@ use super::{
     event::{Log, ReplayEvent},
     faults::{Control, Faults, Need},
     place::Place,
-    role::{Lease, Role},
+    role::{A, B, Lease, Role},
     seen::{self, Held, Sights},
     stage::{self, Stage},
 };
@@ -46,14 +46,6 @@ const LONG_LEASE_MS: u64 = 600_000;
 /// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
 /// is seen to end.
 const IMPATIENT_MS: [u64; 2] = [4000, 1000];
-/// Where another could come between what an actor has done and what it does next.
-const SCHEDULED: [Point; 5] = [
-    Point::Read,
-    Point::Checked,
-    Point::Written,
-    Point::Conflict,
-    Point::Released,
-];
 /// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
 const SESSION: Duration = Duration::from_secs(30);
 
@@ -83,8 +75,11 @@ pub enum Pace {
     /// Each step when it is asked for.
     Step,
     /// No step of the race: each actor stands still wherever another could come between, until it is asked to go on, so that
-    /// whoever asks decides the order. Leases end when the clock is asked to go on.
+    /// whoever asks decides the order. Leases end when the clock is asked to go on, and who dies in the race does so when asked.
     Scheduler,
+    /// No step of the race: A stands still once, for so long, and B comes so much later; leases are so long, and end by their
+    /// server's clock ([`Timing`]).
+    Timed,
 }
 
 impl Pace {
@@ -120,6 +115,45 @@ pub enum Who {
     /// The clock of the leases.
     #[serde(rename = "clock")]
     Clock,
+    /// Death, which comes for the one who dies in the race.
+    #[serde(rename = "death")]
+    Death,
+}
+
+/// Where A stands still at the pace [`Pace::Timed`].
+#[derive(Debug, Clone, Copy, Default, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stall {
+    /// Inside, before it reads.
+    Locked,
+    /// Between its read and its write.
+    #[default]
+    Read,
+    /// Between its write and its unlock.
+    Written,
+}
+
+impl From<Stall> for Point {
+    fn from(stall: Stall) -> Self {
+        match stall {
+            Stall::Locked => Self::Locked,
+            Stall::Read => Self::Read,
+            Stall::Written => Self::Written,
+        }
+    }
+}
+
+/// What happens when, at the pace [`Pace::Timed`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// Where A stands still.
+    pub at: Stall,
+    /// For how long.
+    pub pause: Duration,
+    /// The lease that both ask for, in milliseconds.
+    pub lease_ms: u64,
+    /// So long after A comes B.
+    pub after: Duration,
 }
 
 /// Lets a replay at the pace [`Pace::Step`] or [`Pace::Scheduler`] go on.
@@ -162,6 +196,8 @@ pub struct Terms {
     pub pace: Pace,
     /// For [`Pace::Step`] and [`Pace::Scheduler`]: lets it go on.
     pub steps: Steps,
+    /// For [`Pace::Timed`]: what happens when.
+    pub timing: Timing,
 }
 
 /// A replay that goes on.
@@ -172,6 +208,8 @@ pub struct Play {
     pub stock_id: i64,
     /// What the actors do, where nothing else is said.
     pub(super) act: Act,
+    /// Where each stands still at the pace [`Pace::Scheduler`].
+    stops: &'static [Point],
     pub(super) terms: Terms,
     pub(super) sights: Sights,
     pub(super) stage: Arc<Stage>,
@@ -196,6 +234,8 @@ pub(super) struct Side {
     came: watch::Receiver<Came>,
     /// How often it was let go on by whoever decides the order.
     let_go: usize,
+    /// Nobody hears of it again, though it may stand somewhere for good.
+    is_dead: bool,
     _follow: AbortOnDropHandle<()>,
 }
 
@@ -215,6 +255,7 @@ impl Play {
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
+        stops: &'static [Point],
         stock_id: i64,
         mut terms: Terms,
         stage: Arc<Stage>,
@@ -227,6 +268,7 @@ impl Play {
             ctx: ctx.clone(),
             stock_id,
             act,
+            stops,
             terms,
             sights: Sights::of(ctx, act, stock_id),
             stage,
@@ -248,7 +290,7 @@ impl Play {
             ..ReplayEvent::of("step", "step")
         });
         match self.terms.pace {
-            Pace::Fast | Pace::Clock | Pace::Scheduler => {}
+            Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
             Pace::Slow => sleep(BEAT).await,
             Pace::Step => drop(self.terms.steps.asked().await?),
         }
@@ -353,8 +395,9 @@ impl Play {
                 Lease::Own => None,
             },
             wait_ms: match role.is_impatient {
+                // A person may think for long.
+                _ if pace == Pace::Scheduler => LONG_LEASE_MS,
                 true => pace.of(IMPATIENT_MS),
-                false if pace == Pace::Scheduler => LONG_LEASE_MS,
                 false => LONG.as_millis() as u64,
             },
             linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
@@ -363,7 +406,7 @@ impl Play {
         let mut actor = self.place_of(role).start(act, part).await?;
         let (coming, came) = watch::channel(Came::default());
         let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);
-        let stands_at = stops.clone();
+        let (stands_at, stops_again) = (stops.clone(), self.stops);
         let follow = tokio::spawn(async move {
             while let Some(event) = actor.next().await {
                 stage.saw(letter, act.name(), act.sells(), &event);
@@ -381,7 +424,7 @@ impl Play {
                 });
                 if let Some(at) = stands.filter(|_| pace == Pace::Scheduler) {
                     // It has left the point that it was let go from, and stands there the next time.
-                    stands_at.send_replace(SCHEDULED.to_vec());
+                    stands_at.send_replace(stops_again.to_vec());
                     stage.stands(letter, at);
                 }
             }
@@ -391,25 +434,61 @@ impl Play {
             stops,
             came,
             let_go: 0,
+            is_dead: false,
             _follow: AbortOnDropHandle::new(follow),
         })
     }
 
-    /// Lets a role begin, or go on from where it stands to where it stands next. One that is on its way goes on as it does.
+    /// Lets a role begin, or go on from where it stands to where it stands next. One that is on its way, or dead, goes on as it does.
     pub(super) async fn lets_go(&mut self, role: &Role) -> Result<(), Error> {
+        let stops = self.stops;
         match self.sides.get_mut(&role.letter) {
-            Some(side) => side.goes_on(),
-            None => drop(self.send(role, &SCHEDULED).await?),
+            Some(side) => side.goes_on(stops),
+            None => drop(self.send(role, stops).await?),
         }
         Ok(())
     }
 
-    /// Waits until all who have begun are at their ends; for ever where fewer than two have begun.
-    pub(super) async fn all_have_ended(&self) {
-        if self.sides.len() < 2 {
+    /// A comes and stands still for a while, and B comes so much later; both are at their ends then.
+    pub(super) async fn goes_by_the_clock(&mut self) -> Result<(), Error> {
+        let Timing {
+            at,
+            pause,
+            lease_ms,
+            after,
+        } = self.terms.timing;
+        let leased = |role: Role| role.lease_that_runs(lease_ms, lease_ms);
+        let stalls = self
+            .send(&leased(A), &[at.into()])
+            .await?
+            .stalls(at.into(), pause);
+        let comes = async {
+            sleep(after).await;
+            self.send(&leased(B), &[]).await.map(drop)
+        };
+        let ((), came) = tokio::join!(stalls, comes);
+        came?;
+        self.all_have_ended(2).await;
+        Ok(())
+    }
+
+    /// A role that stands somewhere dies there.
+    pub(super) fn dies_here(&mut self, role: &Role) {
+        if let Some(side) = self.sides.get_mut(&role.letter)
+            && side.stands()
+        {
+            side.is_dead = true;
+            self.has_ended(true);
+            self.is_gone(role, ["dead", "dead"]);
+        }
+    }
+
+    /// Waits until all who have begun are at their ends; for ever where fewer than `least` have begun.
+    pub(super) async fn all_have_ended(&self, least: usize) {
+        if self.sides.len() < least {
             std::future::pending().await
         }
-        for side in self.sides.values() {
+        for side in self.sides.values().filter(|side| !side.is_dead) {
             // One that is gone has ended, too.
             let mut came = side.came.clone();
             drop(came.wait_for(|came| came.end.is_some()).await);
@@ -672,14 +751,32 @@ impl Side {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Lets it go on from where it stands, if it does.
-    fn goes_on(&mut self) {
-        let came = self.came.borrow().to.clone();
-        if let Some(at) = came.last().filter(|_| came.len() > self.let_go) {
-            self.let_go = came.len();
-            let others = SCHEDULED.iter().filter(|point| *point != at);
-            self.heads_for(&others.copied().collect::<Vec<_>>());
+    /// Lets it go on so long after it has come to this point.
+    fn stalls(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
+        let (mut came, stops) = (self.came.clone(), self.stops.clone());
+        async move {
+            let stands = |came: &Came| came.to.contains(&at) || came.end.is_some();
+            drop(came.wait_for(stands).await);
+            sleep(pause).await;
+            stops.send_replace(Vec::new());
         }
+    }
+
+    /// Whether it stands somewhere, and was not let go on yet.
+    fn stands(&self) -> bool {
+        let came = self.came.borrow();
+        !self.is_dead && came.end.is_none() && came.to.len() > self.let_go
+    }
+
+    /// Lets it go on from where it stands, if it does, to the next of these points.
+    fn goes_on(&mut self, stops: &[Point]) {
+        if !self.stands() {
+            return;
+        }
+        let came = self.came.borrow().to.clone();
+        self.let_go = came.len();
+        let others = stops.iter().filter(|stop| Some(*stop) != came.last());
+        self.heads_for(&others.copied().collect::<Vec<_>>());
     }
 
     /// Its client hangs up: what is left are its stops, at which what it has begun besides still stands.

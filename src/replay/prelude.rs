@@ -2,7 +2,7 @@
 
 pub(super) use super::{
     act::Act,
-    race::{Ends, Half, Race},
+    race::{Anomaly, Ends, Half, Race},
     role::{A, B, C},
     step::{
         Step::{

@@ -8,7 +8,12 @@ use super::{
     role::Role,
     step::{Deed, Step},
 };
-use crate::{bilingual::Bilingual, config::Config, section::Name, server::Server};
+use crate::{
+    bilingual::Bilingual,
+    config::Config,
+    section::{Name, Point},
+    server::Server,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,6 +21,17 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
     "这里没有开启重演（replays.enabled）",
     "replays are not enabled here (replays.enabled)",
 );
+
+/// Where another could come between what an actor has done and what it does next.
+const BETWEEN: &[Point] = &[
+    Point::Read,
+    Point::Checked,
+    Point::Written,
+    Point::Conflict,
+    Point::Released,
+];
+/// Where who gets in before whom is decided: whoever was refused asks again when it is let go on.
+const AT_THE_DOOR: &[Point] = &[Point::Read, Point::Refused];
 
 /// A race and its cure.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +74,8 @@ pub struct Script {
     pub steps: [&'static [Step]; 2],
     /// How it must end.
     pub ends: Ends,
+    /// Where whoever watches decides the order, each stands still at these points.
+    pub stops: &'static [Point],
 }
 
 impl Script {
@@ -69,11 +87,10 @@ impl Script {
             pieces: goods::PIECES,
             steps: [steps, &[]],
             ends,
+            stops: BETWEEN,
         }
     }
-}
 
-impl Script {
     fn each(&self) -> impl Iterator<Item = &'static Step> {
         self.steps.into_iter().flatten().flat_map(Step::each)
     }
@@ -112,6 +129,14 @@ impl Script {
         self.each().map(of_step).sum()
     }
 
+    /// Who dies in it.
+    pub(super) fn who_dies(&self) -> Option<&'static Role> {
+        self.each().find_map(|step| match step {
+            Step::Does(role, Deed::Dies) => Some(role),
+            _ => None,
+        })
+    }
+
     /// Whether a lease ends in it.
     pub(super) fn has_clock(&self) -> bool {
         self.each().any(|step| {
@@ -123,31 +148,66 @@ impl Script {
     }
 }
 
+/// What goes wrong in a race, which an order brings about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Anomaly {
+    /// More was sold than is gone.
+    Oversold,
+    /// One waits for what nobody will give back.
+    Stuck,
+    /// One who came later got in first.
+    Overtaken,
+    /// MySQL has ended a transaction: a deadlock, or the end of its wait.
+    Deadlock,
+}
+
 /// What whoever watches a race can decide at the pace [`Scheduler`](super::Pace::Scheduler).
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Scheduled {
+    /// What the right order brings about without the cure, and none with it.
+    pub goal: Anomaly,
     /// Who plays.
     #[schema(example = json!(["A", "B"]))]
     pub actors: Vec<char>,
     /// Whether the clock can be let end a lease.
     pub clock: bool,
+    /// Who can be let die where it stands.
+    #[schema(example = "A")]
+    pub dies: Option<char>,
 }
 
 impl Race {
-    /// Who and what can be let go on in it, with the cure or without it; `None` where the race is not about pieces that are sold
-    /// twice, where its actors do different things, or where something breaks in it.
+    /// Who and what can be let go on in it, with the cure or without it; `None` where no order goes wrong, where its actors do
+    /// different things, or where something breaks in it.
     #[must_use]
     pub fn scheduled(&self, cured: bool) -> Option<Scheduled> {
-        let oversells = self.flaw.ends.sold > self.flaw.ends.gone;
         let one_act = !self.steps().any(|step| step.act().is_some());
-        if !oversells || !one_act || self.breaks_something() {
+        if !one_act || self.breaks_something() {
             return None;
         }
         let script = self.script(cured);
         Some(Scheduled {
+            goal: self.anomaly()?,
             actors: script.actors(),
             clock: script.has_clock(),
+            dies: script.who_dies().map(|role| role.letter),
         })
+    }
+
+    /// Whether it can be played at the pace [`Timed`](super::Pace::Timed): a lease ends in it, and so more is sold than is gone.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        (self.scheduled(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
+    }
+
+    fn anomaly(&self) -> Option<Anomaly> {
+        let Half { act, ends, .. } = self.flaw;
+        match act {
+            Act::Deadlock(_) => Some(Anomaly::Deadlock),
+            _ if ends.sold > ends.gone => Some(Anomaly::Oversold),
+            _ => ends.anomaly,
+        }
     }
 
     /// It, with the cure or without it.
@@ -160,8 +220,13 @@ impl Race {
     #[must_use]
     pub fn script(&self, cured: bool) -> Script {
         let Half { act, steps, ends } = *self.half(cured);
+        let stops = match self.anomaly() {
+            Some(Anomaly::Overtaken) => AT_THE_DOOR,
+            _ => BETWEEN,
+        };
         Script {
             steps: [self.begin, steps],
+            stops,
             ..Script::of(act, steps, ends)
         }
     }
@@ -235,6 +300,9 @@ pub struct Ends {
     pub saw: &'static str,
     /// The same, for people.
     pub said: Bilingual,
+    /// What has gone wrong, where that is not to be seen by what was sold.
+    #[serde(skip)]
+    anomaly: Option<Anomaly>,
 }
 
 impl Ends {
@@ -245,6 +313,7 @@ impl Ends {
         inside: 0,
         saw: "",
         said: Bilingual::of("", ""),
+        anomaly: None,
     };
 
     /// So many are sold, and so many gone.
@@ -261,6 +330,13 @@ impl Ends {
     #[must_use]
     pub const fn inside(self, inside: usize) -> Self {
         Self { inside, ..self }
+    }
+
+    /// This has gone wrong.
+    #[must_use]
+    pub const fn is(self, anomaly: Anomaly) -> Self {
+        let anomaly = Some(anomaly);
+        Self { anomaly, ..self }
     }
 
     /// This is noted, which is so in Chinese and so in English.

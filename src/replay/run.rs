@@ -5,6 +5,7 @@
 //! Next: `races/`, one race to a file.
 
 use super::{
+    act::Act,
     actor::ActorEvent,
     event::{End, Ending, Log},
     goods,
@@ -61,7 +62,14 @@ impl Script {
         } else {
             LIMIT
         };
-        let mut play = Play::new(ctx, self.act, stock_id, terms, Arc::clone(&stage));
+        let mut play = Play::new(
+            ctx,
+            self.act,
+            self.stops,
+            stock_id,
+            terms,
+            Arc::clone(&stage),
+        );
         let sights = play.sights.clone();
         let played = tokio::select! {
             played = timeout(limit, self.carried_out(&mut play)) => played,
@@ -84,7 +92,11 @@ impl Script {
     }
 
     async fn carried_out(&self, play: &mut Play) -> Result<(), Error> {
-        if play.terms.pace == Pace::Scheduler {
+        if play.terms.pace == Pace::Timed {
+            return play.goes_by_the_clock().await;
+        }
+        // Two transactions are one step, which lets either send its next statement.
+        if play.terms.pace == Pace::Scheduler && !matches!(self.act, Act::Deadlock(_)) {
             return self.scheduled(play).await;
         }
         for step in self.steps.into_iter().flatten() {
@@ -99,11 +111,17 @@ impl Script {
         loop {
             let who = tokio::select! {
                 who = steps.asked() => who?,
-                () = play.all_have_ended() => return Ok(()),
+                () = play.all_have_ended(roles.len().min(2)) => return Ok(()),
             };
             let letter = match who {
                 Who::Clock if self.has_clock() => {
                     play.clock_goes_on().await?;
+                    continue;
+                }
+                Who::Death => {
+                    if let Some(role) = self.who_dies() {
+                        play.dies_here(role);
+                    }
                     continue;
                 }
                 Who::All | Who::Clock => continue,

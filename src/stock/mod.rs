@@ -23,7 +23,9 @@ use crate::{
 use oversell_lock::{Fence, Guard, LockError};
 use std::{future::Future, sync::LazyLock};
 
+pub use strategies::mine::stages;
 pub(crate) use strategies::{
+    mine::kept,
     redis_multi::PARTS,
     redis_reentrant::Reentrant,
     redis_setnx_lua::Scripted,

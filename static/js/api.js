@@ -121,6 +121,15 @@ export const burst = async (limit) => (await ask('classroom/burst', { method: 'P
 /** The rates that a lesson's claim compares. @param {string} id @returns {Promise<import('./rounds.js').Rates[]>} */
 export const rates = async (id) => (await ask(`course/${encodeURIComponent(id)}/rates`)).json;
 
+/** The scripts of one's own lock, and those of the course to begin with. */
+export const mine = async () => (await ask('mine')).json;
+
+/** @param {{acquire: string, release: string, renew: string}} scripts */
+export const keepMine = async (scripts) => (await ask('mine', { method: 'PUT', body: scripts })).json;
+
+/** Grades the scripts that are kept. */
+export const gradeMine = async () => (await ask('mine/grade', { method: 'POST' })).json;
+
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 
@@ -136,9 +145,9 @@ export const replays = async () => (await ask('replays', { soon: true })).json;
 /** The race of one lesson; null where it has none. @param {string} id @returns {Promise<import('./race.js').Race | null>} */
 export const raceOf = async (id) => (await ask(`replays?lesson=${encodeURIComponent(id)}`)).json.replays[0] ?? null;
 
-/** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler'} pace */
-export const startReplay = async (lesson, cured, pace) =>
-  (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace })}`, { method: 'POST' })).json;
+/** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler' | 'timed'} pace @param {object} [times] what happens when */
+export const startReplay = async (lesson, cured, pace, times) =>
+  (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace, ...times })}`, { method: 'POST' })).json;
 
 /** Lets one of those who play go on: an actor, or the clock. @param {string} id @param {string} actor */
 export const nextOf = (id, actor) => ask(`replays/${id}/next?actor=${actor}`, { method: 'POST' });

@@ -14,6 +14,9 @@ import { format } from './state.js';
 /** @type {Record<string, string>} */
 const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
 
+/** The locks that there are as scripts, too, to change them. */
+const SCRIPTED = /^(redis-setnx|redis-reentrant$|redis-watchdog$|mine$)/;
+
 /** @param {string[]} names @returns {string} */
 export const servers = (names) => names.map((n) => SERVERS[n] ?? n).join(' + ');
 
@@ -44,6 +47,7 @@ export function draw(lesson, strategy, settings, next) {
 
   $('beside').hidden = lesson.strategies.length < 2;
   $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;
+  $('own').hidden = !strategy || !SCRIPTED.test(strategy.slug);
   $('which').hidden = lesson.strategies.length < 2;
   $('which').replaceChildren(...lesson.strategies.map((s, i) => el('a', {
     href: format(lesson.id, settings, i ? s.slug : null), 'aria-current': s === strategy && 'true', title: s.title[lang],

@@ -217,8 +217,7 @@ function fromAddress() {
   // Without a lesson, the address is made to say what is on show.
   if (!wanted.name) history.replaceState(null, '', address(settings));
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
-  // Two transactions are shown statement by statement.
-  const raced = race.show(shown?.deadlocks.length ? '' : shown?.id ?? '');
+  const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
   // What is not the race folds away, unless the address asks for a run.
   if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = !raced || (id === 'load' && wanted.asksForRun);
   viewed = view;

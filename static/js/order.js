@@ -1,8 +1,8 @@
 /**
  * Whoever watches decides the order: A, B and C each have a button. The real requests stand still wherever another could come between,
- * until it is pressed. Then all orders are tried, one after the other: on the cure none of them sells a piece twice.
+ * until it is pressed. Then all orders are tried, one after the other: what goes wrong without the cure does so in none with it.
  *
- * What each would do next is known from a race that is played at once, before.
+ * What each would do next is known from a race that is played at once, before; of a transaction the service says it.
  */
 
 import * as api from './api.js';
@@ -35,8 +35,10 @@ const TICK_MS = 20;
 const LOOK_MS = 80;
 /** So many orders are tried at the same time. */
 const AT_ONCE = 3;
-/** The clock is a player, too. */
-const CLOCK = 'clock';
+/** The clock is a player, too, and so is death. */
+const [CLOCK, DEATH] = ['clock', 'death'];
+/** What is drawn on the buttons of those who are no letter. */
+const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠' };
 
 /** One that is played in an order of one's own. */
 class Play {
@@ -46,6 +48,8 @@ class Play {
   failed = '';
   /** @type {string[]} */
   presses = [];
+  /** Nobody can go on, and the clock cannot help. */
+  stuck = false;
   heard = performance.now();
   #id = '';
   #before = 0;
@@ -63,7 +67,8 @@ class Play {
       event: (event) => {
         add(this.recording, event, this.#before);
         this.#before = event.t_us;
-        if (event.event !== 'refused') this.heard = performance.now();
+        // Who polls sends again and again, and is refused.
+        if (!['sent', 'refused'].includes(event.event)) this.heard = performance.now();
         changed();
       },
       over: (name, ending) => {
@@ -90,12 +95,19 @@ class Play {
     if (its.some((e) => ENDS.includes(e.event))) return 'end';
     const pressed = this.presses.filter((one) => one === actor).length;
     if (!pressed) return 'start';
-    return its.filter((e) => e.event === 'stands').length >= pressed ? 'stands' : 'way';
+    // A transaction stands before its first statement, too.
+    const stood = its.filter((e, i) => e.event === 'stands' && its.slice(0, i).some((before) => before.event !== 'start')).length;
+    return stood >= pressed ? 'stands' : 'way';
   }
 
   /** At which point it stands. @param {string} actor */
   at(actor) {
     return this.recording.events.findLast((e) => e.actor === actor && e.event === 'stands')?.value ?? '';
+  }
+
+  /** @param {string} actor */
+  isDead(actor) {
+    return this.recording.events.some((e) => e.actor === actor && e.event === 'failed' && e.value === 'dead');
   }
 
   /** Who has the lock, by what its server said last. */
@@ -105,19 +117,36 @@ class Play {
   }
 
   /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
-  able({ actors, clock }) {
-    if (this.isOver || !this.#id) return [];
-    const can = actors.filter((actor) => ['start', 'stands'].includes(this.stage(actor)));
-    return clock && this.holder()?.leased ? [...can, CLOCK] : can;
+  able({ actors, clock, dies }) {
+    if (this.isOver || this.stuck || !this.#id) return [];
+    // Who was refused asks in vain while another has the lock.
+    const asks = (/** @type {string} */ actor) => this.at(actor) !== 'refused' || !this.holder();
+    const can = actors.filter((actor) => this.stage(actor) === 'start' || (this.stage(actor) === 'stands' && asks(actor)));
+    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stage(dies) === 'stands' ? [DEATH] : [])];
   }
 
-  /** Waits until all who are on their way stand, have ended, or wait for another; and, where the clock plays, until the lock was looked at. @param {Scheduled} scheduled */
-  async settled({ actors, clock }) {
+  /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
+  async settled(scheduled) {
+    const { actors, clock, goal } = scheduled;
     while (!this.isOver && actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS))) await tick();
-    for (const since = performance.now(); clock && performance.now() - since < LOOK_MS;) await tick();
+    for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
     while (!this.isOver && ended() && performance.now() - this.heard < QUIET_MS) await tick();
+    this.stuck = goal === 'stuck' && !this.isOver && !this.able(scheduled).length && actors.some((actor) => this.stage(actor) === 'way');
+  }
+
+  /** Who got in, one after the other. */
+  get gotIn() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
+
+  /** Whether what goes wrong without the cure has. @param {Scheduled} scheduled */
+  hasReached({ goal }) {
+    if (goal === 'stuck') return this.stuck;
+    if (!this.ending) return false;
+    if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
+    if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
+    const came = [...new Set(this.presses)].filter((actor) => this.gotIn.includes(actor));
+    return came.join() !== this.gotIn.join();
   }
 
   /** Is another in its way, by what was told? Else it is only slow. @param {string} actor */
@@ -133,8 +162,6 @@ class Play {
     if (!this.isOver && this.#id) api.cancelReplay(this.#id).catch(() => {});
     this.recording.live = false;
   }
-
-  get oversold() { return (this.ending?.sold ?? 0) > (this.ending?.gone ?? 0); }
 }
 
 const tick = () => new Promise((resolve) => { setTimeout(resolve, TICK_MS); });
@@ -145,11 +172,11 @@ let cured = false;
 let play = null;
 /** What each half does, one alone. @type {Map<string, Part[]>} */
 const programs = new Map();
-/** All orders of a half: how many were tried, how many oversold, whether all were. @type {Map<string, {tried: number, oversold: number, done: boolean}>} */
+/** All orders of a half: how many were tried, in how many it went wrong, whether all were. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
 const tries = new Map();
 /** All orders are being tried; it ends where this is another. */
 let trying = 0;
-/** The fewest presses to the oversell, by half. @type {Map<string, number>} */
+/** The fewest presses until it went wrong, by half. @type {Map<string, number>} */
 const best = new Map();
 const picture = new Picture($('order-lanes'));
 let drawn = '';
@@ -159,6 +186,8 @@ let changed = () => {};
 const key = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
 /** @param {Race} race */
 const scheduled = (race) => (cured ? race.cured_scheduled : race.scheduled);
+/** @param {Race} race */
+const goalOf = (race) => scheduled(race)?.goal ?? 'oversold';
 
 export const isOpen = () => open;
 
@@ -246,7 +275,7 @@ async function begin(one, race) {
 
 /** Plays the half once, at once, to learn what each does next. @param {Race} race */
 async function learn(race) {
-  if (programs.has(key(race))) return;
+  if (programs.has(key(race)) || goalOf(race) === 'deadlock') return;
   const name = key(race);
   /** @type {ReplayEvent[]} */
   const events = [];
@@ -258,7 +287,7 @@ async function learn(race) {
       over: () => { close(); resolve(null); },
     });
   });
-  programs.set(name, programOf(events));
+  programs.set(name, programOf(events, goalOf(race) === 'overtaken' ? ['read'] : POINTS));
 }
 
 /** @param {Race} race */
@@ -273,8 +302,8 @@ async function started(race) {
   }
 }
 
-/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @returns {Part[]} */
-function programOf(events) {
+/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @param {string[]} points where it stands still @returns {Part[]} */
+function programOf(events, points) {
   const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
   const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
     .toSorted((a, b) => a.length - b.length);
@@ -283,7 +312,7 @@ function programOf(events) {
   for (const e of straight ?? []) {
     const last = /** @type {Part} */ (parts.at(-1));
     if (e.event === 'sent') last.sent.push(e.value ?? '');
-    else if (POINTS.includes(e.event)) {
+    else if (points.includes(e.event)) {
       last.point = e.event;
       parts.push({ point: '', sent: [] });
     }
@@ -293,17 +322,18 @@ function programOf(events) {
 
 /** What it would send next, in words and as it is sent. @param {Race} race @param {Play} one @param {string} actor */
 function nextOf(race, one, actor) {
+  if (goalOf(race) === 'deadlock') return { what: '', sent: one.at(actor) };
   const parts = programs.get(key(race)) ?? [];
   const stage = one.stage(actor);
   const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.at(actor));
-  // Who was beaten begins again.
-  const part = one.at(actor) === 'conflict' ? parts[0] : parts[at + 1];
+  // Who was beaten or refused begins again.
+  const part = ['conflict', 'refused'].includes(one.at(actor)) ? parts[0] : parts[at + 1];
   return { what: t('orderNext', part?.point ?? '', stage === 'start'), sent: lines.plain((part?.sent ?? []).join('; ')) };
 }
 
 // ---- all orders --------------------------------------------------------------------------------------------------------
 
-/** Tries each order of A and B, and of the clock: what was chosen first is changed last. */
+/** Tries each order of A and B, of all three where one may overtake, and of clock and death: what was chosen first is changed last. */
 async function tryAll() {
   const race = its();
   const who = race && scheduled(race);
@@ -311,8 +341,8 @@ async function tryAll() {
   trying += 1;
   const mine = trying;
   const name = key(race);
-  const players = { actors: who.actors.slice(0, 2), clock: who.clock };
-  const seen = { tried: 0, oversold: 0, done: false };
+  const players = { ...who, actors: who.actors.slice(0, who.goal === 'overtaken' ? 3 : 2) };
+  const seen = { tried: 0, wrong: 0, done: false };
   tries.set(name, seen);
   /** What is still to be tried: how each begins. @type {string[][]} */
   const left = [[]];
@@ -336,12 +366,13 @@ async function tryAll() {
       }
       if (mine !== trying) return;
       seen.tried += 1;
-      if (one.oversold) seen.oversold += 1;
+      if (one.hasReached(who)) seen.wrong += 1;
       redraw(race);
     }
   };
   try {
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    // An instance plays one pair of transactions at a time.
+    await Promise.all(Array.from({ length: who.goal === 'deadlock' ? 1 : AT_ONCE }, worker));
     seen.done = mine === trying;
   } catch (error) {
     if (play) play.failed = reason(/** @type {any} */ (error));
@@ -358,8 +389,10 @@ async function tryAll() {
  */
 async function playOut(one, race, players, prefix, left, goesOn) {
   await begin(one, race);
-  while (!one.isOver && goesOn()) {
-    const able = one.able(players).filter((actor) => actor !== CLOCK || !one.presses.includes(CLOCK));
+  while (!one.isOver && !one.stuck && goesOn()) {
+    // Once is enough; and where it ends the lease of who is dead, after the death.
+    const mayEnd = !one.presses.includes(CLOCK) && (!players.dies || one.presses.includes(DEATH));
+    const able = one.able(players).filter((actor) => actor !== CLOCK || mayEnd);
     if (!able.length) {
       await tick();
       continue;
@@ -380,21 +413,22 @@ export function redraw(race) {
   if (!open || !play) return;
   const who = scheduled(race);
   const going = tries.get(key(race));
-  const now = JSON.stringify([current(), key(race), play.recording.events.length, play.presses, play.isOver, play.failed, going, trying, programs.has(key(race))]);
+  const now = JSON.stringify([current(), key(race), play.recording.events.length, play.presses, play.isOver, play.stuck, play.failed, going, trying, programs.has(key(race))]);
   if (now === drawn || !who) return;
   drawn = now;
   const shown = play;
   const auto = going != null && !going.done && !shown.failed;
-  if (shown.oversold && !auto && shown.isOver) best.set(key(race), Math.min(best.get(key(race)) ?? Infinity, shown.presses.length));
+  const wrong = !auto && shown.hasReached(who);
+  if (wrong) best.set(key(race), Math.min(best.get(key(race)) ?? Infinity, shown.presses.length));
   for (const radio of document.querySelectorAll('[name="order-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
-  put($('order-goal'), t(cured ? 'orderGoalCure' : 'orderGoalFlaw'));
-  put($('order-presses'), t('orderPresses', shown.presses.length, best.get(key(race)) ?? 0));
+  put($('order-goal'), t(cured ? 'orderGoalCure' : 'orderGoalFlaw', who.goal));
+  put($('order-presses'), t('orderPresses', shown.presses.length, best.get(key(race)) ?? 0, who.goal));
   put($('order-all'), t(auto ? 'cancel' : 'orderAll'));
   $('order-all').dataset.going = auto ? '1' : '';
   const able = auto ? [] : shown.able(who);
-  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
-  put($('order-say'), said(shown, going, auto));
-  $('order-say').classList.toggle('red', shown.oversold && !auto);
+  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
+  put($('order-say'), said(race, shown, going, auto));
+  $('order-say').classList.toggle('red', wrong);
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
   picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
   lines.draw($('order-lines'), shown.recording.events, model.end);
@@ -402,28 +436,48 @@ export function redraw(race) {
 
 /** @param {Race} race @param {Play} one @param {string} actor @param {boolean} can */
 function button(race, one, actor, can) {
-  const stage = actor === CLOCK ? 'stands' : one.stage(actor);
-  const { what, sent } = actor === CLOCK ? { what: t('orderClock', one.holder()?.leased ? one.holder()?.owner : ''), sent: '' } : nextOf(race, one, actor);
-  const holder = one.holder()?.owner ?? '';
-  const words = stage === 'end' ? t('orderEnd') : stage === 'way' ? t('orderWaits', holder === actor ? '' : holder) : what;
+  const { words, sent } = wordsOf(race, one, actor);
   const made = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
-    el('b', {}, actor === CLOCK ? '⏱' : actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
+    el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
   made.addEventListener('click', async () => {
     if (made.getAttribute('aria-disabled') === 'true') return;
-    const sent = one.press(actor).catch((error) => { one.failed = reason(error); });
+    const pressed = one.press(actor).catch((error) => { one.failed = reason(error); });
     // At once, for who is on its way cannot be let go a second time.
     redraw(race);
-    await sent;
+    await pressed;
+    await one.settled(/** @type {Scheduled} */ (scheduled(race)));
     redraw(race);
   });
   return made;
 }
 
-/** @param {Play} one @param {{tried: number, oversold: number, done: boolean} | undefined} going @param {boolean} auto */
-function said(one, going, auto) {
+/** What stands on a button. @param {Race} race @param {Play} one @param {string} actor */
+function wordsOf(race, one, actor) {
+  const holder = one.holder();
+  if (actor === CLOCK) return { words: t('orderClock', holder?.leased ? holder.owner : ''), sent: '' };
+  if (actor === DEATH) return { words: t('orderDeath', scheduled(race)?.dies ?? ''), sent: '' };
+  const stage = one.stage(actor);
+  if (stage === 'end') return { words: t(one.isDead(actor) ? 'orderDead' : 'orderEnd'), sent: '' };
+  if (stage === 'way') return { words: t('orderWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
+  const { what, sent } = nextOf(race, one, actor);
+  return { words: what, sent };
+}
+
+/** @param {Race} race @param {Play} one @param {{tried: number, wrong: number, done: boolean} | undefined} going @param {boolean} auto */
+function said(race, one, going, auto) {
+  const who = /** @type {Scheduled} */ (scheduled(race));
   if (one.failed) return t('failed', one.failed);
-  if (auto && going) return t('orderTrying', going.tried, going.oversold);
-  const all = going?.done ? t('orderTried', going.tried, going.oversold) : '';
-  if (!one.isOver || !one.ending) return all;
-  return `${t('replaySold', one.ending)}${one.oversold ? t('orderWon', one.presses.length) : t('orderLost')}${t('space')}${all}`;
+  if (auto && going) return t('orderTrying', going.tried, going.wrong, who.goal);
+  const all = going?.done ? t('orderTried', going.tried, going.wrong, who.goal) : '';
+  if (!one.stuck && !one.ending) return all;
+  return `${cameTo(race, one, who)}${one.hasReached(who) ? t('orderWon', one.presses.length) : t('orderLost', who.goal)}${t('space')}${all}`;
+}
+
+/** What this order came to. @param {Race} race @param {Play} one @param {Scheduled} who */
+function cameTo(race, one, { goal }) {
+  if (one.stuck) return t('orderStuck', one.holder()?.owner ?? '');
+  if (goal === 'overtaken') return t('orderGotIn', one.gotIn.join(' '));
+  if (goal !== 'deadlock') return t('replaySold', one.ending);
+  const known = [race.ends, race.cured_ends].find(({ saw }) => saw === one.ending?.saw);
+  return `${known?.said[current()] ?? one.ending?.saw ?? ''}${t('stop')}${t('space')}`;
 }

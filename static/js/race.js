@@ -18,6 +18,7 @@ import * as lines from './lines.js';
 import * as order from './order.js';
 import { follow } from './replay-stream.js';
 import * as spine from './spine.js';
+import * as timing from './timing.js';
 import { spanOf } from './timeline/layout.js';
 import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
@@ -26,14 +27,15 @@ import * as woken from './timeline/woken.js';
 import * as votes from './votes.js';
 
 /** @typedef {{zh: string, en: string}} Title */
-/** @typedef {{actors: string[], clock: boolean}} Scheduled */
+/** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
+/** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null}} Scheduled */
 /** How it must end, and what was seen then besides. @typedef {import('./timeline/events.js').Ending & {said: Title}} Meant */
 /**
  * A race of `GET /replays`. `alone`: it is not played beside its cure; `scheduled`: who can be let go on, where whoever watches
- * decides; `lasts_ms`: about how long each takes.
+ * decides; `timed`: it can be played at times of one's own; `lasts_ms`: about how long each takes.
  * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: Meant, cured_ends: Meant,
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
- *   scheduled: Scheduled | null, cured_scheduled: Scheduled | null}} Race
+ *   scheduled: Scheduled | null, cured_scheduled: Scheduled | null, timed: boolean}} Race
  */
 /** What the service says of one. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} Playing */
 /** @typedef {import('./timeline/player.js').Recording} Recording */
@@ -111,10 +113,15 @@ function join(playing) {
 /** The race of this lesson; null where it has none. @param {string} id */
 export const of = (id) => all.find((r) => r.lesson === id) ?? null;
 
-/** Shows the race of this lesson, and hides all of it where there is none. @param {string} id @returns {boolean} whether there is one */
-export function show(id) {
+/**
+ * Shows the race of this lesson, and hides all of it where there is none.
+ * @param {string} id @param {boolean} ordered only its order can be decided: two transactions are shown statement by statement elsewhere
+ * @returns {boolean} whether there is one to play
+ */
+export function show(id, ordered) {
   const found = of(id);
   $('race').hidden = !found;
+  $('race').classList.toggle('ordered', ordered);
   if (found !== race) {
     drawn = '';
     $('race-admin').replaceChildren();
@@ -126,17 +133,18 @@ export function show(id) {
       if (kept) recordings.set(key(id, cured), kept);
     }
     order.leave();
+    timing.leave();
     follows();
     if (votes.isOpen() && race && guess.question(race)) askClass();
   }
   draw();
-  return found != null;
+  return isShown();
 }
 
 /** Races are played here, and lines typed. */
 export const canPlay = () => !off;
 
-export const isShown = () => race != null && !$('race').hidden;
+export const isShown = () => race != null && !$('race').hidden && !$('race').classList.contains('ordered');
 
 /** Along with what goes on, or at the end of what was played. */
 function follows() {
@@ -159,24 +167,26 @@ function pressed() {
   else if (playsThis() && performance.now() - startedAt > DOUBLE_MS) cancel();
 }
 
-/** Plays the flaw and the cure. */
-export async function run() {
+/** Plays the flaw and the cure. @param {timing.Timing} [times] times of one's own */
+export async function run(times) {
   if (live.size || !race || off || race.cannot) return;
   order.leave();
+  if (!times) timing.leave();
   startedAt = performance.now();
   for (const cured of [false, true]) recordings.delete(key(race.lesson, cured));
   then = race.alone;
-  await Promise.all((race.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (race).lesson, cured)));
+  await Promise.all((race.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (race).lesson, cured, times)));
 }
 
-/** @param {string} lesson @param {boolean} cured */
-async function start(lesson, cured) {
+/** @param {string} lesson @param {boolean} cured @param {timing.Timing} [times] */
+async function start(lesson, cured, times) {
   const recording = begun(lesson, cured);
+  recording.timed = times != null;
   const at = key(lesson, cured);
   live.set(at, { id: '', lesson, cured, close: () => {} });
   follows();
   try {
-    listenTo(await api.startReplay(lesson, cured, 'slow'), recording);
+    listenTo(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', times), recording);
     draw();
   } catch (error) {
     then = false;
@@ -198,6 +208,7 @@ function begun(lesson, cured) {
 function listenTo({ id, lesson, cured, pace, events }, recording) {
   const at = key(lesson, cured);
   recording.stepped = pace === 'step';
+  recording.timed = pace === 'timed';
   let before = 0;
   const close = follow(events ?? `replays/${id}/events`, {
     begin: () => {
@@ -218,6 +229,8 @@ function listenTo({ id, lesson, cured, pace, events }, recording) {
 /** @param {string} at @param {Recording} recording @param {import('./timeline/events.js').Ending | null} ending @param {string} why */
 function end(at, recording, ending, why) {
   const { lesson = '', cured = false } = live.get(at) ?? {};
+  // At times of one's own nothing is meant.
+  if (ending && recording.timed) delete ending.as_meant;
   Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
   if (ending) tab.set(`race ${at}`, recording);
   live.delete(at);
@@ -261,10 +274,12 @@ function draw() {
   if (!race || $('race').hidden) return;
   const models = halves.map((half) => modelled(half, /** @type {Race} */ (race)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = race;
-  const span = spanFor(models, USUAL * Math.max(flaw, cure));
+  const timed = recorded(false)?.timed;
+  const span = spanFor(models, timed ? timing.SPAN_US : USUAL * Math.max(flaw, cure));
   frame(race);
   const scale = scaleOf(models);
   const going = playsThis();
+  $('times').style.setProperty('--scale', String(scale));
   for (const half of halves) {
     const recording = recorded(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
@@ -292,7 +307,7 @@ function modelled(half, its) {
   const now = JSON.stringify([its.lesson, events.length, recording?.live && player.end]);
   if (now !== half.modelled) {
     half.modelled = now;
-    const actors = recording ? (half.cured ? its.cured_actors : its.actors) : [];
+    const actors = recording?.timed ? ['A', 'B'] : recording ? (half.cured ? its.cured_actors : its.actors) : [];
     half.model = modelOf(events, recording?.live ? player.end : 0, roomIn(events, its), { live: recording?.live, actors });
   }
   return half.model;
@@ -327,7 +342,7 @@ function spanFor(models, usual) {
 /** Title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recorded(cured));
-  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), guess.made(), votes.isAsked(its.lesson), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
+  const now = JSON.stringify([current(), its.lesson, off, order.isOpen(), timing.isOpen(), guess.made(), votes.isAsked(its.lesson), [...live.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slower]);
   if (now === drawn) return;
   drawn = now;
   const lang = current();
@@ -354,6 +369,7 @@ function frame(its) {
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
   order.frame(its, live.size > 0 || cannot);
+  timing.frame(its, live.size > 0, Boolean(off) || its.cannot != null);
   below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
   woken.draw(both.map((one) => one?.events ?? []));
 }
@@ -365,7 +381,7 @@ function idle(its, both) {
   const [other] = live.values();
   if (other && !playsThis()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
   const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
-  return both.some(Boolean) ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
+  return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
 
 /** More was sold than there is, or one user has two orders of what each may order once. @param {import('./timeline/events.js').Ending | null | undefined} ending @param {Race} its */
@@ -391,6 +407,7 @@ const isOrder = ({ lesson }) => lesson.startsWith('002.') && ['002.new-mutex', '
 /** In one sentence, the anomaly by its name. @param {Race} its @param {Recording | undefined} flaw */
 function why(its, flaw) {
   if (!flaw?.ending) return [];
+  if (flaw.timed && !oversold(flaw.ending, its)) return [t('timingKept')];
   const names = anomalies(its, halves[0].model);
   return [el('b', {}, t('why')), `${its.breaks[current()]}${t('stop')}${t('space')}`, ...names.map((name) => el('strong', { 'data-anomaly': name }, t('anomaly', name))),
     ` ${t('cureIs')}${its.cure[current()]}${t('stop')}`];
@@ -428,7 +445,16 @@ export function listen(seen) {
   $('race-back').onclick = (/** @type {MouseEvent} */ event) => step(-1, event.shiftKey);
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
   $('race-slower').onchange = () => player.slow(Number($('race-slower').value));
-  order.listen(() => race, redraw);
+  order.listen(() => race, () => {
+    timing.leave();
+    redraw();
+  });
+  timing.listen(() => {
+    if (timing.isOpen()) order.leave();
+    redrawn();
+  }, run, () => {
+    if (live.size) cancel();
+  });
   $('race-class').onclick = askClass;
   guess.listen(redrawn);
   for (const { name, picture } of halves) {

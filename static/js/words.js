@@ -78,7 +78,7 @@ const zh = {
   mark: (p) => of({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
 
-  docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
+  docsTitle: '接口', mineTitle: '自己的锁', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
   limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。桶画的是此刻：● 是里面的令牌、排队的或进去的，空圈是空位。',
   limitsNow: ({ through, refused, waiting }) => `这一秒：放行 ${through}，拒绝 ${refused}${waiting == null ? '' : `，等着 ${waiting}`}`,
@@ -191,7 +191,7 @@ const en = {
   }, p),
   addressHelp: 'The address holds the lesson and its settings: keep it, or send it to somebody.',
 
-  docsTitle: 'API', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
+  docsTitle: 'API', mineTitle: 'Your own lock', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
   limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms. Each bucket is drawn as it is at the moment: ● tokens, or those who wait or are inside; a ring is a free place.',
   limitsNow: ({ through, refused, waiting }) => `within the last second: ${through} let through, ${refused} refused${waiting == null ? '' : `; ${waiting} waiting`}`,

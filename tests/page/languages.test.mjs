@@ -39,7 +39,7 @@ describe('what the page says', () => {
         await tab.go(view);
         await look(view, language);
       }
-      for (const other of ['limits.html', 'cache.html']) {
+      for (const other of ['mine.html', 'limits.html', 'cache.html']) {
         await tab.page.goto(`${suite.at.http}/${other}`);
         await tab.holds(() => document.querySelectorAll('main li').length > 3);
         await look(other, language);

@@ -1,1 +1,2 @@
+mod grade;
 pub(crate) mod races;

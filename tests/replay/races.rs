@@ -9,11 +9,14 @@ use oversell::{
     addresses::Addresses,
     ctx::Ctx,
     lab::{Lab, Options, Part},
-    replay::{self, Act, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Steps, Terms},
+    replay::{
+        self, Act, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Stall, Steps, Terms,
+        Timing,
+    },
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Those that can be played without a lab.
@@ -54,16 +57,17 @@ pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
 
 /// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
 pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Ending> {
-    played(ctxs, script, Pace::Fast).await
+    played(ctxs, script, Pace::Fast, Timing::default()).await
 }
 
-async fn played(ctxs: &[Arc<Ctx>], script: Script, pace: Pace) -> Result<Ending> {
+async fn played(ctxs: &[Arc<Ctx>], script: Script, pace: Pace, timing: Timing) -> Result<Ending> {
     let log = Arc::new(Log::default());
     let places = ctxs.iter().map(|ctx| Place::Here(Ctx::clone(ctx)));
     let terms = Terms {
         places: places.collect(),
         pace,
         steps: Steps::default(),
+        timing,
     };
     let never = CancellationToken::new();
     script.play(&ctxs[0], terms, Arc::clone(&log), &never).await;
@@ -92,7 +96,13 @@ async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<
     let all: Vec<_> = harmless().map(|(_, race)| race).collect();
     for race in if soak() { &all[..] } else { &some[..] } {
         for cured in [false, true] {
-            let ending = played(&site.ctxs, race.script(cured), Pace::Clock).await?;
+            let ending = played(
+                &site.ctxs,
+                race.script(cured),
+                Pace::Clock,
+                Timing::default(),
+            )
+            .await?;
             ensure!(
                 ending.as_meant,
                 "lesson {}, cured: {cured}: {ending:?}",
@@ -112,10 +122,38 @@ async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<
             None,
         ),
     ] {
-        let ending = played(&site.ctxs, script, pace).await?;
+        let ending = played(&site.ctxs, script, pace, Timing::default()).await?;
         ensure!(
             ending.forced == forced,
             "{script:?} at {pace:?}: {ending:?}"
+        );
+    }
+    Ok(())
+}
+
+/// By times of one's own: more is sold than is gone where A stands still for longer than its lease and B comes meanwhile, and not where
+/// it does so before it reads, or for less than its lease; and never where the holder's lease is renewed.
+#[apply(test!)]
+async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
+    let site = servers.site().await;
+    let race = race_of("redis-reentrant", "redis-watchdog")?;
+    ensure!(race.is_timed(), "a lease ends in it");
+    for (cured, at, pause_ms, lease_ms, oversells) in [
+        (false, Stall::Read, 1_500, 500, true),
+        (false, Stall::Read, 300, 10_000, false),
+        (false, Stall::Locked, 1_500, 500, false),
+        (true, Stall::Read, 1_500, 500, false),
+    ] {
+        let timing = Timing {
+            at,
+            pause: Duration::from_millis(pause_ms),
+            lease_ms,
+            after: Duration::from_millis(100),
+        };
+        let ending = played(&site.ctxs, race.script(cured), Pace::Timed, timing).await?;
+        ensure!(
+            ending.sold == 2 && (ending.gone < 2) == oversells,
+            "cured: {cured}, {timing:?}: {ending:?}"
         );
     }
     Ok(())
@@ -143,7 +181,7 @@ async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
                 if (pace, act) == (Pace::Clock, "table-lock-lease") {
                     continue;
                 }
-                let ending = played(&site.ctxs, script, pace).await;
+                let ending = played(&site.ctxs, script, pace, Timing::default()).await;
                 ensure!(
                     !ending.as_ref().is_ok_and(|ending| ending.as_meant),
                     "{act} passes for {} at {pace:?}",

@@ -32,10 +32,9 @@ async fn is_judged(
     const JUDGED: &[Step] = &[Step::Also(|play| Box::pin(judge(play)))];
     let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
     let script = Script {
-        act: Act::Order(slug),
         pieces,
         steps: [steps, JUDGED],
-        ends: Ends::NOTHING,
+        ..Script::of(Act::Order(slug), steps, Ends::NOTHING)
     };
     let ending = ends_with(&ctxs, script).await?;
     for ctx in ctxs {

@@ -51,6 +51,7 @@ pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     ),
     error: DEADLOCK,
     wait_s: 10,
+    long: None,
     index: Some("CREATE INDEX idx_code ON goods (code)"),
     explain: Some(TAKE_P500),
     uncured: STEPS,

@@ -58,6 +58,7 @@ pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     error: DEADLOCK,
     wait_s: 10,
     index: None,
+    long: None,
     explain: None,
     uncured: under!(REPEATABLE_READ),
     cured: under!(READ_COMMITTED),

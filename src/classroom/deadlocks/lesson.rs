@@ -16,7 +16,20 @@ pub enum Side {
     B,
 }
 
-pub(super) const BEGIN: &str = "START TRANSACTION";
+impl Side {
+    /// One after the other.
+    pub(crate) const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// The one that is not this.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+pub(crate) const BEGIN: &str = "START TRANSACTION";
 pub(super) const COMMIT: &str = "COMMIT";
 
 /// One way in which transactions stand in each other's way, and its cure.
@@ -40,6 +53,9 @@ pub struct DeadlockLesson {
     /// An index that is the cure.
     #[serde(skip)]
     pub(super) index: Option<&'static str>,
+    /// A statement that stands for work which takes longer than the other may wait.
+    #[serde(skip)]
+    pub(crate) long: Option<&'static str>,
     /// A statement whose plan is shown, before and after the index.
     #[serde(skip)]
     pub(super) explain: Option<&'static str>,

@@ -32,6 +32,7 @@ pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     error: LOCK_WAIT_TIMEOUT,
     wait_s: 1,
     index: None,
+    long: Some(LONG_WORK),
     explain: None,
     // B's COMMIT comes before A's: A's long work lasts longer than B may wait.
     uncured: &[

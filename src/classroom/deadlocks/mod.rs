@@ -24,6 +24,7 @@ mod table;
 mod transaction;
 mod two_transactions;
 
+pub(crate) use lesson::BEGIN;
 pub use lesson::{DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side};
 pub use replay::replay;
 pub use shown::DeadlockPlan;

@@ -38,6 +38,7 @@ pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     error: DEADLOCK,
     wait_s: 10,
     index: None,
+    long: None,
     explain: None,
     uncured: &[
         A(BEGIN),

@@ -119,6 +119,16 @@ impl TwoTransactions {
         self.sides[side as usize].failed
     }
 
+    /// Whether this one's last statement waits for a row lock, or was not heard of since.
+    pub(crate) fn waits(&self, side: Side) -> bool {
+        matches!(self.sides[side as usize].state, State::Waiting(..))
+    }
+
+    /// Whether what this one waits for has come.
+    pub(crate) fn is_answered(&self, side: Side) -> bool {
+        matches!(&self.sides[side as usize].state, State::Waiting(_, answer) if answer.is_finished())
+    }
+
     /// Sends a statement of one that has not failed and waits for no answer. It is answered, or none: the server shows that
     /// it waits.
     pub(crate) async fn send(
@@ -194,12 +204,12 @@ impl TwoTransactions {
     /// Ends the play: every answer is heard, and with `retry` the transactions that failed are begun again.
     pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
         // Without the privilege, the waits of others make a slow COMMIT look like one that waits.
-        for side in [Side::A, Side::B] {
+        for side in Side::BOTH {
             self.hear(side).await?;
         }
         let victim = (self.steps.iter().find(|step| step.error.is_some())).cloned();
         let (mut committed, mut retries) = (Vec::new(), 0);
-        for side in [Side::A, Side::B] {
+        for side in Side::BOTH {
             let transaction = &mut self.sides[side as usize];
             let mut ended_well = !transaction.failed;
             if retry && transaction.failed {

@@ -1,5 +1,6 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 
+use super::replays;
 use crate::http::routes::prelude::*;
 use crate::{
     http::{terms::Terms, took::Took},
@@ -77,6 +78,9 @@ async fn take(
     format: Format,
 ) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
+    if strategy.slug == "mine" {
+        replays::enabled(app)?;
+    }
     let metrics = app.metrics.of(place);
     let job = terms
         .job(app.ctx.config.wait(), Duration::ZERO)

@@ -10,6 +10,7 @@ mod ids;
 mod lab;
 mod lessons;
 mod limits;
+mod mine;
 mod prelude;
 mod replays;
 mod runs;
@@ -95,6 +96,9 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::routes::events))
         .routes(routes!(replays::actors::play))
         .routes(routes!(replays::actors::direct))
+        // a lock of one's own
+        .routes(routes!(mine::read, mine::keep))
+        .routes(routes!(mine::grade))
         // a class that looks on
         .routes(routes!(classroom::events::events))
         .routes(routes!(classroom::objects::objects))

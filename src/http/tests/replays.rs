@@ -28,7 +28,15 @@ async fn replays_are_refused_where_they_are_not_enabled() {
             r#"POST /replays/actors {{"id":"{ID}","part":{{"act":"none","stock_id":{n},"wait_ms":{n},"linger_ms":{n},"stops":[]}}}}"#
         )
     });
-    for request in ["POST /replays/1.3", &actors[0], &actors[1]] {
+    let scripts = r#"PUT /mine {"acquire":"return 1","release":"return 1"}"#;
+    let mine = [
+        "GET /mine",
+        scripts,
+        "POST /mine/grade",
+        "GET /check/lock/mine",
+    ];
+    let actors = actors.iter().map(String::as_str);
+    for request in ["POST /replays/1.3"].into_iter().chain(actors).chain(mine) {
         let answer = ask(&service, request).await;
         assert_eq!(answer.status, 403, "{request}: {}", answer.body);
         assert!(answer.body.contains("replays.enabled"), "{}", answer.body);
@@ -64,7 +72,11 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         ("POST /replays/none/step", 404),
         ("POST /replays/none/next?actor=A", 404),
         ("POST /replays/none/next?actor=D", 400),
-        ("POST /replays/2.2?pace=scheduler", 400),
+        ("POST /replays/2.10.5?pace=scheduler", 400),
+        ("POST /replays/1.3?pace=timed", 400),
+        ("POST /replays/2.3?pace=slow&lease_ms=300", 400),
+        ("POST /replays/2.3?pace=timed&lease_ms=99", 400),
+        ("POST /replays/2.3?pace=timed&at=sold", 400),
         ("DELETE /replays/none", 404),
         ("GET /replays/none/events", 404),
     ] {

@@ -45,9 +45,11 @@ pub(super) const RACE: Race = Race {
             B.gives_up(),
             Note("B gives up"),
         ],
-        ends: Ends::NOTHING
-            .inside(1)
-            .saw("B gives up", "B 等不到，放弃了", "B gives up"),
+        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
+            "B gives up",
+            "B 等不到，放弃了",
+            "B gives up",
+        ),
     },
     cured: Half {
         act: Act::Strategy("redis-setnx-ttl"),

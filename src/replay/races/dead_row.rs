@@ -49,9 +49,11 @@ pub(super) const RACE: Race = Race {
             B.impatient().gives_up(),
             Note("B does not get in"),
         ],
-        ends: Ends::NOTHING
-            .inside(1)
-            .saw("B does not get in", "B 进不去", "B does not get in"),
+        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
+            "B does not get in",
+            "B 进不去",
+            "B does not get in",
+        ),
     },
     cured: Half {
         act: Act::Strategy("table-lock-lease"),

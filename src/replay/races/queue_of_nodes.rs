@@ -38,7 +38,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             Notes(Play::order),
         ],
-        ends: Ends::sold(3, 3).inside(1).saw(
+        ends: Ends::sold(3, 3).inside(1).is(Anomaly::Overtaken).saw(
             "A C B",
             "进去的顺序：A C B",
             "they got in in the order A C B",

@@ -53,9 +53,11 @@ pub(super) const RACE: Race = Race {
             A.gives_up(),
             Note("A waits for A"),
         ],
-        ends: Ends::NOTHING
-            .inside(1)
-            .saw("A waits for A", "A 等自己", "A waits for itself"),
+        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
+            "A waits for A",
+            "A 等自己",
+            "A waits for itself",
+        ),
     },
     cured: Half {
         act: Act::Strategy("redis-reentrant"),

@@ -29,6 +29,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         lock(),
+        RENEW.clone(),
         job.seen.points().clone(),
     )));
     let section = async {
@@ -40,12 +41,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, section).await
 }
 
-async fn renew(ctx: Ctx, lock: Lock<Reentrant>, points: Points) {
+pub(super) async fn renew<S>(ctx: Ctx, lock: Lock<S>, script: Script, points: Points) {
     let mut redis = Heard::new(ctx.redis.connection(), &points);
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
         points.at(Point::Renew).await;
-        let renewed: RedisResult<bool> = RENEW
+        let renewed: RedisResult<bool> = script
             .key(&lock.key)
             .arg(&lock.owner)
             .arg(lock.lease)

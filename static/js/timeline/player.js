@@ -14,6 +14,7 @@ import { isActor, isForeign } from './events.js';
  * @property {boolean} live more may come
  * @property {Ending | null} ending
  * @property {boolean} stepped by hand: its times say nothing, since who steps through it thinks; they are spread evenly
+ * @property {boolean} [timed] at times of one's own: nothing is meant to come of it
  * @property {string} failed why it did not come to its end, if so
  */
 

@@ -9,7 +9,7 @@ pub(super) mod routes;
 use crate::http::routes::prelude::*;
 use crate::{
     http::extract::Admin,
-    replay::{self, End, Log, Pace, Place, Race, Steps, Terms},
+    replay::{self, End, Log, Pace, Place, Race, Steps, Terms, Timing},
     section::Point,
 };
 use futures::FutureExt;
@@ -52,6 +52,7 @@ impl Replays {
         (lesson, race): (&'static str, &'static Race),
         cured: bool,
         pace: Pace,
+        timing: Timing,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
         let needs_all = race.needs_all();
@@ -90,6 +91,7 @@ impl Replays {
             places: places(app),
             pace,
             steps: going.steps.clone(),
+            timing,
         };
         let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&going));
         app.ctx.tasks.spawn(async move {

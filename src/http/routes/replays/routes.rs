@@ -6,7 +6,7 @@ use crate::{
     bilingual::Bilingual,
     course,
     http::{extract::Admin, neighbours, sse},
-    replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Who},
+    replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Stall, Timing, Who},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
@@ -72,6 +72,8 @@ struct Listed {
     scheduled: Option<Scheduled>,
     /// The same on the cure.
     cured_scheduled: Option<Scheduled>,
+    /// Whether the pace `timed` plays it.
+    timed: bool,
     /// Why it cannot be played here.
     cannot: Option<Bilingual>,
 }
@@ -91,6 +93,41 @@ pub(in crate::http) struct How {
     #[garde(skip)]
     #[param(inline, default = "slow")]
     pace: Pace,
+    /// Where A stands still, at the pace `timed`.
+    #[garde(custom(timed(self.pace)))]
+    #[param(inline, default = "read")]
+    at: Option<Stall>,
+    /// For how long, in milliseconds, at the pace `timed`.
+    #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
+    #[param(maximum = 10_000, default = 1_500)]
+    pause_ms: Option<u64>,
+    /// The lease of both, in milliseconds, at the pace `timed`.
+    #[garde(custom(timed(self.pace)), inner(range(min = 100, max = 10_000)))]
+    #[param(minimum = 100, maximum = 10_000, default = 1_000)]
+    lease_ms: Option<u64>,
+    /// So much later than A comes B, in milliseconds, at the pace `timed`.
+    #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
+    #[param(maximum = 10_000, default = 500)]
+    after_ms: Option<u64>,
+}
+
+/// A time says nothing where steps or people decide when what happens.
+fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
+    move |time, ()| match time.is_some() && pace != Pace::Timed {
+        true => Err(garde::Error::new("only at the pace timed")),
+        false => Ok(()),
+    }
+}
+
+impl How {
+    fn timing(&self) -> Timing {
+        Timing {
+            at: self.at.unwrap_or_default(),
+            pause: Duration::from_millis(self.pause_ms.unwrap_or(1_500)),
+            lease_ms: self.lease_ms.unwrap_or(1_000),
+            after: Duration::from_millis(self.after_ms.unwrap_or(500)),
+        }
+    }
 }
 
 /// A replay that was started.
@@ -161,6 +198,7 @@ pub(in crate::http) async fn list(
         cured_lasts_ms: race.script(true).lasts_ms(),
         scheduled: race.scheduled(false),
         cured_scheduled: race.scheduled(true),
+        timed: race.is_timed(),
         cannot: race.cannot(&app.ctx.config),
     });
     let playing = replays
@@ -199,6 +237,9 @@ pub(in crate::http) async fn start(
         let rule = "this race is not played in an order of one's own";
         return Err(Error::bad_input("pace", rule));
     }
+    if how.pace == Pace::Timed && !found.1.is_timed() {
+        return Err(Error::bad_input("pace", "no lease ends in this race"));
+    }
     let elsewhere = neighbours::playing(&app.ctx.config.cluster.instances).await;
     if let Some((lesson, race)) = elsewhere.and_then(|lesson| replay::find(&lesson))
         && (race.breaks_something() || found.1.breaks_something())
@@ -207,7 +248,7 @@ pub(in crate::http) async fn start(
         return Err(Error::ReplayInProgress(lesson));
     }
     app.instance.reaches(&found.1.servers(how.cured)).await?;
-    let going = replays.start(&app, found, how.cured, how.pace)?;
+    let going = replays.start(&app, found, how.cured, how.pace, how.timing())?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())

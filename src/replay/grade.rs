@@ -1,0 +1,609 @@
+//! Grades a lock of one's own: seven trials, each an interleaving that is forced on a key of its own.
+//!
+//! 1. Owners A, B and C run the scripts; each answer is awaited before the next one asks, so that the order is certain.
+//! 2. Time decides only where the lease is what is tried: then it is [`LEASE`], and whoever waits for its end asks until it is
+//!    had. All other leases are [`LONG`].
+//! 3. A trial is passed by what the next owner is told, not by what the key holds. What the key holds is shown.
+//! 4. What was seen of a failure is told as the events of a replay.
+//!
+//! **What it cannot do**: say more of a lock than these seven, or grade a lease that is not `ARGV[2]`.
+//!
+//! Next: `section/mine.rs`, what a script may do.
+
+use super::event::{Log, ReplayEvent};
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    section::mine::{Scripts, answer},
+};
+use futures::future::{BoxFuture, join_all};
+use oversell_lock::redis::Connection;
+use parking_lot::Mutex;
+use redis::{AsyncTypedCommands, Script};
+use serde::Serialize;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The lease whose end is tried.
+const LEASE: Duration = Duration::from_millis(400);
+/// A lease that does not end within a trial.
+const LONG: Duration = Duration::from_secs(30);
+/// Between two attempts of an owner that waits.
+const POLL: Duration = Duration::from_millis(10);
+/// Under load, all have had their turns by then.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Under load: so many owners, each inside so often.
+const CROWD: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
+const ROUNDS: usize = 10;
+/// Long enough inside for all others to ask meanwhile.
+const STAY: Duration = Duration::from_millis(2);
+/// Of a load where nobody gets in any more, so many events are told.
+const LAST: usize = 12;
+
+type Try = for<'a> fn(&'a Trial) -> BoxFuture<'a, Found>;
+
+/// The load comes first, and alone: it would delay the renewals of the others.
+const LOAD: (&str, Try) = ("exclusion", |trial| Box::pin(exclusion(trial)));
+const OTHERS: [(&str, Try); 6] = [
+    ("holder-dies", |trial| Box::pin(holder_dies(trial))),
+    ("late-release", |trial| Box::pin(late_release(trial))),
+    ("foreign-release", |trial| Box::pin(foreign_release(trial))),
+    ("re-entry", |trial| Box::pin(re_entry(trial))),
+    ("long-job", |trial| Box::pin(long_job(trial))),
+    ("fairness", |trial| Box::pin(fairness(trial))),
+];
+
+/// What one trial came to.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Grade {
+    /// What was tried: `exclusion`, `holder-dies`, `late-release`, `foreign-release`, `re-entry`, `long-job`, `fairness`.
+    #[schema(example = "late-release")]
+    pub name: &'static str,
+    /// What it came to.
+    #[schema(inline)]
+    pub verdict: Mark,
+    /// What was seen.
+    pub seen: Bilingual,
+    /// What Redis said of a script that failed in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "acquire: user_script:1: attempt to compare nil with number")]
+    pub error: Option<String>,
+    /// Of a failure, the race that broke it.
+    pub events: Vec<ReplayEvent>,
+}
+
+/// What a trial can come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// It held.
+    Passed,
+    /// It did not.
+    Failed,
+    /// Another flaw was in the way.
+    Untried,
+}
+
+/// What was seen where it held; else why not.
+type Found = Result<Bilingual, Not>;
+
+enum Not {
+    Held(Bilingual),
+    Tried(Bilingual),
+    /// A script failed in Redis.
+    Run(String),
+    /// Redis is down.
+    Answered(Error),
+}
+
+/// Grades the scripts. It takes about two seconds, and leaves nothing in Redis.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// None: what is dropped leaves keys. Give it a task of its own.
+pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
+    let id = Uuid::new_v4();
+    let one = |(name, attempt): (&'static str, Try)| async move {
+        let trial = Trial::new(ctx, scripts, format!("mine:grade:{id}:{name}"));
+        let found = attempt(&trial).await;
+        let cleared = trial.redis().del(&trial.key).await;
+        let grade = trial.graded(name, found)?;
+        cleared?;
+        Ok::<_, Error>(grade)
+    };
+    let mut grades = vec![one(LOAD).await?];
+    for grade in join_all(OTHERS.map(one)).await {
+        grades.push(grade?);
+    }
+    Ok(grades)
+}
+
+/// The scripts on a key of their own, and what is seen of them.
+struct Trial {
+    redis: Connection,
+    key: String,
+    acquire: Script,
+    release: Script,
+    renew: Option<Script>,
+    log: Log,
+    /// Who was told last that it has the lock, and how often it has it; unless the lock is known to be free.
+    holder: Mutex<Option<(char, u32)>>,
+    /// Those that have asked and were not let in yet.
+    waiting: Mutex<BTreeSet<char>>,
+    /// Of many, the two that met.
+    met: Mutex<Vec<char>>,
+}
+
+impl Trial {
+    fn new(ctx: &Ctx, scripts: &Scripts, name: String) -> Self {
+        Self {
+            redis: ctx.redis.connection(),
+            key: ctx.redis_key(&name),
+            acquire: Script::new(&scripts.acquire),
+            release: Script::new(&scripts.release),
+            renew: (!scripts.renew.trim().is_empty()).then(|| Script::new(&scripts.renew)),
+            log: Log::default(),
+            holder: Mutex::default(),
+            waiting: Mutex::default(),
+            met: Mutex::default(),
+        }
+    }
+
+    fn redis(&self) -> Connection {
+        self.redis.clone()
+    }
+
+    async fn run(
+        &self,
+        name: &str,
+        script: &Script,
+        who: char,
+        lease: Duration,
+    ) -> Result<bool, Not> {
+        let (owner, lease) = (
+            who.to_string(),
+            u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
+        );
+        let ran = answer(script, &self.key, &owner, lease, &mut self.redis()).await;
+        ran.map_err(|error| match error.code() {
+            Some("ERR" | "WRONGTYPE") => {
+                Not::Run(format!("{name}: {}", error.detail().unwrap_or_default()))
+            }
+            _ => Not::Answered(error.into()),
+        })
+    }
+
+    fn tell(&self, who: impl ToString, event: &str) {
+        self.log.add(ReplayEvent::of(who.to_string(), event));
+    }
+
+    /// What is left of the lease in milliseconds; -1: it has none, -2: there is no lock.
+    async fn left(&self) -> Result<i64, Not> {
+        let mut pttl = redis::cmd("PTTL");
+        let left = pttl.arg(&self.key).query_async(&mut self.redis()).await;
+        left.map_err(|error| Not::Answered(error.into()))
+    }
+
+    /// Tells of the lock: whose it is by the answers, and what is left of its lease by Redis.
+    async fn tell_lock(&self, event: &str) -> Result<(), Not> {
+        let pttl = self.left().await?;
+        let (owner, value) = match *self.holder.lock() {
+            Some((owner, holds)) => (Some(owner.to_string()), Some(holds.into())),
+            None => (None, None),
+        };
+        self.log.add(ReplayEvent {
+            key: Some(self.key.clone()),
+            pttl: owner.is_some().then_some(pttl),
+            owner,
+            value,
+            ..ReplayEvent::of("lock", event)
+        });
+        Ok(())
+    }
+
+    /// Asks for the lock once.
+    async fn acquires(&self, who: char, lease: Duration) -> Result<bool, Not> {
+        let holds = match *self.holder.lock() {
+            Some((owner, holds)) if owner == who => holds,
+            _ => 0,
+        };
+        let first = self.waiting.lock().insert(who);
+        if first {
+            self.tell(who, if holds > 0 { "waits" } else { "start" });
+        }
+        let had = self.run("acquire", &self.acquire, who, lease).await?;
+        if had {
+            self.waiting.lock().remove(&who);
+            *self.holder.lock() = Some((who, holds + 1));
+            self.tell(who, "taken");
+            self.tell(who, "locked");
+            self.tell_lock("held").await?;
+        } else if first {
+            self.tell(who, "refused");
+        }
+        Ok(had)
+    }
+
+    /// Asks for it again and again, until it is had or this long has passed; it asks at least once after that.
+    async fn gets(&self, who: char, lease: Duration, within: Duration) -> Result<bool, Not> {
+        let begun = Instant::now();
+        loop {
+            let over = begun.elapsed() > within;
+            if self.acquires(who, lease).await? {
+                return Ok(true);
+            }
+            if over {
+                return Ok(false);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// The first one takes the free lock.
+    async fn begins(&self, lease: Duration) -> Result<(), Not> {
+        match self.acquires('A', lease).await? {
+            true => Ok(()),
+            false => Err(Not::Held(FREE_REFUSED)),
+        }
+    }
+
+    /// The first one takes the free lock with the lease whose end is tried; it must have that one.
+    async fn begins_lease(&self) -> Result<(), Not> {
+        self.begins(LEASE).await?;
+        match self.left().await? {
+            -1 => Err(Not::Tried(NO_LEASE)),
+            left if u128::from(left.unsigned_abs()) > LEASE.as_millis() => {
+                Err(Not::Tried(OTHER_LEASE))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the lock back, whosever it is.
+    async fn releases(&self, who: char) -> Result<bool, Not> {
+        let holder = *self.holder.lock();
+        let released = self.run("release", &self.release, who, LONG).await?;
+        let there = self.left().await? != -2;
+        match holder {
+            Some((owner, _)) if owner != who && !there => self.log.add(ReplayEvent {
+                owner: Some(owner.to_string()),
+                ..ReplayEvent::of(who, "deleted")
+            }),
+            Some((owner, _)) if owner == who && released => self.tell(who, "released"),
+            _ => self.tell(who, "lost"),
+        }
+        match holder {
+            Some(_) if !there => {
+                *self.holder.lock() = None;
+                self.tell_lock("free").await?;
+            }
+            Some((owner, holds)) if owner == who && holds > 1 => {
+                *self.holder.lock() = Some((owner, holds - 1));
+                self.tell_lock("held").await?;
+            }
+            _ => {}
+        }
+        Ok(released)
+    }
+
+    /// Renews the lease, if there is a script for it.
+    async fn renews(&self, who: char) -> Result<bool, Not> {
+        let Some(renew) = &self.renew else {
+            return Ok(false);
+        };
+        let renewed = self.run("renew", renew, who, LEASE).await?;
+        if renewed {
+            self.tell(who, "renewed");
+            self.tell_lock("renewed").await?;
+        }
+        Ok(renewed)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] where Redis was down.
+    fn graded(&self, name: &'static str, found: Found) -> Result<Grade, Error> {
+        let mut error = None;
+        let (verdict, seen) = match found {
+            Ok(seen) => (Mark::Passed, seen),
+            Err(Not::Held(seen)) => (Mark::Failed, seen),
+            Err(Not::Tried(seen)) => (Mark::Untried, seen),
+            Err(Not::Run(said)) => {
+                error = Some(said);
+                (Mark::Failed, SCRIPT_FAILS)
+            }
+            Err(Not::Answered(down)) => return Err(down),
+        };
+        let events = match verdict {
+            Mark::Failed => self.race(),
+            _ => Vec::new(),
+        };
+        Ok(Grade {
+            name,
+            verdict,
+            seen,
+            error,
+            events,
+        })
+    }
+
+    /// What was seen; of a load, of the two that met since the first of them asked, or else the last of it.
+    fn race(&self) -> Vec<ReplayEvent> {
+        let mut events = self.log.since(0);
+        let met = self.met.lock();
+        let theirs = |event: &ReplayEvent| met.iter().any(|who| event.actor == who.to_string());
+        if let Some(first) = met.first().map(char::to_string) {
+            let asked = |event: &ReplayEvent| event.actor == first && event.event == "start";
+            events.drain(..events.iter().rposition(asked).unwrap_or_default());
+            let owned =
+                |event: &ReplayEvent| met.iter().any(|who| event.owner == Some(who.to_string()));
+            events.retain(|event| theirs(event) || owned(event));
+        } else if events.len() > 4 * LAST {
+            events.drain(..events.len() - LAST);
+        }
+        events
+    }
+}
+
+const FREE_REFUSED: Bilingual = Bilingual::of(
+    "锁空着，A 却进不去。",
+    "The lock was free, and A did not get in.",
+);
+const NO_LEASE: Bilingual = Bilingual::of(
+    "锁没有租约，不会到期：没法试。",
+    "The lock has no lease that could end: not tried.",
+);
+const OTHER_LEASE: Bilingual = Bilingual::of(
+    "租约比 ARGV[2] 长：没法试。",
+    "Its lease is longer than ARGV[2]: not tried.",
+);
+const STALLED: Bilingual = Bilingual::of(
+    "这台机器停顿得比租约还久：没法试。",
+    "This machine stood still for longer than the lease: not tried.",
+);
+const SCRIPT_FAILS: Bilingual =
+    Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
+const TOO_SOON: Bilingual = Bilingual::of(
+    "A 的锁还在，B 就进去了。",
+    "B got in while the lock was still A's.",
+);
+
+/// Many at once: never two inside, and all get in.
+async fn exclusion(trial: &Trial) -> Found {
+    let inside = Mutex::new(Vec::new());
+    let over = CancellationToken::new();
+    let begun = Instant::now();
+    let goes_in_and_out = async |who| {
+        for _ in 0..ROUNDS {
+            while !trial.acquires(who, LONG).await? {
+                if over.is_cancelled() {
+                    return Ok(());
+                }
+                if begun.elapsed() > PATIENCE {
+                    return Err(Not::Held(Bilingual::of(
+                        "5 秒之内没有轮完：有人解锁之后，别人进不去。",
+                        "Not all had their turns within 5 s: after an unlock others did not get in.",
+                    )));
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+            let others = {
+                let mut inside = inside.lock();
+                inside.push(who);
+                inside.clone()
+            };
+            if let [first, .., second] = others[..] {
+                if !over.is_cancelled() {
+                    over.cancel();
+                    *trial.met.lock() = vec![first, second];
+                }
+                return Err(Not::Held(Bilingual::of(
+                    "两个同时在里面。",
+                    "Two were inside at once.",
+                )));
+            }
+            sleep(STAY).await;
+            if over.is_cancelled() {
+                return Ok(());
+            }
+            inside.lock().retain(|one| *one != who);
+            trial.releases(who).await?;
+        }
+        Ok(())
+    };
+    let ended = join_all(CROWD.map(goes_in_and_out)).await;
+    ended.into_iter().collect::<Result<Vec<()>, Not>>()?;
+    Ok(Bilingual::of(
+        "8 个各进出 10 次，里面从来只有一个。",
+        "Eight went in and out ten times each, and never two at once.",
+    ))
+}
+
+/// A takes the lock and dies: B gets in once the lease has ended, and not before.
+async fn holder_dies(trial: &Trial) -> Found {
+    let begun = Instant::now();
+    match trial.begins_lease().await {
+        Err(Not::Tried(NO_LEASE)) => {
+            dies(trial);
+            trial.acquires('B', LONG).await?;
+            return Err(Not::Held(Bilingual::of(
+                "A 死了，锁没有租约：B 永远进不去，死锁。",
+                "A died, and its lock has no lease: B never gets in, a deadlock.",
+            )));
+        }
+        began => began?,
+    }
+    dies(trial);
+    if trial.acquires('B', LONG).await? {
+        return Err(match begun.elapsed() < LEASE {
+            true => Not::Held(TOO_SOON),
+            false => Not::Tried(STALLED),
+        });
+    }
+    match trial.gets('B', LONG, 3 * LEASE).await? {
+        true => Ok(Bilingual::of(
+            "A 死了；租约一到期，B 就进去了。",
+            "A died; once its lease had ended, B got in.",
+        )),
+        false => Err(Not::Held(Bilingual::of(
+            "A 死了，租约早该到期，B 还是进不去。",
+            "A died, its lease should long have ended, and B does not get in.",
+        ))),
+    }
+}
+
+fn dies(trial: &Trial) {
+    trial.log.add(ReplayEvent {
+        value: Some("dead".into()),
+        ..ReplayEvent::of('A', "failed")
+    });
+}
+
+/// A outlives its lease, B gets in, and then A unlocks: B's lock stays.
+async fn late_release(trial: &Trial) -> Found {
+    trial.begins_lease().await?;
+    if !trial.gets('B', LONG, 3 * LEASE).await? {
+        return Err(Not::Tried(Bilingual::of(
+            "A 的租约早该到期，B 还是进不去：没法试。",
+            "A's lease should long have ended, and B does not get in: not tried.",
+        )));
+    }
+    trial.releases('A').await?;
+    match trial.acquires('C', LONG).await? {
+        false => Ok(Bilingual::of(
+            "A 的租约到期，B 进去了；A 迟到的解锁没有动 B 的锁，C 进不去。",
+            "A's lease ended and B got in; A's late unlock left B's lock alone, and C did not get in.",
+        )),
+        true => Err(Not::Held(Bilingual::of(
+            "A 的租约到期，B 进去了；A 迟到的解锁删掉了 B 的锁，C 也进去了。",
+            "A's lease ended and B got in; A's late unlock deleted B's lock, and C got in too.",
+        ))),
+    }
+}
+
+/// B unlocks what A holds: A's lock stays.
+async fn foreign_release(trial: &Trial) -> Found {
+    trial.begins(LONG).await?;
+    trial.releases('B').await?;
+    match trial.acquires('C', LONG).await? {
+        false => Ok(Bilingual::of(
+            "A 持有锁，B 去解锁：解不掉，C 进不去。",
+            "B tried to unlock what A holds: it stayed locked, and C did not get in.",
+        )),
+        true => Err(Not::Held(Bilingual::of(
+            "A 持有锁，B 去解锁，解掉了：C 也进去了。",
+            "B unlocked what A holds, and C got in too.",
+        ))),
+    }
+}
+
+/// A takes what it holds once more; only its second unlock frees it.
+async fn re_entry(trial: &Trial) -> Found {
+    trial.begins(LONG).await?;
+    if !trial.acquires('A', LONG).await? {
+        return Err(Not::Held(Bilingual::of(
+            "A 持有锁，再要一次就进不去：它等的是自己。",
+            "A holds the lock, and does not get it again: it waits for itself.",
+        )));
+    }
+    trial.releases('A').await?;
+    if trial.acquires('B', LONG).await? {
+        return Err(Not::Held(Bilingual::of(
+            "A 进了两次，只解锁一次，B 就进去了。",
+            "A went in twice and unlocked once, and B got in.",
+        )));
+    }
+    trial.releases('A').await?;
+    match trial.acquires('B', LONG).await? {
+        true => Ok(Bilingual::of(
+            "A 进了两次，解锁两次；第二次之后 B 才进去。",
+            "A went in twice and unlocked twice; only after the second B got in.",
+        )),
+        false => Err(Not::Held(Bilingual::of(
+            "A 进了两次，解锁两次，B 还是进不去。",
+            "A went in twice and unlocked twice, and B does not get in.",
+        ))),
+    }
+}
+
+/// A works for three leases and renews: B gets in once A has unlocked, and then A's renewal is refused.
+async fn long_job(trial: &Trial) -> Found {
+    trial.begins_lease().await?;
+    let begun = Instant::now();
+    let mut renewed = begun;
+    while begun.elapsed() < 3 * LEASE {
+        if trial.acquires('B', LONG).await? {
+            return Err(match trial.renew.is_some() && renewed.elapsed() >= LEASE {
+                true => Not::Tried(STALLED),
+                false => Not::Held(Bilingual::of(
+                    "A 还在里面，租约到期了，B 也进去了。",
+                    "A was still inside when its lease ended, and B got in too.",
+                )),
+            });
+        }
+        if renewed.elapsed() >= LEASE / 3 {
+            renewed = Instant::now();
+            trial.renews('A').await?;
+        }
+        sleep(POLL).await;
+    }
+    trial.releases('A').await?;
+    if !trial.acquires('B', LONG).await? {
+        return Err(Not::Held(Bilingual::of(
+            "A 做完解锁了，B 还是进不去。",
+            "A was done and unlocked, and B does not get in.",
+        )));
+    }
+    match trial.renews('A').await? {
+        false => Ok(Bilingual::of(
+            "A 做了三个租约那么久，一直在续期：B 等它解锁才进去；之后 A 再续期，被拒绝。",
+            "A worked for three leases and renewed: B got in once A had unlocked, and then A's renewal was refused.",
+        )),
+        true => Err(Not::Held(Bilingual::of(
+            "A 早已解锁，却给 B 的锁续了期。",
+            "A had unlocked, and renewed the lease of B's lock.",
+        ))),
+    }
+}
+
+/// B asks before C: after A's unlock C asks first, and B gets in.
+async fn fairness(trial: &Trial) -> Found {
+    trial.begins(LONG).await?;
+    for who in ['B', 'C'] {
+        if trial.acquires(who, LONG).await? {
+            return Err(Not::Held(Bilingual::of(
+                "A 的锁还在，别人就进去了。",
+                "Another got in while the lock was still A's.",
+            )));
+        }
+    }
+    trial.releases('A').await?;
+    if trial.acquires('C', LONG).await? {
+        return Err(Not::Held(Bilingual::of(
+            "B 先来，C 后来；A 解锁后 C 碰巧先问，就先进去了。",
+            "B came before C; after A's unlock C happened to ask first, and got in first.",
+        )));
+    }
+    match trial.acquires('B', LONG).await? {
+        true => Ok(Bilingual::of(
+            "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
+            "B came before C; after A's unlock C asked first in vain, and B got in first.",
+        )),
+        false => Err(Not::Held(Bilingual::of(
+            "A 解锁后，谁也进不去。",
+            "After A's unlock nobody got in.",
+        ))),
+    }
+}

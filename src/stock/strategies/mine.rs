@@ -1,0 +1,142 @@
+#![doc = include_str!("mine.md")]
+
+use super::redis_watchdog;
+use crate::section::{
+    Heard, Points,
+    mine::{Scripts, answer},
+    redis_polling::{self as stage, Lock, Stage},
+};
+use crate::stock::prelude::*;
+use redis::{RedisResult, Script};
+use tokio_util::task::AbortOnDropHandle;
+
+pub(super) const STRATEGY: Facts = Facts {
+    chapter: "2.7",
+    rank: Rank::Beyond("redis-watchdog"),
+    store: Store::Redis,
+    promise: Promise::Lease,
+    needs: &[Server::Redis],
+    pace: 1_500,
+    names: &[Name::Redis("lock:mine")],
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+/// The course's own locks as scripts: section, acquire, release, renew. That of §2.3 is not among them: a script looks and
+/// deletes in one step, which is §2.5.
+const STAGES: [(&str, &str, &str, &str); 5] = [
+    (
+        "2.1",
+        include_str!("lua/setnx.lua"),
+        include_str!("lua/del.lua"),
+        "",
+    ),
+    (
+        "2.2",
+        include_str!("lua/set_ttl.lua"),
+        include_str!("lua/del.lua"),
+        "",
+    ),
+    (
+        "2.5",
+        include_str!("lua/set_owner.lua"),
+        include_str!("lua/delete_if_mine.lua"),
+        "",
+    ),
+    (
+        "2.6",
+        include_str!("lua/enter.lua"),
+        include_str!("lua/leave.lua"),
+        "",
+    ),
+    (
+        "2.7",
+        include_str!("lua/enter.lua"),
+        include_str!("lua/leave.lua"),
+        include_str!("lua/renew.lua"),
+    ),
+];
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let scripts = kept(ctx).await?;
+    let lock = || {
+        let mine = Mine {
+            acquire: Script::new(&scripts.acquire),
+            release: Script::new(&scripts.release),
+        };
+        Lock::new(ctx, job, "lock:mine", job.leased(ctx), mine)
+    };
+    let held = stage::lock(ctx, job, lock()).await?;
+    let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
+        let (renew, points) = (Script::new(&scripts.renew), job.seen.points().clone());
+        let renewed = redis_watchdog::renew(ctx.clone(), lock(), renew, points);
+        AbortOnDropHandle::new(tokio::spawn(renewed))
+    });
+    let section = async {
+        let outcome = stage::read_then_write(ctx, job).await;
+        // Before the unlock, so that no renewal outlives the lock.
+        drop(watchdog);
+        outcome
+    };
+    stage::under(held, section).await
+}
+
+/// The scripts of the course's own locks, each with its section.
+pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
+    STAGES
+        .into_iter()
+        .map(|(section, acquire, release, renew)| {
+            let [acquire, release, renew] = [acquire, release, renew].map(without_comments);
+            (
+                section,
+                Scripts {
+                    acquire,
+                    release,
+                    renew,
+                },
+            )
+        })
+}
+
+fn without_comments(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.starts_with("--"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The scripts that are kept; until somebody has typed some, the first stage's.
+pub(crate) async fn kept(ctx: &Ctx) -> Result<Scripts, Error> {
+    let kept = Scripts::kept(ctx).await?;
+    let first = || stages().next().map(|(_, scripts)| scripts);
+    kept.or_else(first)
+        .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
+}
+
+struct Mine {
+    acquire: Script,
+    release: Script,
+}
+
+impl Stage for Mine {
+    const OWNED: bool = true;
+
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+        answer(
+            &lock.stage.acquire,
+            &lock.key,
+            &lock.owner,
+            lock.lease,
+            redis,
+        )
+        .await
+    }
+
+    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+        answer(
+            &lock.stage.release,
+            &lock.key,
+            &lock.owner,
+            lock.lease,
+            redis,
+        )
+        .await
+    }
+}

@@ -1,0 +1,312 @@
+//! A lock of one's own: each of the course's own locks is graded as the course says of it, and each grade has a lock that fails it.
+
+use crate::support::{
+    http::{answer, ask_json, check, client, each},
+    *,
+};
+use oversell::{
+    load::{
+        Plan,
+        run::{Snapshot, run},
+        verdict::Verdict,
+    },
+    replay::{Mark, grade},
+    section::mine::Scripts,
+    stock,
+};
+use reqwest::StatusCode;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+const TRIALS: [&str; 7] = [
+    "exclusion",
+    "holder-dies",
+    "late-release",
+    "foreign-release",
+    "re-entry",
+    "long-job",
+    "fairness",
+];
+
+/// What the course says of its own locks, trial by trial: passed, failed, or untried for want of a lease. That nobody polls in
+/// order, it says in §2.10.2.
+const STAGES: [(&str, &str); 5] = [
+    ("2.1", "pfuffuf"),
+    ("2.2", "ppfffff"),
+    ("2.5", "ppppfff"),
+    ("2.6", "pppppff"),
+    ("2.7", "ppppppf"),
+];
+
+#[apply(test!)]
+#[over(STAGES.map(|stage| (stage.0, stage)))]
+async fn a_lock_of_the_course_is_graded_as_the_course_says(
+    servers: &Servers,
+    stage: (&'static str, &'static str),
+) -> Result<()> {
+    graded_so(servers, &scripts_of(stage.0)?, stage.1).await?;
+    Ok(())
+}
+
+const YES: &str = "return 1";
+const RENEWS_WHOEVER_ASKS: &str = "return redis.call('pexpire', KEYS[1], ARGV[2])";
+const ENTERS_UNCOUNTED: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return 1 end \
+                                return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
+const FOR_A_MINUTE: &str = "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 60000)";
+const FAILS: &str = "return redis.call('get', KEYS[1]) < 1";
+const STANDS_IN_LINE: &str = "if not redis.call('lpos', KEYS[1], ARGV[1]) then redis.call('rpush', KEYS[1], ARGV[1]) end \
+                              return redis.call('lindex', KEYS[1], 0) == ARGV[1]";
+const LEAVES_THE_LINE: &str = "return redis.call('lrem', KEYS[1], 1, ARGV[1])";
+
+/// A lock that is broken on purpose: of which stage it is, what is another script there, what comes of it, and what is seen.
+type Twin = (&'static str, [&'static str; 3], &'static str, &'static str);
+
+const TWINS: [(&str, Twin); 8] = [
+    (
+        "lets_all_in",
+        ("2.7", [YES, "", ""], "fffffff", "Two were inside at once."),
+    ),
+    (
+        "frees_nothing",
+        (
+            "2.7",
+            ["", YES, ""],
+            "fpppfff",
+            "after an unlock others did not get in",
+        ),
+    ),
+    (
+        "renews_nothing",
+        (
+            "2.7",
+            ["", "", YES],
+            "pppppff",
+            "A was still inside when its lease ended, and B got in too.",
+        ),
+    ),
+    (
+        "renews_whoever_asks",
+        (
+            "2.7",
+            ["", "", RENEWS_WHOEVER_ASKS],
+            "pppppff",
+            "A had unlocked, and renewed the lease of B's lock.",
+        ),
+    ),
+    (
+        "enters_uncounted",
+        (
+            "2.5",
+            [ENTERS_UNCOUNTED, "", ""],
+            "ppppfff",
+            "A went in twice and unlocked once, and B got in.",
+        ),
+    ),
+    (
+        "has_a_lease_of_its_own",
+        (
+            "2.5",
+            [FOR_A_MINUTE, "", ""],
+            "puupfuf",
+            "A holds the lock, and does not get it again",
+        ),
+    ),
+    (
+        "fails_in_redis",
+        (
+            "2.5",
+            [FAILS, "", ""],
+            "fffffff",
+            "attempt to compare boolean with number",
+        ),
+    ),
+    // The only one that is fair, and so the twin of all that are not.
+    (
+        "stands_in_line",
+        (
+            "2.5",
+            [STANDS_IN_LINE, LEAVES_THE_LINE, ""],
+            "pfupfup",
+            "a deadlock",
+        ),
+    ),
+];
+
+#[apply(test!)]
+#[over(TWINS)]
+async fn a_broken_lock_fails_what_it_breaks(servers: &Servers, twin: Twin) -> Result<()> {
+    let (stage, scripts, grades, seen) = twin;
+    let Scripts {
+        acquire,
+        release,
+        renew,
+    } = scripts_of(stage)?;
+    let [acquire, release, renew] = [acquire, release, renew]
+        .into_iter()
+        .zip(scripts)
+        .map(|(own, other)| {
+            if other.is_empty() {
+                own
+            } else {
+                other.to_owned()
+            }
+        })
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("three");
+    let told = graded_so(
+        servers,
+        &Scripts {
+            acquire,
+            release,
+            renew,
+        },
+        grades,
+    )
+    .await?;
+    ensure!(told.contains(seen), "{told} without {seen}");
+    Ok(())
+}
+
+fn scripts_of(stage: &str) -> Result<Scripts> {
+    let found = stock::stages().find(|(section, _)| *section == stage);
+    Ok(found.context("no such stage")?.1)
+}
+
+/// Grades them in a corner of Redis of their own, of which nothing is left; what was seen of the failures.
+async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result<String> {
+    let prefix = format!("grade-{}:", servers.site().await.id);
+    let ctx = servers.with(|config| config.redis.prefix.clone_from(&prefix));
+    let grades = grade(&ctx, scripts).await?;
+    let letters = grades.iter().map(|grade| match grade.verdict {
+        Mark::Passed => 'p',
+        Mark::Failed => 'f',
+        Mark::Untried => 'u',
+    });
+    let names: Vec<_> = grades.iter().map(|grade| grade.name).collect();
+    ensure!(names == TRIALS, "{names:?}");
+    let letters: String = letters.collect();
+    ensure!(
+        letters == wanted,
+        "{letters} instead of {wanted}: {grades:#?}"
+    );
+    let mut told = String::new();
+    for grade in grades {
+        let failed = grade.verdict == Mark::Failed;
+        ensure!(failed != grade.events.is_empty(), "{grade:#?}");
+        if failed {
+            told = format!(
+                "{told} {} {}",
+                grade.seen.en,
+                grade.error.unwrap_or_default()
+            );
+        }
+    }
+    let keys = redis::cmd("KEYS")
+        .arg(format!("{prefix}*"))
+        .query_async(&mut ctx.redis.connection())
+        .await;
+    let keys: Vec<String> = keys?;
+    ensure!(keys.is_empty(), "left: {keys:?}");
+    Ok(told)
+}
+
+/// Kept by one instance, sold with by three, graded by another; a lock that lets all in oversells, and what is no script is
+/// refused by its name and kept by nobody.
+#[apply(test!)]
+async fn a_lock_of_ones_own_is_kept_sold_with_and_graded_over_http() -> Result<()> {
+    let lab = labs::whole().await?;
+    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
+    let mine = async || ask_json(format!("{second}/mine")).await;
+    let put = async |scripts: &Value| {
+        let put = client()
+            .put(format!("{first}/mine"))
+            .header("accept", "application/json");
+        answer(put.json(scripts)).await
+    };
+    let at_first = mine().await?;
+    let stages: Vec<_> = each(&at_first["stages"]).cloned().collect();
+    let stage = |n: usize| {
+        let only = |name: &str| (name.to_owned(), stages[n][name].clone());
+        Value::Object(
+            ["acquire", "release", "renew"]
+                .map(only)
+                .into_iter()
+                .collect(),
+        )
+    };
+    ensure!(
+        stages.len() == STAGES.len() && at_first["acquire"] == stage(0)["acquire"],
+        "{at_first}"
+    );
+
+    for (field, script, rule) in [
+        ("acquire", "", "must not be empty"),
+        ("release", "while true do end", "while is not allowed"),
+        (
+            "renew",
+            "return redis.call('del', 'stock')",
+            "redis stands only as",
+        ),
+        ("renew", "return (1", "redis does not understand it"),
+    ] {
+        let mut wrong = stage(0);
+        wrong[field] = script.into();
+        let (status, words) = put(&wrong).await?;
+        let problem: Value = serde_json::from_str(&words)?;
+        let names = problem["field"] == field && problem["detail"].to_string().contains(rule);
+        ensure!(
+            status == StatusCode::BAD_REQUEST && names,
+            "{field}: {status} {words}"
+        );
+    }
+    ensure!(mine().await? == at_first, "what was refused was kept");
+
+    let mut lets_all_in = stage(4);
+    lets_all_in["acquire"] = YES.into();
+    for (scripts, verdict) in [
+        (&stage(0), Verdict::Exact),
+        (&stage(4), Verdict::Exact),
+        (&lets_all_in, Verdict::Oversold),
+    ] {
+        ensure!(put(scripts).await?.0 == StatusCode::OK);
+        let mut plan = Plan::new(&lab.addresses().http, "three", "mine");
+        (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 3, 5, 100);
+        let progress = watch::Sender::new(Snapshot::default());
+        let row = run(&plan, &progress, &CancellationToken::new()).await?;
+        ensure!(row.verdict == verdict, "{scripts}: {row:?}");
+    }
+
+    put(&stage(4)).await?;
+    let grade = async || answer(client().post(format!("{second}/mine/grade"))).await;
+    let (one, other) = futures::join!(grade(), grade());
+    let answers = BTreeMap::from([one?, other?].map(|(status, words)| (status.as_u16(), words)));
+    ensure!(
+        answers.len() == 2 && answers.contains_key(&503),
+        "both were graded at once: {answers:?}"
+    );
+    let graded: Value = serde_json::from_str(answers.get(&200).context("no grades")?)?;
+    let verdicts: Vec<_> = each(&graded["grades"])
+        .map(|grade| grade["verdict"].as_str().unwrap_or_default())
+        .collect();
+    ensure!(
+        graded["scripts"] == stage(4)
+            && verdicts == [["passed"; 6].as_slice(), &["failed"]].concat(),
+        "{graded}"
+    );
+
+    let mut fails = stage(2);
+    fails["acquire"] = FAILS.into();
+    put(&fails).await?;
+    let (status, words) = answer(client().get(check(&first, "mine", 0, 100))).await?;
+    ensure!(
+        status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"),
+        "{status} {words}"
+    );
+
+    let _: i64 = labs::in_redis(&lab, "DEL", "mine").await?;
+    labs::hand_on(lab);
+    Ok(())
+}
