@@ -69,7 +69,8 @@ pub struct LessonSeen {
     more: Map<String, Value>,
 }
 
-fn one_of_the_lessons() -> Schema {
+/// The number of one of them.
+pub(crate) fn one_of_the_lessons() -> Schema {
     let one = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(lessons().map(|lesson| lesson.id)));

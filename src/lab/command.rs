@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, Token},
-    chinese::told,
+    chinese::{padded, told},
     failure::{Failure, unusable},
     stdout::{note, say},
 };
@@ -25,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a command that is interrupted may take to end by itself, before its lab is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How many columns the labels of the banner take.
+const LABEL: usize = 14;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +88,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if args.options.lan {
         say!(
             "{} {}",
-            padded(&told!("手机", "phones")),
+            padded(&told!("手机", "phones"), LABEL),
             for_phones(port_of(&lab.addresses().http))
         );
     }
@@ -260,7 +263,7 @@ fn describe(lab: &Lab) -> String {
     let mut lines = vec![told!(
         "{} {}  （在浏览器里打开）",
         "{} {}  (open it in a browser)",
-        padded(&told!("请求发到", "requests")),
+        padded(&told!("请求发到", "requests"), LABEL),
         at.http
     )];
     for (name, address, pid) in super::processes(&mut at.clone()) {
@@ -270,7 +273,7 @@ fn describe(lab: &Lab) -> String {
         } else {
             name
         };
-        lines.push(format!("{} {address}  (pid {pid})", padded(&title)));
+        lines.push(format!("{} {address}  (pid {pid})", padded(&title, LABEL)));
     }
     let by_hand = [
         format!(
@@ -313,19 +316,10 @@ fn describe(lab: &Lab) -> String {
         lines.extend(
             labels
                 .zip(several)
-                .map(|(label, line)| format!("{} {line}", padded(label))),
+                .map(|(label, line)| format!("{} {line}", padded(label, LABEL))),
         );
     }
     lines.join("\n")
-}
-
-/// A label of fourteen columns; a Chinese character takes two.
-fn padded(label: &str) -> String {
-    let columns: usize = label
-        .chars()
-        .map(|c| if c.is_ascii() { 1 } else { 2 })
-        .sum();
-    label.to_owned() + &" ".repeat(14_usize.saturating_sub(columns))
 }
 
 /// Where phones reach nginx: the address from which this machine would send into the network. Nothing is sent.

@@ -7,23 +7,35 @@ use super::{
 };
 use crate::{
     bilingual::Bilingual,
-    chinese::told,
+    chinese::{padded, told},
     failure::{Failure, unusable_told},
     stdout::say,
 };
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The ports that `oversell lab` takes, and the option for others. A lab of `--lab` takes free ones.
-const PORTS: [(&str, &[u16], &str); 5] = [
-    ("nginx", &[8080], "--http-port"),
-    ("the instances", &[8000, 8100, 8200], "--instances"),
-    ("MariaDB", &[13306], "--mysql-port"),
+const PORTS: [(Bilingual, &[u16], &str); 5] = [
+    (Bilingual::of("nginx", "nginx"), &[8080], "--http-port"),
     (
-        "Redis",
+        Bilingual::of("各实例", "the instances"),
+        &[8000, 8100, 8200],
+        "--instances",
+    ),
+    (
+        Bilingual::of("MariaDB", "MariaDB"),
+        &[13306],
+        "--mysql-port",
+    ),
+    (
+        Bilingual::of("Redis", "Redis"),
         &[16379, 16380, 16381, 16382, 16383],
         "--redis-ports",
     ),
-    ("ZooKeeper", &[12181], "--zookeeper-port"),
+    (
+        Bilingual::of("ZooKeeper", "ZooKeeper"),
+        &[12181],
+        "--zookeeper-port",
+    ),
 ];
 
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
@@ -130,6 +142,7 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
         told!("`oversell lab` 要的端口", "ports of `oversell lab`")
     );
     for (server, ports, option) in PORTS {
+        let server = server.here();
         let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
         let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
         match taken.is_empty() {
@@ -137,8 +150,9 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
             false => say!(
                 "{}",
                 told!(
-                    "  被占用   {server:<20} {}：停掉占用者，或用 {option} 另选",
-                    "  taken    {server:<20} {}: stop what listens there, or choose others with {option}",
+                    "  被占用   {} {}：停掉占用者，或用 {option} 另选",
+                    "  taken    {} {}: stop what listens there, or choose others with {option}",
+                    padded(server, 20),
                     taken.join(", ")
                 )
             ),
@@ -196,12 +210,13 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
 fn room(what: &str, has: Option<u64>, wants: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wants {
-        true => say!("  ok       {what:<20} {has}"),
+        true => say!("  ok       {} {has}", padded(what, 20)),
         false => say!(
             "{}",
             told!(
-                "  偏少     {what:<20} {has}，最好有 {wants}：{without}",
-                "  little   {what:<20} {has}, and {wants} are better: {without}"
+                "  偏少     {} {has}，最好有 {wants}：{without}",
+                "  little   {} {has}, and {wants} are better: {without}",
+                padded(what, 20)
             )
         ),
     }
