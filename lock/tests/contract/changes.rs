@@ -1,8 +1,8 @@
 //! Random programs while another server takes over: on three ZooKeeper servers whose leader is killed, and on a Redis whose
-//! replica becomes the primary and back, without a loss.
+//! replica becomes the primary and back, without a loss; and with one, which is the twin.
 
 use super::{
-    programs::keep_the_rules,
+    programs::{break_a_rule, keep_the_rules},
     subjects::{FAIR_LOCK, LOCK, RW_LOCK, SEMAPHORE, ZK_LOCK, ZK_RW_LOCK, ZK_SEMAPHORE},
     support::*,
 };
@@ -96,26 +96,29 @@ async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
     Ok(())
 }
 
+/// Two servers of Redis, and the way of the clients, which leads to the first.
+async fn two(lab: &Lab) -> Result<(&'static Redis, Proxy, [String; 2])> {
+    let nodes = lab.addresses().redis.iter();
+    let urls: Vec<_> = nodes.map(|node| node.url.clone()).collect();
+    let urls: [String; 2] = urls.try_into().ok().context("two")?;
+    let (host, port) = host_and_port(&urls[0])?;
+    let way = Proxy::to(format!("{host}:{port}"))?;
+    // Until the process ends: a program may leave tasks behind that still use it.
+    let redis = Box::leak(Box::new(Redis::behind(urls[0].clone(), way.address())));
+    Ok((redis, way, urls))
+}
+
 #[apply(soak_test!)]
 async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result {
     let lab = lab(Part::Redis, 2, 1).await?;
-    let urls: Vec<_> = lab
-        .addresses()
-        .redis
-        .iter()
-        .map(|node| node.url.clone())
-        .collect();
-    let [one, other]: [String; 2] = urls.try_into().ok().context("two")?;
-    let (host, port) = host_and_port(&one)?;
-    let way = Proxy::to(format!("{host}:{port}"))?;
-    let redis: &Redis = Box::leak(Box::new(Redis::behind(one.clone(), way.address())));
+    let (redis, way, both) = two(&lab).await?;
+    let (host, port) = host_and_port(&both[0])?;
     let mut follow = redis::cmd("REPLICAOF");
     follow
         .arg(host)
         .arg(port)
-        .exec_async(&mut redis_at(&other).await?)
+        .exec_async(&mut redis_at(&both[1]).await?)
         .await?;
-    let both = [one, other];
     for (of, subject) in [
         ("LOCK", &LOCK),
         ("FAIR_LOCK", &FAIR_LOCK),
@@ -124,6 +127,24 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
     ] {
         keep_the_rules(of, redis, subject, primaries(&way, &both)).await?;
     }
+    lab.stop().await;
+    Ok(())
+}
+
+/// The twin: the one that takes over has never heard of what the other had, so that a lock which is held is free there.
+#[apply(soak_test!)]
+async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
+    let lab = lab(Part::Redis, 2, 1).await?;
+    let (redis, way, both) = two(&lab).await?;
+    let loses = async {
+        for to in both.iter().cycle().skip(1) {
+            sleep(REIGN / 8).await;
+            let (host, port) = host_and_port(to)?;
+            way.lead(&format!("{host}:{port}"));
+        }
+        Ok(())
+    };
+    break_a_rule(redis, &LOCK, "both hold it", loses).await?;
     lab.stop().await;
     Ok(())
 }

@@ -18,7 +18,7 @@ macro_rules! twins {
                     let twin = made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait));
                     taking(Share::Alone, twin, wait)
                 });
-                break_a_rule(redis, &TWIN, $by).await
+                break_a_rule(redis, &TWIN, $by, std::future::pending()).await
             }
         }
     )*};

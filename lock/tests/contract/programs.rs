@@ -590,16 +590,21 @@ pub(crate) async fn keep_the_rules<S: Driven>(
     bail!("{of}: no program came to: {:?}", unseen(&histories))
 }
 
-/// The programs find out that this breaks a rule, and which one: the twin of all that they find kept.
+/// The programs find out that this breaks a rule, and which one: the twin of all that they find kept. Something may happen to the
+/// servers until they have ended.
 pub(crate) async fn break_a_rule<S: Driven>(
     server: &'static S,
     subject: &'static Subject<S>,
     by: &str,
+    meanwhile: impl Future<Output = Result>,
 ) -> Result {
     let mut programs = nobody_has_it::<S>();
     programs.push(through_everything(subject));
     let play = |program| run(server, subject, program);
-    let histories = try_join_all(programs.iter().map(|program| play(program))).await?;
+    let histories = tokio::select! {
+        histories = try_join_all(programs.iter().map(|program| play(program))) => histories?,
+        Err(error) = meanwhile => return Err(error),
+    };
     let verdicts: Vec<_> = histories.iter().map(judge).collect();
     let found = |verdict: &Verdict| matches!(verdict, Verdict::Broken(rule) if rule.contains(by));
     ensure!(verdicts.iter().any(found), "not caught: {verdicts:?}");
