@@ -85,79 +85,9 @@ pub struct Args {}
 ///
 /// [`Failure::Unusable`] where a lab cannot start.
 pub fn run(Args {}: Args) -> Result<(), Failure> {
-    let servers: Vec<Needed> = [
-        &mysql::NEEDED[..],
-        &redis::NEEDED,
-        zookeeper::needed(),
-        &nginx::NEEDED,
-    ]
-    .concat()
-    .into_iter()
-    .chain([SETPRIV])
-    .collect();
-    let mut packages = BTreeSet::new();
-    say!("{}", told!("实验环境要的程序", "programs of a lab"));
-    for (program, package) in servers {
-        match programs::find(program) {
-            Some(path) => say!("  ok       {program:<20} {}", path.display()),
-            None => {
-                packages.insert(package);
-                say!(
-                    "{}",
-                    told!(
-                        "  缺少     {program:<20} Debian 软件包 {package}",
-                        "  MISSING  {program:<20} Debian package {package}"
-                    )
-                );
-            }
-        }
-    }
-    say!("{}", told!("实验环境之外要的", "for more than a lab"));
-    for (program, package, use_of_it) in MORE {
-        match programs::find(program) {
-            Some(path) => say!("  ok       {program:<20} {}", path.display()),
-            None => say!(
-                "{}",
-                told!(
-                    "  没有     {program:<20} {}：Debian 软件包 {package}",
-                    "  without  {program:<20} {}: Debian package {package}",
-                    use_of_it.here()
-                )
-            ),
-        }
-    }
-    match clock::library() {
-        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
-        None => say!(
-            "{}",
-            told!(
-                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
-                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
-                "libfaketime"
-            )
-        ),
-    }
-    say!(
-        "{}",
-        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
-    );
-    for (server, ports, option) in PORTS {
-        let server = server.here();
-        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
-        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
-        match taken.is_empty() {
-            true => say!("  ok       {server}"),
-            false => say!(
-                "{}",
-                told!(
-                    "  被占用   {} {}：停掉占用者，或用 {option} 另选",
-                    "  taken    {} {}: stop what listens there, or choose others with {option}",
-                    padded(server, 20),
-                    taken.join(", ")
-                )
-            ),
-        }
-    }
+    let packages = missing();
+    more();
+    ports();
     say!("{}", told!("这台机器", "this machine"));
     let too_little = [
         room(
@@ -204,6 +134,91 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
         "a lab cannot start; on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
         packages.join(" ")
     ))
+}
+
+/// The packages of the servers that are not there.
+fn missing() -> BTreeSet<&'static str> {
+    let servers: Vec<Needed> = [
+        &mysql::NEEDED[..],
+        &redis::NEEDED,
+        zookeeper::needed(),
+        &nginx::NEEDED,
+    ]
+    .concat()
+    .into_iter()
+    .chain([SETPRIV])
+    .collect();
+    let mut packages = BTreeSet::new();
+    say!("{}", told!("实验环境要的程序", "programs of a lab"));
+    for (program, package) in servers {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => {
+                packages.insert(package);
+                say!(
+                    "{}",
+                    told!(
+                        "  缺少     {program:<20} Debian 软件包 {package}",
+                        "  MISSING  {program:<20} Debian package {package}"
+                    )
+                );
+            }
+        }
+    }
+    packages
+}
+
+/// What parts of the project need beside the lab.
+fn more() {
+    say!("{}", told!("实验环境之外要的", "for more than a lab"));
+    for (program, package, use_of_it) in MORE {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => say!(
+                "{}",
+                told!(
+                    "  没有     {program:<20} {}：Debian 软件包 {package}",
+                    "  without  {program:<20} {}: Debian package {package}",
+                    use_of_it.here()
+                )
+            ),
+        }
+    }
+    match clock::library() {
+        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
+        None => say!(
+            "{}",
+            told!(
+                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
+                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
+                "libfaketime"
+            )
+        ),
+    }
+}
+
+fn ports() {
+    say!(
+        "{}",
+        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
+    );
+    for (server, ports, option) in PORTS {
+        let server = server.here();
+        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
+        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
+        match taken.is_empty() {
+            true => say!("  ok       {server}"),
+            false => say!(
+                "{}",
+                told!(
+                    "  被占用   {} {}：停掉占用者，或用 {option} 另选",
+                    "  taken    {} {}: stop what listens there, or choose others with {option}",
+                    padded(server, 20),
+                    taken.join(", ")
+                )
+            ),
+        }
+    }
 }
 
 /// Whether there is so much of it, as far as the system says.
