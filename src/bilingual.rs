@@ -20,7 +20,6 @@ impl Bilingual {
     }
 
     /// In the language of the terminal.
-    #[cfg(target_os = "linux")]
     pub(crate) fn here(self) -> &'static str {
         if crate::chinese::is_wanted() {
             self.zh

@@ -59,6 +59,14 @@ macro_rules! told {
 }
 pub(crate) use told;
 
+/// A label that takes so many columns; a Chinese character takes two.
+#[cfg(target_os = "linux")]
+pub(crate) fn padded(label: &str, columns: usize) -> String {
+    let width = |c: char| if c.is_ascii() { 1 } else { 2 };
+    let has: usize = label.chars().map(width).sum();
+    label.to_owned() + &" ".repeat(columns.saturating_sub(has))
+}
+
 /// This command with all that is below it, in Chinese.
 pub(crate) fn spoken(mut command: Command) -> Command {
     command.build();
@@ -295,6 +303,14 @@ pub(crate) mod tests {
             };
             assert_eq!(is_chinese(of), chinese, "{variables:?}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_label_takes_its_columns_in_either_language() {
+        assert_eq!(padded("phones", 8), "phones  ");
+        assert_eq!(padded("手机", 8), "手机    ");
+        assert_eq!(padded("longer than it", 8), "longer than it");
     }
 
     #[test]

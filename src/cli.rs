@@ -2,7 +2,7 @@
 
 use crate::{
     addresses::Addresses,
-    chinese,
+    chinese::{self, told},
     course::{
         Lesson,
         command::{self, Course},
@@ -108,7 +108,10 @@ pub fn main() -> ExitCode {
         let Shutdown { asked, at_once } = Shutdown::listen()?;
         tokio::select! {
             done = run(cli.command, asked) => done,
-            () = at_once.cancelled() => Err(Failure::Interrupted("a second signal ended it at once".to_owned())),
+            () = at_once.cancelled() => Err(Failure::Interrupted(told!(
+                "第二个信号让它立刻结束了",
+                "a second signal ended it at once"
+            ))),
         }
     });
     // What still runs in the background is not waited for.

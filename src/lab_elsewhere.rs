@@ -3,7 +3,10 @@
 
 /// `oversell lab` and `--lab`: one line that says what to do instead.
 pub mod command {
-    use crate::{addresses::Addresses, failure::Failure};
+    use crate::{
+        addresses::Addresses,
+        failure::{Failure, unusable_told},
+    };
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
@@ -55,10 +58,11 @@ pub mod command {
     }
 
     pub(super) fn refusal() -> Failure {
-        Failure::Unusable(
+        unusable_told!(
+            "实验环境只能在 Linux 上运行：`docker compose up` 在容器里启动同样的一套，compare 和 bench 可以测已有的集群\
+             （--http、--instance）",
             "the lab runs on Linux only: `docker compose up` starts the same in containers, and compare and bench take a \
              cluster that is there (--http, --instance)"
-                .to_owned(),
         )
     }
 }

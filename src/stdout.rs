@@ -1,7 +1,10 @@
 //! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
 //! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
 
-use crate::failure::{Failure, unusable};
+use crate::{
+    chinese::told,
+    failure::{Failure, unusable, unusable_told},
+};
 use serde::Serialize;
 use std::{
     fmt,
@@ -60,7 +63,14 @@ pub(crate) fn gone() -> CancellationToken {
 /// The failure of a command whose stdout took no more.
 pub(crate) fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
-    Some(Failure::Output(format!("stdout takes no more: {why}")))
+    Some(no_more(why))
+}
+
+fn no_more(why: &dyn fmt::Display) -> Failure {
+    Failure::Output(told!(
+        "标准输出写不进去了：{why}",
+        "stdout takes no more: {why}"
+    ))
 }
 
 /// How many columns the terminal has on which lines for people appear; `None` where they go elsewhere.
@@ -117,7 +127,11 @@ impl Output {
         }
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(unusable!("{self}: there is no folder {}", folder.display()));
+            return Err(unusable_told!(
+                "{self}：没有目录 {}",
+                "{self}: there is no folder {}",
+                folder.display()
+            ));
         }
         let file = File::options()
             .write(true)
@@ -137,7 +151,7 @@ impl Output {
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));
-            return printed.map_err(|e| Failure::Output(format!("stdout takes no more: {e}")));
+            return printed.map_err(|e| no_more(&e));
         }
         self.open()?;
         let Some(mut file) = self.file.get().map(Arc::as_ref) else {

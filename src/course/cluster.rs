@@ -18,6 +18,7 @@ use crate::{
     orders::Action,
     redis_at::redis_at,
     replay::{Control, Faults},
+    server::Server,
 };
 use http::{Method, header::ACCEPT};
 use redis::aio::MultiplexedConnection;
@@ -304,7 +305,7 @@ impl Cluster {
     /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
     pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.main_redis();
-        redis_at(url).await.map_err(NoVerdict::failed)
+        redis_at(url).await.map_err(silent(Server::Redis, url))
     }
 
     /// A connection to the database, as `mysql` has one.
@@ -313,9 +314,9 @@ impl Cluster {
     ///
     /// [`NoVerdict`]: there is no lab, or its MySQL does not answer.
     pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
-        MySqlConnection::connect(&self.servers()?.mysql.url)
-            .await
-            .map_err(NoVerdict::failed)
+        let url = &self.servers()?.mysql.url;
+        let connected = MySqlConnection::connect(url).await;
+        connected.map_err(silent(Server::MySql, url))
     }
 
     /// A session of ZooKeeper, as `zkCli.sh` has one.
@@ -324,9 +325,19 @@ impl Cluster {
     ///
     /// [`NoVerdict`]: there is no lab, or its ZooKeeper does not answer.
     pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
-        zookeeper_client::Client::connect(&self.servers()?.zookeeper.connect)
-            .await
-            .map_err(NoVerdict::failed)
+        let at = &self.servers()?.zookeeper.connect;
+        let connected = zookeeper_client::Client::connect(at).await;
+        connected.map_err(silent(Server::ZooKeeper, at))
+    }
+}
+
+/// Which server does not answer an experiment, and what to type.
+fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> NoVerdict {
+    let (name, at) = (server.name(), at.to_owned());
+    move |why| {
+        NoVerdict::failed(format!(
+            "{name} at {at} does not answer ({why}): `oversell lab fault start {name}` starts one that was killed"
+        ))
     }
 }
 
@@ -343,6 +354,34 @@ fn without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_an_experiment_is_named_with_what_to_type() {
+        let at = |url: &str| serde_json::json!({"url": url, "pid": 1});
+        let lab = serde_json::from_value(serde_json::json!({
+            "http": "http://127.0.0.1:1", "instances": [], "nginx": at("http://127.0.0.1:1"),
+            "mysql": at("mysql://root@127.0.0.1:1/test"), "redis": [at("redis://127.0.0.1:1")],
+            "zookeeper": {"connect": "127.0.0.1:1", "pid": 1},
+        }));
+        let found = target::Cluster {
+            http: Some("http://127.0.0.1:1".to_owned()),
+            instance: Some("http://127.0.0.1:1".to_owned()),
+            lab: Some(lab.expect("addresses")),
+        };
+        let on = Cluster::new(found, true, CancellationToken::new()).expect("a cluster");
+        let redis = on.redis().await.err();
+        let mysql = on.mysql().await.err();
+        for (said, name) in [(redis, "redis"), (mysql, "mysql")] {
+            let Some(NoVerdict::Failed(Failure::Unusable(said))) = said else {
+                panic!("nobody listens there: {said:?}");
+            };
+            let start = format!("`oversell lab fault start {name}`");
+            assert!(
+                said.starts_with(&format!("{name} at {name}://")) && said.contains(&start),
+                "{said}"
+            );
+        }
+    }
 
     #[test]
     fn a_round_in_which_either_side_failed_or_sold_nothing_does_not_count() {

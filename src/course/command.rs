@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese,
+    chinese::{self, told},
     failure::Failure,
     http_client::{Answer, Ask},
     load::{
@@ -125,7 +125,14 @@ impl Course {
             let (can, cannot): (Vec<_>, _) =
                 (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
             for (_, lesson) in cannot {
-                say!("{}: no twin without a JDK and Maven", lesson.id);
+                say!(
+                    "{}",
+                    told!(
+                        "{}：没有 JDK 和 Maven 就没有反例",
+                        "{}: no twin without a JDK and Maven",
+                        lesson.id
+                    )
+                );
             }
             chosen = can;
         }
@@ -158,7 +165,11 @@ impl Course {
             && let Err(why) = keep(&on, &without_events(&found)?).await
         {
             note(format_args!(
-                "oversell: the instances do not keep the verdicts: {why}"
+                "oversell: {}",
+                told!(
+                    "实例没有保存结论：{why}",
+                    "the instances do not keep the verdicts: {why}"
+                )
             ));
         }
         match &mut self.found {
@@ -198,7 +209,7 @@ impl Course {
         }
         if let Some(file) = &args.html {
             file.write(&report::html(&found)?)?;
-            say!("report: {file}");
+            say!("{}", told!("报告：{file}", "report: {file}"));
         }
         found.verdict()
     }

@@ -3,7 +3,8 @@
 use super::{Lesson, NoVerdict, Seen, Verdict, Words, last_run};
 use crate::bilingual::Bilingual;
 use crate::{
-    failure::{Failure, unusable},
+    chinese::told,
+    failure::{Failure, unusable_told},
     load::conditions::Conditions,
 };
 use serde::Serialize;
@@ -114,7 +115,7 @@ impl Found {
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
         let otherwise: Vec<_> = otherwise
-            .map(|t| format!("{}: {}", t.id, t.verdict().words().en))
+            .map(|t| format!("{}: {}", t.id, t.verdict().words().here()))
             .collect();
         let failed = self
             .lessons
@@ -122,11 +123,16 @@ impl Found {
             .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
         let failed: Vec<_> = failed.collect();
         match (otherwise.is_empty(), failed.is_empty()) {
-            (false, _) => Err(Failure::Promise(format!(
+            (false, _) => Err(Failure::Promise(told!(
+                "与上一次完整运行不同：{}",
                 "otherwise than in the last full run: {}",
                 otherwise.join("; ")
             ))),
-            (true, false) => Err(unusable!("could not be tried: {}", failed.join("; "))),
+            (true, false) => Err(unusable_told!(
+                "没能验证：{}",
+                "could not be tried: {}",
+                failed.join("; ")
+            )),
             (true, true) => Ok(()),
         }
     }

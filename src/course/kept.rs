@@ -12,7 +12,7 @@ use sqlx::{MySql, QueryBuilder};
 use std::time::Duration;
 use utoipa::{
     ToSchema,
-    openapi::{ObjectBuilder, Schema, Type},
+    openapi::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,9 +54,9 @@ pub struct LessonSeen {
     #[schema(schema_with = one_of_the_lessons)]
     pub(super) id: String,
     /// What it was tried on: our service is `oversell`.
-    #[garde(length(max = 10), inner(length(max = 40)))]
+    #[garde(length(max = 10), inner(length(chars, max = 40)))]
     #[serde(default)]
-    #[schema(example = json!(["oversell", "redisson-3.11.2"]))]
+    #[schema(schema_with = systems)]
     pub(super) on: Vec<String>,
     #[garde(skip)]
     pub(super) verdict: Verdict,
@@ -69,11 +69,24 @@ pub struct LessonSeen {
     more: Map<String, Value>,
 }
 
-fn one_of_the_lessons() -> Schema {
+/// The number of one of them.
+pub(crate) fn one_of_the_lessons() -> Schema {
     let one = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(lessons().map(|lesson| lesson.id)));
     one.examples(["2.3"]).into()
+}
+
+fn systems() -> Schema {
+    let name = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(40));
+    ArrayBuilder::new()
+        .items(name)
+        .max_items(Some(10))
+        .description(Some("What it was tried on: our service is `oversell`"))
+        .examples([json!(["oversell", "redisson-3.11.2"])])
+        .into()
 }
 
 fn a_lesson(id: &str, (): &()) -> garde::Result {

@@ -10,16 +10,10 @@ use http::{StatusCode, request::Parts};
 use secrecy::ExposeSecret;
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{DeserializeOwned, Error as _, Visitor},
+    de::{DeserializeOwned, Error as _},
 };
 use serde_json::{Map, Value};
-use std::{
-    any::Any,
-    convert::Infallible,
-    fmt::{self, Display},
-    sync::Arc,
-    time::Duration,
-};
+use std::{any::Any, convert::Infallible, fmt::Display, sync::Arc, time::Duration};
 use subtle::ConstantTimeEq;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -77,11 +71,9 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
                 format!("must be a JSON object: {}", rejection.body_text()),
             ),
         })?;
-        valid(
-            serde_path_to_error::deserialize(Value::Object(fields)),
-            "body",
-        )
-        .map(Self)
+        let mut body = Value::Object(fields);
+        make_whole(&mut body);
+        valid(serde_path_to_error::deserialize(body), "body").map(Self)
     }
 }
 
@@ -165,40 +157,30 @@ impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
 
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = deserializer.deserialize_i64(WholeVisitor);
-        number.map(Self).map_err(
-            |error| match error.to_string().starts_with("missing field") {
+        i64::deserialize(deserializer).map(Self).map_err(|error| {
+            match error.to_string().starts_with("missing field") {
                 true => error,
                 false => D::Error::custom(Self::rule()),
-            },
-        )
+            }
+        })
     }
 }
 
-/// JSON has one kind of number: `746.0` is a whole one, and JSON Schema says so.
-struct WholeVisitor;
-
-impl Visitor<'_> for WholeVisitor {
-    type Value = i64;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a whole number")
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i64, E> {
-        Ok(number)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i64, E> {
-        i64::try_from(number).map_err(E::custom)
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<i64, E> {
-        // Beyond 2^53 a float does not tell one whole number from the next.
-        match number.fract() == 0.0 && number.abs() <= (1_u64 << 53) as f64 {
-            true => Ok(number as i64),
-            false => Err(E::custom("not a whole number")),
+/// JSON has one kind of number: `746.0` is a whole one, and JSON Schema says so. It becomes one for serde too.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            // Beyond 2^53 a float does not tell one whole number from the next.
+            let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() <= (1_u64 << 53) as f64;
+            if number.is_f64()
+                && let Some(float) = number.as_f64().filter(is_whole)
+            {
+                *number = (float as i64).into();
+            }
         }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
     }
 }
 

@@ -280,9 +280,9 @@ fn join_defaults(value: &mut Value) {
             if let Some(Value::Array(all)) = fields.get_mut("allOf")
                 && let [Value::Object(schema), Value::Object(more)] = &mut all[..]
                 && more.len() > 1
-                && more
-                    .keys()
-                    .all(|key| ["type", "default", "example"].contains(&key.as_str()))
+                && more.keys().all(|key| {
+                    ["type", "default", "example", "description"].contains(&key.as_str())
+                })
             {
                 more.remove("type");
                 schema.append(more);

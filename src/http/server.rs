@@ -4,9 +4,10 @@
 use super::{app::AppState, routes};
 use crate::{
     addresses::{Instance, TOKEN, Token},
+    chinese::told,
     config::{self, Config},
     ctx::Ctx,
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
     instance,
     telemetry::{self, Form},
 };
@@ -67,7 +68,9 @@ pub struct Args {
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| told!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -197,7 +200,9 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     }
     let host = &config.server.host;
     if !config.cluster.instances.is_empty() || !config.cluster.http.is_empty() {
-        return Err(unusable!(
+        return Err(unusable_told!(
+            "server.host {host} 对网络开放，而 admin.token 是空的：请设置 admin.token，集群的每个实例用同一个（环境变量 {TOKEN}；\
+             compose 里是 ADMIN_TOKEN）",
             "server.host {host} is open to the network and admin.token is empty: set admin.token, the same one in every instance \
              of the cluster (environment {TOKEN}; in compose ADMIN_TOKEN)"
         ));
@@ -235,9 +240,15 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {
         io::ErrorKind::AddrInUse => {
-            unusable!("port {port} is in use; choose another with --port")
+            unusable_told!(
+                "端口 {port} 被占用；用 --port 另选一个",
+                "port {port} is in use; choose another with --port"
+            )
         }
-        _ => unusable!("cannot listen on {host}:{port}: {e}"),
+        _ => unusable_told!(
+            "不能监听 {host}:{port}：{e}",
+            "cannot listen on {host}:{port}: {e}"
+        ),
     };
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
     config.server.port = listener.local_addr().map_err(refused)?.port();

@@ -117,11 +117,11 @@ fn report(known: Option<&States>, states: &States) {
         match (known.map(|known| known.of(server).up), now.up) {
             (None | Some(true), false) => {
                 tracing::warn!(
-                    "{name} is missing ({}); what needs it is answered 503 until it is there",
+                    "{name} cannot be used ({}); what needs it is answered 503 until it can",
                     now.detail
                 );
             }
-            (None | Some(false), true) => tracing::info!("{name} is there ({})", now.detail),
+            (None | Some(false), true) => tracing::info!("{name} can be used ({})", now.detail),
             _ => {}
         }
     }

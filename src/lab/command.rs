@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, Token},
+    chinese::{padded, told},
     failure::{Failure, unusable},
     stdout::{note, say},
 };
@@ -24,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a command that is interrupted may take to end by itself, before its lab is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How many columns the labels of the banner take.
+const LABEL: usize = 14;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,20 +87,28 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     say!("{}", describe(&lab));
     if args.options.lan {
         say!(
-            "{:<14} {}",
-            "phones",
+            "{} {}",
+            padded(&told!("手机", "phones"), LABEL),
             for_phones(port_of(&lab.addresses().http))
         );
     }
     if let Some(Token(token)) = &lab.addresses().admin {
         say!(
-            "{:<14} {token}  (the page asks for it where a visitor may not)",
-            "admin token"
+            "{}",
+            told!(
+                "{:<14} {token}  （访客不能做的事，页面会要它）",
+                "{:<14} {token}  (the page asks for it where a visitor may not)",
+                "admin token"
+            )
         );
     }
     say!(
-        "\nlogs and data  {}\nCtrl-C stops everything.",
-        args.options.dir.unwrap_or_default().display()
+        "{}",
+        told!(
+            "\n日志和数据     {}\n按 Ctrl-C 停掉全部。",
+            "\nlogs and data  {}\nCtrl-C stops everything.",
+            args.options.dir.unwrap_or_default().display()
+        )
     );
 
     let mut ends = lab.ends();
@@ -112,7 +124,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
-                    say!("fault: {done}");
+                    say!("{}: {done}", told!("故障", "fault"));
                 }
                 if is_order {
                     ends = lab.ends();
@@ -203,7 +215,10 @@ async fn with_last_words(
     tokio::select! {
         done = &mut running => done,
         () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-            Err(Failure::Interrupted("cut short by a signal; the lab is stopped".to_owned()))
+            Err(Failure::Interrupted(told!(
+                "被信号打断；实验环境已停止",
+                "cut short by a signal; the lab is stopped"
+            )))
         }),
     }
 }
@@ -231,7 +246,10 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {
-            return Err(Failure::Interrupted("cut short by a signal; everything that had been started is stopped".to_owned()));
+            return Err(Failure::Interrupted(told!(
+                "被信号打断；已经启动的都停掉了",
+                "cut short by a signal; everything that had been started is stopped"
+            )));
         }
     };
     if let Some(warning) = lab.warning() {
@@ -242,15 +260,20 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
 
 fn describe(lab: &Lab) -> String {
     let at = lab.addresses();
-    let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
+    let mut lines = vec![told!(
+        "{} {}  （在浏览器里打开）",
+        "{} {}  (open it in a browser)",
+        padded(&told!("请求发到", "requests"), LABEL),
+        at.http
+    )];
     for (name, address, pid) in super::processes(&mut at.clone()) {
         let is_instance = at.instances.iter().any(|one| one.name == name);
         let title = if is_instance {
-            format!("instance {name}")
+            told!("实例 {name}", "instance {name}")
         } else {
             name
         };
-        lines.push(format!("{title:<14} {address}  (pid {pid})"));
+        lines.push(format!("{} {address}  (pid {pid})", padded(&title, LABEL)));
     }
     let by_hand = [
         format!(
@@ -274,23 +297,26 @@ fn describe(lab: &Lab) -> String {
             redis::name(0),
             redis::KEEPS.join(" ").replace("--", "")
         ),
-        "the other Redis nodes keep nothing".to_owned(),
+        told!(
+            "其余 Redis 节点什么也不保存",
+            "the other Redis nodes keep nothing"
+        ),
     ];
     let ways = lab
         .ways()
         .map(|(way, address)| format!("{way} {address}"))
         .collect();
     for (what, several) in [
-        ("by hand", by_hand.into()),
-        ("durability", durability.into()),
-        ("ways", ways),
+        (told!("手工连接", "by hand"), by_hand.into()),
+        (told!("持久化", "durability"), durability.into()),
+        (told!("线路", "ways"), ways),
     ] {
         let several: Vec<_> = several;
-        let labels = std::iter::once(what).chain(std::iter::repeat(""));
+        let labels = std::iter::once(&*what).chain(std::iter::repeat(""));
         lines.extend(
             labels
                 .zip(several)
-                .map(|(label, line)| format!("{label:<14} {line}")),
+                .map(|(label, line)| format!("{} {line}", padded(label, LABEL))),
         );
     }
     lines.join("\n")
@@ -305,10 +331,14 @@ fn for_phones(port: &str) -> String {
         std::io::Result::Ok(socket.local_addr()?.ip())
     };
     match way_out() {
-        Ok(ip) => format!(
+        Ok(ip) => told!(
+            "http://{ip}:{port}/class.html  （能连上的人可以购买、参加课程、重演竞态）",
             "http://{ip}:{port}/class.html  (whoever reaches it may buy, visit lessons and play races)"
         ),
-        Err(error) => format!("this machine is in no network: {error}"),
+        Err(error) => told!(
+            "这台机器不在任何网络里：{error}",
+            "this machine is in no network: {error}"
+        ),
     }
 }
 

@@ -7,23 +7,35 @@ use super::{
 };
 use crate::{
     bilingual::Bilingual,
-    chinese::told,
+    chinese::{padded, told},
     failure::{Failure, unusable_told},
     stdout::say,
 };
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The ports that `oversell lab` takes, and the option for others. A lab of `--lab` takes free ones.
-const PORTS: [(&str, &[u16], &str); 5] = [
-    ("nginx", &[8080], "--http-port"),
-    ("the instances", &[8000, 8100, 8200], "--instances"),
-    ("MariaDB", &[13306], "--mysql-port"),
+const PORTS: [(Bilingual, &[u16], &str); 5] = [
+    (Bilingual::of("nginx", "nginx"), &[8080], "--http-port"),
     (
-        "Redis",
+        Bilingual::of("各实例", "the instances"),
+        &[8000, 8100, 8200],
+        "--instances",
+    ),
+    (
+        Bilingual::of("MariaDB", "MariaDB"),
+        &[13306],
+        "--mysql-port",
+    ),
+    (
+        Bilingual::of("Redis", "Redis"),
         &[16379, 16380, 16381, 16382, 16383],
         "--redis-ports",
     ),
-    ("ZooKeeper", &[12181], "--zookeeper-port"),
+    (
+        Bilingual::of("ZooKeeper", "ZooKeeper"),
+        &[12181],
+        "--zookeeper-port",
+    ),
 ];
 
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
@@ -73,77 +85,9 @@ pub struct Args {}
 ///
 /// [`Failure::Unusable`] where a lab cannot start.
 pub fn run(Args {}: Args) -> Result<(), Failure> {
-    let servers: Vec<Needed> = [
-        &mysql::NEEDED[..],
-        &redis::NEEDED,
-        zookeeper::needed(),
-        &nginx::NEEDED,
-    ]
-    .concat()
-    .into_iter()
-    .chain([SETPRIV])
-    .collect();
-    let mut packages = BTreeSet::new();
-    say!("{}", told!("实验环境要的程序", "programs of a lab"));
-    for (program, package) in servers {
-        match programs::find(program) {
-            Some(path) => say!("  ok       {program:<20} {}", path.display()),
-            None => {
-                packages.insert(package);
-                say!(
-                    "{}",
-                    told!(
-                        "  缺少     {program:<20} Debian 软件包 {package}",
-                        "  MISSING  {program:<20} Debian package {package}"
-                    )
-                );
-            }
-        }
-    }
-    say!("{}", told!("实验环境之外要的", "for more than a lab"));
-    for (program, package, use_of_it) in MORE {
-        match programs::find(program) {
-            Some(path) => say!("  ok       {program:<20} {}", path.display()),
-            None => say!(
-                "{}",
-                told!(
-                    "  没有     {program:<20} {}：Debian 软件包 {package}",
-                    "  without  {program:<20} {}: Debian package {package}",
-                    use_of_it.here()
-                )
-            ),
-        }
-    }
-    match clock::library() {
-        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
-        None => say!(
-            "{}",
-            told!(
-                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
-                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
-                "libfaketime"
-            )
-        ),
-    }
-    say!(
-        "{}",
-        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
-    );
-    for (server, ports, option) in PORTS {
-        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
-        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
-        match taken.is_empty() {
-            true => say!("  ok       {server}"),
-            false => say!(
-                "{}",
-                told!(
-                    "  被占用   {server:<20} {}：停掉占用者，或用 {option} 另选",
-                    "  taken    {server:<20} {}: stop what listens there, or choose others with {option}",
-                    taken.join(", ")
-                )
-            ),
-        }
-    }
+    let packages = missing();
+    more();
+    ports();
     say!("{}", told!("这台机器", "this machine"));
     let too_little = [
         room(
@@ -192,16 +136,102 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
     ))
 }
 
+/// The packages of the servers that are not there.
+fn missing() -> BTreeSet<&'static str> {
+    let servers: Vec<Needed> = [
+        &mysql::NEEDED[..],
+        &redis::NEEDED,
+        zookeeper::needed(),
+        &nginx::NEEDED,
+    ]
+    .concat()
+    .into_iter()
+    .chain([SETPRIV])
+    .collect();
+    let mut packages = BTreeSet::new();
+    say!("{}", told!("实验环境要的程序", "programs of a lab"));
+    for (program, package) in servers {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => {
+                packages.insert(package);
+                say!(
+                    "{}",
+                    told!(
+                        "  缺少     {program:<20} Debian 软件包 {package}",
+                        "  MISSING  {program:<20} Debian package {package}"
+                    )
+                );
+            }
+        }
+    }
+    packages
+}
+
+/// What parts of the project need beside the lab.
+fn more() {
+    say!("{}", told!("实验环境之外要的", "for more than a lab"));
+    for (program, package, use_of_it) in MORE {
+        match programs::find(program) {
+            Some(path) => say!("  ok       {program:<20} {}", path.display()),
+            None => say!(
+                "{}",
+                told!(
+                    "  没有     {program:<20} {}：Debian 软件包 {package}",
+                    "  without  {program:<20} {}: Debian package {package}",
+                    use_of_it.here()
+                )
+            ),
+        }
+    }
+    match clock::library() {
+        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
+        None => say!(
+            "{}",
+            told!(
+                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
+                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
+                "libfaketime"
+            )
+        ),
+    }
+}
+
+fn ports() {
+    say!(
+        "{}",
+        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
+    );
+    for (server, ports, option) in PORTS {
+        let server = server.here();
+        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
+        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
+        match taken.is_empty() {
+            true => say!("  ok       {server}"),
+            false => say!(
+                "{}",
+                told!(
+                    "  被占用   {} {}：停掉占用者，或用 {option} 另选",
+                    "  taken    {} {}: stop what listens there, or choose others with {option}",
+                    padded(server, 20),
+                    taken.join(", ")
+                )
+            ),
+        }
+    }
+}
+
 /// Whether there is so much of it, as far as the system says.
 fn room(what: &str, has: Option<u64>, wants: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wants {
-        true => say!("  ok       {what:<20} {has}"),
+        true => say!("  ok       {} {has}", padded(what, 20)),
         false => say!(
             "{}",
             told!(
-                "  偏少     {what:<20} {has}，最好有 {wants}：{without}",
-                "  little   {what:<20} {has}, and {wants} are better: {without}"
+                "  偏少     {} {has}，最好有 {wants}：{without}",
+                "  little   {} {has}, and {wants} are better: {without}",
+                padded(what, 20)
             )
         ),
     }

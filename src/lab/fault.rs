@@ -14,7 +14,7 @@
 use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON, Token},
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
     http_client::{Answer, Ask, HttpError, client},
     orders::{Action, Breakable, Order},
     stdout::say,
@@ -88,7 +88,12 @@ pub(super) enum Given {
 ///
 /// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let none = || unusable!("this lab takes no orders: `oversell lab` starts one that does");
+    let none = || {
+        unusable_told!(
+            "这个实验环境不接受命令：`oversell lab` 启动的才接受",
+            "this lab takes no orders: `oversell lab` starts one that does"
+        )
+    };
     let control = Addresses::of_running_lab(&args.lab_json)?
         .control
         .ok_or_else(none)?;
@@ -107,7 +112,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
-            return Err(unusable!("the lab does not take the order: {error}"));
+            return Err(unusable_told!(
+                "实验环境没有执行：{error}",
+                "the lab does not take the order: {error}"
+            ));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 
 use crate::{
     addresses::{Addresses, MARK},
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
 };
 use std::{
     fs::{self, File, TryLockError},
@@ -42,7 +42,8 @@ impl Folder {
         let marked = path.join(MARK).exists();
         let mut entries = fs::read_dir(&path).map_err(|e| unusable(&path, &e))?;
         if !marked && entries.next().is_some() {
-            return Err(unusable!(
+            return Err(unusable_told!(
+                "{} 不是实验环境建的，又不是空的：用 --dir 另选一个目录",
                 "{} was not made by a lab and is not empty: choose another folder with --dir",
                 path.display()
             ));
@@ -143,7 +144,8 @@ fn lock(path: &Path) -> Result<File, Failure> {
         .map_err(|e| unusable(&mark, &e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(unusable!(
+        Err(TryLockError::WouldBlock) => Err(unusable_told!(
+            "{} 里已经有一个实验环境在运行：停掉它，或用 --dir 另选一个目录",
             "a lab is already running in {}: stop it, or choose another folder with --dir",
             path.display()
         )),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     addresses::{self, Addresses, Control, TOKEN, Token},
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
 };
 use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -461,7 +461,8 @@ impl Options {
 
     fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
-            return Err(unusable!(
+            return Err(unusable_told!(
+                "实验环境至少要一个 Redis 节点：--redis-ports",
                 "a lab needs at least one Redis node: --redis-ports"
             ));
         }
@@ -483,7 +484,8 @@ impl Options {
         ]
         .concat();
         match all.iter().find(|port| **port != 0 && !seen.insert(**port)) {
-            Some(twice) => Err(unusable!(
+            Some(twice) => Err(unusable_told!(
+                "端口 {twice} 用了两次：每个服务器要有自己的",
                 "port {twice} is asked for twice: each server needs its own"
             )),
             None => Ok(()),

@@ -5,7 +5,10 @@
 //! from below that range, and claimed: for each there is an abstract Unix socket, a name that the kernel gives to one
 //! process at a time, among all labs of the machine, and takes back when the process dies.
 
-use crate::failure::{Failure, unusable};
+use crate::{
+    chinese::told,
+    failure::{Failure, unusable},
+};
 use std::{
     io,
     net::{Ipv4Addr, TcpListener},
@@ -34,10 +37,14 @@ impl Port {
         }
         Self::take(number).map_err(|e| {
             Failure::Unusable(match e.kind() {
-                io::ErrorKind::AddrInUse => format!(
+                io::ErrorKind::AddrInUse => told!(
+                    "{server} 的端口 {number} 被占用：停掉占用者，或用 {option} 另选一个",
                     "port {number} for {server} is occupied: stop what listens there, or choose another port with {option}"
                 ),
-                _ => format!("port {number} for {server} cannot be used ({e}): choose another port with {option}"),
+                _ => told!(
+                    "{server} 的端口 {number} 不能用（{e}）：用 {option} 另选一个",
+                    "port {number} for {server} cannot be used ({e}): choose another port with {option}"
+                ),
             })
         })
     }

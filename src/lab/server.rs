@@ -8,7 +8,7 @@ use super::{
     user::User,
 };
 use crate::{
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
     http_client::{Ask, client},
     orders::MemberState,
 };
@@ -219,7 +219,11 @@ async fn until_well<'a>(
         let check = timeout(ANSWER, check());
         let reason = tokio::select! {
             end = process.gone() => {
-                return Err(unusable!("{name} ended at its start ({end}); {}", process.tail()));
+                return Err(unusable_told!(
+                    "{name} 一启动就结束了（{end}）；{}",
+                    "{name} ended at its start ({end}); {}",
+                    process.tail()
+                ));
             }
             answer = check => match answer {
                 Ok(Ok(())) => return Ok(()),
@@ -229,7 +233,8 @@ async fn until_well<'a>(
         };
         if begin.elapsed() > LIMIT {
             let limit = LIMIT.as_secs();
-            return Err(unusable!(
+            return Err(unusable_told!(
+                "{name} 过了 {limit} 秒还不正常（{reason}）；{}",
                 "{name} is not healthy after {limit} s ({reason}); {}",
                 process.tail()
             ));

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    failure::{Failure, unusable},
+    chinese::told,
+    failure::{Failure, unusable, unusable_told},
     stdout::{Output, say},
 };
 use secrecy::SecretString;
@@ -288,14 +289,15 @@ impl Found {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();
         if stop.is_cancelled() {
             let (done, not_run) = (self.rows.len(), self.not_run.join("; "));
-            Err(Failure::Interrupted(format!(
+            Err(Failure::Interrupted(told!(
+                "被信号打断，完整的运行有 {done} 次；{not_run}",
                 "cut short by a signal after {done} whole runs; {not_run}"
             )))
         } else if !complaints.is_empty() {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {
             let not_run = self.not_run.join("; ");
-            Err(unusable!("not run: {not_run}"))
+            Err(unusable_told!("没有运行：{not_run}", "not run: {not_run}"))
         } else {
             Ok(())
         }

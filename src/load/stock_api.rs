@@ -1,6 +1,7 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
 use crate::{
+    chinese::told,
     failure::{Failure, unusable},
     http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
@@ -113,9 +114,12 @@ pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Ans
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {
-                " (it needs the admin token: set OVERSELL__ADMIN__TOKEN)"
+                told!(
+                    "（需要管理员口令：请设置 OVERSELL__ADMIN__TOKEN）",
+                    " (it needs the admin token: set OVERSELL__ADMIN__TOKEN)"
+                )
             }
-            _ => "",
+            _ => String::new(),
         };
         unusable!("{what}: {why}{hint}")
     })

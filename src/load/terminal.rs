@@ -2,6 +2,7 @@
 
 use super::run::Snapshot;
 use crate::{
+    chinese::told,
     failure::Failure,
     stdout::{columns, note},
 };
@@ -14,7 +15,10 @@ use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
 pub(crate) fn stopped() -> Failure {
-    Failure::Interrupted("cut short by a signal, before all was measured".to_owned())
+    Failure::Interrupted(told!(
+        "被信号打断，还没有测完",
+        "cut short by a signal, before all was measured"
+    ))
 }
 
 /// A progress bar on stderr; where that is no terminal, a line for each step that is done.
@@ -107,7 +111,11 @@ fn fitting<T>(
     let mut text = table.to_string();
     if shown < all.len() {
         let left: Vec<_> = all[shown..].iter().map(|(head, _)| *head).collect();
-        let left = format!("not shown, as the terminal is narrow: {}", left.join(", "));
+        let left = told!(
+            "终端太窄，没有显示： {}",
+            "not shown, as the terminal is narrow: {}",
+            left.join(", ")
+        );
         let left = wrapped(&left, width.unwrap_or(80));
         text = format!("{text}\n{left}");
     }

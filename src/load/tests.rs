@@ -4,8 +4,10 @@ use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
     history::{Counts, Told},
+    measure::interleaved,
     plan::{ONE, Plan, THREE, Timed},
     run::{Snapshot, run},
+    terminal::Bar,
     verdict::Verdict,
 };
 use crate::failure::Failure;
@@ -182,6 +184,26 @@ async fn a_target_that_does_not_answer_is_one_line_that_names_it() {
         matches!(&failure, Failure::Unusable(line) if line.contains(&base)),
         "{failure}"
     );
+}
+
+#[tokio::test]
+async fn a_round_that_cannot_be_made_spoils_no_other() {
+    let fake = Fake::open(None).await;
+    let good = fake.plan("single-update", 2, 1, 1000);
+    // Nobody listens at port 1.
+    let dead = Plan {
+        base: "http://127.0.0.1:1".into(),
+        ..good.clone()
+    };
+    let timed = Timed::closed(Duration::ZERO, Duration::from_millis(100));
+    let (bar, stop) = (Bar::hidden(), CancellationToken::new());
+    let (rows, failed) = interleaved(&[good, dead], timed, 2, &bar, &stop).await;
+    let made: Vec<_> = rows.iter().map(Vec::len).collect();
+    assert_eq!(made, [2, 0]);
+    for (why, round) in failed.iter().zip(["round 1: ", "round 2: "]) {
+        assert!(why.contains(round) && why.contains("127.0.0.1:1"), "{why}");
+    }
+    assert_eq!(failed.len(), 2);
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ pub struct Sent {
 pub struct Stops {
     /// The points at which it stands still from now on; it goes on from any other.
     #[garde(length(max = 8))]
-    #[schema(value_type = Vec<String>, example = json!(["checked"]))]
+    #[schema(max_items = 8, example = json!(["checked"]))]
     pub stops: Vec<Point>,
 }
 

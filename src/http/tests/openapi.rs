@@ -37,10 +37,40 @@ async fn the_document_is_the_one_that_was_read() {
             }
         }
     }
-    let lesson = &mut api["components"]["schemas"]["LessonSeen"]["allOf"][1]["properties"]["id"];
-    assert!(lesson["enum"].is_array(), "{lesson}");
-    lesson["enum"].take();
+    let schemas = &mut api["components"]["schemas"];
+    for (of, field) in [
+        ("/LessonSeen/allOf/1", "id"),
+        ("/OnShow", "lesson"),
+        ("/Guess", "lesson"),
+    ] {
+        let lesson = schemas.pointer_mut(&format!("{of}/properties/{field}"));
+        let lesson = lesson.expect("it names a lesson");
+        assert!(lesson["enum"].is_array(), "{lesson}");
+        lesson["enum"].take();
+    }
     insta::assert_snapshot!("openapi", serde_json::to_string_pretty(&api).expect("JSON"));
+}
+
+/// A value must be all that an `allOf` says: a number that must be an object too is no value at all.
+#[tokio::test]
+async fn the_parts_of_a_schema_agree_in_their_type() {
+    fn disagree(at: &str, value: &Value, found: &mut Vec<String>) {
+        let types = value["allOf"].as_array().into_iter().flatten();
+        let types: BTreeSet<_> = types.filter_map(|part| part["type"].as_str()).collect();
+        if types.len() > 1 {
+            found.push(format!("{at}: {types:?}"));
+        }
+        let fields = value.as_object().into_iter().flatten();
+        fields.for_each(|(name, it)| disagree(&format!("{at}/{name}"), it, found));
+        let items = value.as_array().into_iter().flatten();
+        items.for_each(|it| disagree(at, it, found));
+    }
+    let mut found = Vec::new();
+    disagree("", &document(&service(&[])).await, &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    let twin = serde_json::json!({"x": {"allOf": [{"type": "integer"}, {"type": "object"}]}});
+    disagree("", &twin, &mut found);
+    assert_eq!(found.len(), 1, "{found:?}");
 }
 
 /// The names that types have in the document: by their own, or by the one that they are given.

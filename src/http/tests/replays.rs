@@ -4,6 +4,7 @@ use super::{ask, read, service, table};
 
 /// What an instance is asked to play, with a field that is not as it should be.
 const WRONG_PARTS: &str = r#"
+{"act":"none","stock_id":2.5,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id
 {"act":"none","stock_id":1,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id
 {"act":"none","stock_id":2,"wait_ms":600001,"linger_ms":0,"stops":[]} | part.wait_ms
 {"act":"none","stock_id":2,"wait_ms":0,"lease_ms":99,"linger_ms":0,"stops":[]} | part.lease_ms
@@ -21,8 +22,12 @@ async fn replays_are_refused_where_they_are_not_enabled() {
         .as_str()
         .unwrap_or_default();
     assert!(why.contains("replays.enabled"), "{list}");
-    let part = r#"{"act":"none","stock_id":2,"wait_ms":0,"linger_ms":0,"stops":[]}"#;
-    let actor = format!(r#"POST /replays/actors {{"id":"{ID}","part":{part}}}"#);
+    // `2.0` is a whole number of JSON.
+    let actors = ["2", "2.0"].map(|n| {
+        format!(
+            r#"POST /replays/actors {{"id":"{ID}","part":{{"act":"none","stock_id":{n},"wait_ms":{n},"linger_ms":{n},"stops":[]}}}}"#
+        )
+    });
     let scripts = r#"PUT /mine {"acquire":"return 1","release":"return 1"}"#;
     let mine = [
         "GET /mine",
@@ -30,7 +35,8 @@ async fn replays_are_refused_where_they_are_not_enabled() {
         "POST /mine/grade",
         "GET /check/lock/mine",
     ];
-    for request in ["POST /replays/1.3", &actor].into_iter().chain(mine) {
+    let actors = actors.iter().map(String::as_str);
+    for request in ["POST /replays/1.3"].into_iter().chain(actors).chain(mine) {
         let answer = ask(&service, request).await;
         assert_eq!(answer.status, 403, "{request}: {}", answer.body);
         assert!(answer.body.contains("replays.enabled"), "{}", answer.body);

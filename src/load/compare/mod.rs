@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
+    chinese::told,
     failure::Failure,
     stdout::{Output, Outputs, say},
     stock::{self, Strategy},
@@ -121,7 +122,7 @@ pub async fn run(
     }
     if let Some(file) = &args.report {
         file.write(&report::html(&found)?)?;
-        say!("report: {file}");
+        say!("{}", told!("报告：{file}", "report: {file}"));
     }
     found.verdict(&stop)
 }

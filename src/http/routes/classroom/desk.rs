@@ -10,7 +10,7 @@ use crate::{course, http::terms::Who, visits::Happened};
 pub(in crate::http) struct OnShow {
     /// The lesson's number.
     #[garde(custom(a_lesson))]
-    #[schema(example = "2.10.6")]
+    #[schema(schema_with = course::kept::one_of_the_lessons)]
     lesson: String,
 }
 
@@ -20,7 +20,7 @@ pub(in crate::http) struct OnShow {
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
     #[garde(custom(a_lesson))]
-    #[schema(example = "1.3")]
+    #[schema(schema_with = course::kept::one_of_the_lessons)]
     lesson: String,
     /// Whose guess it is: of one person the last one counts.
     #[garde(dive)]
