@@ -206,9 +206,13 @@ impl Group {
             while !prefers(first, to).await? {
                 sleep(PAUSE).await;
             }
-            sentinel("FAILOVER")
-                .exec_async(&mut at(first).await?)
-                .await?;
+            // Another fail-over may not have told all yet.
+            while let Err(error) = sentinel("FAILOVER").exec_async(&mut at(first).await?).await {
+                if error.code() != Some("INPROG") {
+                    return Err(error);
+                }
+                sleep(PAUSE).await;
+            }
             for port in asked {
                 while leader(*port).await? != to {
                     sleep(PAUSE).await;
