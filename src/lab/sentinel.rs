@@ -221,7 +221,11 @@ impl Group {
             Ok(())
         };
         let late = |_| unusable!("the Sentinels do not promote it in time");
-        timeout(PATIENCE, done).await.map_err(late)?.map_err(failed)
+        // One that was started again is made a replica only after a while.
+        timeout(3 * PATIENCE, done)
+            .await
+            .map_err(late)?
+            .map_err(failed)
     }
 }
 
