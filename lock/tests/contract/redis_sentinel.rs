@@ -156,31 +156,9 @@ async fn a_planned_fail_over_doubles_plain_locks_and_none_that_all_replicas_had(
     _: &Redis,
 ) -> Result {
     let lab = group().await?;
-    let (plain, both) = (process(&lab, NONE), process(&lab, BOTH));
     let mut doubled = 0;
     for to in ["replica", "replica-2", "redis"] {
-        let over = AtomicBool::new(false);
-        let fails_over = async {
-            let done = lab.fail_over(to).await;
-            over.store(true, SeqCst);
-            done
-        };
-        let (done, held, had_by_both) =
-            tokio::join!(fails_over, hold(&plain, &over), hold(&both, &over));
-        done?;
-        ensure!(!had_by_both.is_empty(), "nobody had a lock");
-        let twice = held_twice(&process(&lab, NONE), &had_by_both).await?;
-        ensure!(
-            twice == 0,
-            "{twice} locks that both replicas had are held twice"
-        );
-        let twice = held_twice(&process(&lab, NONE), &held).await?;
-        println!(
-            "{twice} of {} plain locks, 0 of {} waited for",
-            held.len(),
-            had_by_both.len()
-        );
-        doubled += twice;
+        doubled += doubled_by(&lab, "planned", async { Ok(lab.fail_over(to).await?) }).await?;
         if doubled > 0 {
             break;
         }
@@ -188,6 +166,55 @@ async fn a_planned_fail_over_doubles_plain_locks_and_none_that_all_replicas_had(
     ensure!(doubled > 0, "the twins passed: no plain lock is held twice");
     lab.stop().await;
     Ok(())
+}
+
+/// One that dies stops taking locks by that: few are lost, those that no replica had heard of yet.
+#[apply(test!)]
+async fn a_main_redis_that_dies_doubles_no_lock_that_all_replicas_had(_: &Redis) -> Result {
+    let lab = group().await?;
+    let dies = async {
+        tokio::time::sleep(SHORT).await;
+        lab.kill("redis").await?;
+        until("another one leads", || async {
+            leader(&lab).await.is_some_and(|url| url != first(&lab))
+        })
+        .await
+    };
+    doubled_by(&lab, "killed", dies).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Three processes take locks while `fault` happens: plain, and once one, or both, of the replicas have them. How many plain ones
+/// are held twice; of those that both replicas had, none may be.
+async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) -> Result<usize> {
+    let over = AtomicBool::new(false);
+    let fault = async {
+        let done = fault.await;
+        over.store(true, SeqCst);
+        done
+    };
+    let [plain, one, both] = [NONE, Replicas::AtLeast(1), BOTH].map(|n| process(lab, n));
+    let (done, plain, one, both) = tokio::join!(
+        fault,
+        hold(&plain, &over),
+        hold(&one, &over),
+        hold(&both, &over)
+    );
+    done?;
+    let other = process(lab, NONE);
+    until("there are locks again", || passes(&other)).await?;
+    let mut twice = Vec::new();
+    for held in [&plain, &one, &both] {
+        ensure!(!held.is_empty(), "nobody had a lock");
+        twice.push((held_twice(&other, held).await?, held.len()));
+    }
+    println!(
+        "{what}: held twice, of all: plain {:?}, by one replica {:?}, by both {:?}",
+        twice[0], twice[1], twice[2]
+    );
+    is("those that both replicas had, held twice", twice[2].0, 0)?;
+    Ok(twice[0].0)
 }
 
 /// Takes locks, one after the other, and holds all of them, until it is over.
