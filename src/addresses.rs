@@ -37,6 +37,12 @@ pub struct Addresses {
     /// The Sentinel that promotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
+    /// The replicas of the main Redis, where the instances ask Sentinels who leads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<Process>,
+    /// The Sentinels that they ask.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sentinels: Vec<Process>,
     /// The admin token of its instances, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<Token>,

@@ -4,7 +4,7 @@
 use config::{Environment, File, FileFormat};
 use garde::Validate;
 use http::Uri;
-use oversell_lock::Process;
+use oversell_lock::{Process, redis::Replicas};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -97,6 +97,9 @@ pub struct Lock {
 pub struct MySql {
     #[garde(custom(starts_with("mysql://")))]
     pub url: SecretString,
+    #[serde(deserialize_with = "list")]
+    #[garde(length(max = 9), inner(custom(starts_with("mysql://"))))]
+    pub urls: Vec<SecretString>,
     #[garde(range(min = 1))]
     pub pool: usize,
     pub causal_reads: bool,
@@ -113,6 +116,13 @@ pub struct Redis {
     #[serde(deserialize_with = "list")]
     #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
     pub nodes: Vec<SecretString>,
+    #[serde(deserialize_with = "list")]
+    #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
+    pub sentinels: Vec<SecretString>,
+    #[garde(custom(named(&self.sentinels)))]
+    pub master: String,
+    #[serde(deserialize_with = "replicas")]
+    pub wait_replicas: Replicas,
     pub prefix: String,
     #[garde(range(min = 1))]
     pub pool: usize,
@@ -184,6 +194,20 @@ fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Re
         false => Err(garde::Error::new(format!(
             "not an address that begins with {scheme}"
         ))),
+    }
+}
+
+/// Sentinels know several primaries, each by a name.
+fn named(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
+    let known = !sentinels.is_empty();
+    move |master, ()| match (known, master.is_empty()) {
+        (true, true) => Err(garde::Error::new(
+            "empty, and redis.sentinels are asked for the primary of this name",
+        )),
+        (false, false) => Err(garde::Error::new(
+            "the name by which redis.sentinels know the primary, and there are none",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -323,6 +347,25 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     })
 }
 
+/// A number, or all.
+fn replicas<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Number(u32),
+        Text(String),
+    }
+    let rule = "not a number of replicas, nor \"all\"";
+    match Given::deserialize(value).map_err(|_| serde::de::Error::custom(rule))? {
+        Given::Number(number) => Ok(Replicas::AtLeast(number)),
+        Given::Text(text) if text == "all" => Ok(Replicas::All),
+        Given::Text(text) => match text.parse() {
+            Ok(number) => Ok(Replicas::AtLeast(number)),
+            Err(_) => Err(serde::de::Error::custom(rule)),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,7 +386,20 @@ mod tests {
                 "begins with mysql://",
             ),
             ("redis.url", "http://:hunter2@db", "begins with redis"),
+            (
+                "mysql.urls",
+                "mysql://a,http://root:hunter2@b",
+                "begins with mysql://",
+            ),
             ("redis.timeout_ms", "0", "lower than 1"),
+            (
+                "redis.sentinels",
+                "redis://a,http://:hunter2@b",
+                "begins with redis",
+            ),
+            ("redis.master", "main", "redis.sentinels"),
+            ("redis.wait_replicas", "most", "nor \"all\""),
+            ("redis.wait_replicas", "-1", "nor \"all\""),
             ("redis.nodes", "redis://a,http://:hunter2@b", "redis"),
             (
                 "redis.nodes",
@@ -395,6 +451,9 @@ mod tests {
             ("OVERSELL__LOCK__LEASE_MS", "2000"),
             ("OVERSELL__MYSQL__CAUSAL_READS", "true"),
             ("OVERSELL__REDIS__NODES", "redis://one,redis://two"),
+            ("OVERSELL__REDIS__SENTINELS", "redis://s1,redis://s2"),
+            ("OVERSELL__REDIS__MASTER", "main"),
+            ("OVERSELL__REDIS__WAIT_REPLICAS", "2"),
             ("OVERSELL__CLUSTER__INSTANCES", ""),
         ]);
         let config = config.unwrap();
@@ -408,6 +467,16 @@ mod tests {
         let nodes: Vec<_> = nodes.map(ExposeSecret::expose_secret).collect();
         assert_eq!(nodes, ["redis://one", "redis://two"]);
         assert!(config.cluster.instances.is_empty());
+        assert_eq!(config.redis.sentinels.len(), 2);
+        assert_eq!(config.redis.wait_replicas, Replicas::AtLeast(2));
+        let all = from_environment(&[("OVERSELL__REDIS__WAIT_REPLICAS", "all")]).unwrap();
+        assert_eq!(all.redis.wait_replicas, Replicas::All);
+        let unnamed =
+            from_environment(&[("OVERSELL__REDIS__SENTINELS", "redis://s1")]).unwrap_err();
+        assert!(
+            unnamed.to_string().contains("redis.master is empty"),
+            "{unnamed}"
+        );
         for (variable, value, key) in [
             ("OVERSELL__SERVER__PORT", "eight", "server.port"),
             ("OVERSELL__MYSQL__CAUSAL_READS", "1s", "mysql.causal_reads"),

@@ -3,8 +3,12 @@
 //! No client connects when it is made. An instance starts without its servers, answers 503 to requests that need
 //! them, and serves those as soon as the servers are up.
 
-use crate::{config::Config, error::Error, server::Server};
-use deadpool_redis::redis::AsyncConnectionConfig;
+use crate::{
+    config::Config,
+    error::Error,
+    redis_pool::{Manager, RedisPool},
+    server::Server,
+};
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
@@ -43,7 +47,7 @@ pub struct Inner {
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Vec<RedisClient>,
     /// Exclusive Redis connections, for WATCH.
-    pub watch: deadpool_redis::Pool,
+    pub(crate) watch: RedisPool,
     /// The ZooKeeper session.
     pub zk: ZkClient,
     /// State that strategies and lessons keep in this process, by type.
@@ -64,25 +68,34 @@ impl Ctx {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::labelled(&config.instance())?;
         let mysql = |connections| {
-            let options =
-                MySqlOptions::new(config.mysql.url.expose_secret()).connections(connections);
-            options.process(process.clone())
+            let options = match &config.mysql.urls[..] {
+                [] => MySqlOptions::new(config.mysql.url.expose_secret()),
+                urls => MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret)),
+            };
+            options.connections(connections).process(process.clone())
         };
-        let client = |url: &SecretString| {
-            let options = RedisOptions::new(url.expose_secret())
+        let options = |url: &SecretString| {
+            RedisOptions::new(url.expose_secret())
                 .prefix(&config.redis.prefix)
                 .lease(Duration::from_millis(config.lock.lease_ms))
                 .timeout(timeout)
-                .process(process.clone());
-            RedisClient::new(options)
+                .process(process.clone())
         };
         let main = &config.redis.url;
-        let redis = client(main)?;
+        let sentinels = config.redis.sentinels.iter();
+        let redis = RedisClient::new(
+            options(main)
+                .sentinels(
+                    sentinels.map(ExposeSecret::expose_secret),
+                    &config.redis.master,
+                )
+                .wait_replicas(config.redis.wait_replicas),
+        )?;
         let node = |url: &SecretString| {
             if url.expose_secret() == main.expose_secret() {
                 Ok(redis.clone())
             } else {
-                client(url)
+                RedisClient::new(options(url))
             }
         };
         let nodes = if config.redis.nodes.is_empty() {
@@ -95,16 +108,13 @@ impl Ctx {
             server: Server::Redis.name(),
             reason: reason.into(),
         };
-        let watch = deadpool_redis::Manager::new_with_config(
-            config.redis.url.expose_secret(),
-            AsyncConnectionConfig::new()
-                .set_response_timeout(Some(timeout))
-                .set_connection_timeout(Some(timeout)),
-        )
-        .map_err(|e| no_redis(e.to_string()))?;
-        let watch = deadpool_redis::Pool::builder(watch)
+        let manager = Manager {
+            client: redis.clone(),
+            sentinels: !config.redis.sentinels.is_empty(),
+        };
+        let watch = RedisPool::builder(manager)
             .max_size(config.redis.pool)
-            .runtime(deadpool_redis::Runtime::Tokio1)
+            .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| no_redis(e.to_string()))?;
         Ok(Self(Arc::new(Inner {

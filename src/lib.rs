@@ -70,6 +70,7 @@ pub mod migrations;
 pub mod orders;
 pub mod peer;
 pub mod redis_at;
+mod redis_pool;
 pub mod registry;
 pub mod server;
 pub mod shutdown;

@@ -40,7 +40,7 @@
 //!
 //! | you want | take | waits by | a dead holder blocks the others | what breaks it |
 //! |---|---|---|---|---|
-//! | the fastest | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key |
+//! | the fastest | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key, unless [`wait_replicas`](redis::RedisOptions::wait_replicas) is set |
 //! | first come, first served over all processes | [`redis::RedisFairLock`] | pub/sub, a queue in Redis | until its lease ends | as above; a dead waiter holds up the others for a while |
 //! | readers together, writers alone | [`redis::RedisRwLock`] | pub/sub | until its lease ends | as above; readers of other processes can starve a writer |
 //! | to go on with two of five servers dead | [`redis::Redlock`] | asking again | until its lease ends | a pause beyond the lease; a node that comes back without its data too early; a clock that jumps |

@@ -210,6 +210,12 @@ async fn redis(ctx: &Ctx) -> Result<String, Error> {
         .query_async(&mut ctx.redis.connection())
         .await;
     let info: String = info?;
+    // Changes nothing. A replica refuses it, and this connection goes: with Sentinels, the next one leads to the primary.
+    let nothing = ctx.redis_key("oversell:nothing");
+    redis::cmd("UNLINK")
+        .arg(nothing)
+        .exec_async(&mut ctx.redis.connection())
+        .await?;
     let version = info
         .lines()
         .find_map(|line| line.strip_prefix("redis_version:"));

@@ -59,7 +59,9 @@ impl Lab {
         } else {
             redis::REPLICA
         };
-        let follows = self.replicated.is_some() && name == follower;
+        let mut group = self.group.iter().flat_map(|group| &group.members);
+        let follows = (self.replicated.is_some() && name == follower)
+            || group.any(|(member, _)| member == name);
         let clock = self.clock(name);
         let ahead = clock.is_some_and(Clock::has_jumped);
         let besides = [

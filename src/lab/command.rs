@@ -35,6 +35,7 @@ Examples:
   oversell lab --http-port 9080 --instances 9000,9100
   oversell lab --zookeeper 3
   oversell lab --galera 3 --writers each   three MariaDB nodes as one cluster, and each instance writes to its own
+  oversell lab --sentinels 3               the main Redis has two replicas; the instances ask three Sentinels who leads
   oversell lab --lan                the students' phones take part; prints the token for what they may not do
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`

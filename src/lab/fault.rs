@@ -58,7 +58,12 @@ In a lab that was started with --replica:
   oversell lab fault promote replica     at once; the instances follow
   oversell lab fault promote redis       as it was: the first one is the main one, and the other its replica
 
-The members are mysql, mysql-2 …, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
+In a lab that was started with --sentinels 3:
+  oversell lab fault kill redis          the Sentinels promote a replica after 4 s; the instances ask them, and follow
+  oversell lab fault promote replica-2   a planned fail-over, at once: what this one has not yet is lost, with who holds it
+
+The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
+zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
 /// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its replica.
 #[derive(Debug, clap::Args)]
@@ -236,6 +241,10 @@ impl Lab {
                 }
                 "is mended"
             }
+            Action::Promote if self.group.is_some() => self
+                .fail_over(&name)
+                .await
+                .map(|()| "is the main one now")?,
             Action::Promote if name == redis::name(0) => {
                 self.restore().await.map(|()| "is the main one again")?
             }

@@ -2,6 +2,7 @@
 
 use super::{
     programs::Needed,
+    sentinel::GROUP,
     server::{Check, Server, Started, answers},
     user::User,
 };
@@ -36,6 +37,14 @@ pub(super) fn environment(
         (
             "OVERSELL__REDIS__NODES",
             all(at.redis.iter().map(|node| node.url.as_str()).collect()),
+        ),
+        (
+            "OVERSELL__REDIS__SENTINELS",
+            all(at.sentinels.iter().map(|one| one.url.as_str()).collect()),
+        ),
+        (
+            "OVERSELL__REDIS__MASTER",
+            at.sentinels.first().map_or("", |_| GROUP).to_owned(),
         ),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         (

@@ -43,7 +43,7 @@ use futures::stream::{FuturesUnordered, Stream};
 use nix::sys::signal::Signal;
 pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
-use sentinel::Replicated;
+use sentinel::{Group, Replicated};
 use server::{Member, Setting, Tier};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -62,6 +62,7 @@ pub struct Lab {
     ways: Vec<Arc<Way>>,
     clocks: Vec<Clock>,
     replicated: Option<Replicated>,
+    group: Option<Group>,
     following: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
@@ -276,6 +277,36 @@ impl Lab {
         tokio::try_join!(self.promoted(), sentinel::promote(of.sentinel)).map(drop)
     }
 
+    /// Has the Sentinels promote this one, which follows: a planned fail-over. Returns once all Sentinels that run say that it
+    /// leads. Only a lab with [`Options::sentinels`] has them.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there are no Sentinels, or they do not promote it.
+    pub async fn fail_over(&self, to: &str) -> Result<(), Failure> {
+        let group = self.group.as_ref();
+        let group = group.ok_or_else(|| unusable!("this lab has no Sentinels that instances ask: `oversell lab --sentinels 3` starts one that has"))?;
+        let running = |(name, port): (String, u16)| self.pid(&name).map(|_| port);
+        let sentinels = group.sentinels.iter().enumerate();
+        let all = sentinels.map(|(n, port)| (sentinel::name(n), *port));
+        let all = all.chain(group.members.iter().cloned());
+        group
+            .fail_over(to, &all.filter_map(running).collect::<Vec<_>>())
+            .await
+    }
+
+    /// Which Redis leads, as the Sentinels say that the instances ask; `redis` where there are none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; it only asks.
+    pub async fn main_redis(&self) -> Option<String> {
+        match &self.group {
+            Some(group) => group.leader().await.map(str::to_owned),
+            None => Some(redis::name(0)),
+        }
+    }
+
     /// Makes the first Redis the main one again after a promotion, and the other one its replica; returns once that follows.
     ///
     /// # Errors
@@ -436,6 +467,10 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     ));
     all.extend(at.replica.as_mut().map(|at| one(redis::REPLICA, at)));
     all.extend(at.sentinel.as_mut().map(|at| one(sentinel::SENTINEL, at)));
+    let replicas = at.replicas.iter_mut().enumerate();
+    all.extend(replicas.map(|(n, at)| one(redis::replica(n), at)));
+    let sentinels = at.sentinels.iter_mut().enumerate();
+    all.extend(sentinels.map(|(n, at)| one(sentinel::name(n), at)));
     all
 }
 

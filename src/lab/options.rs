@@ -10,7 +10,7 @@ use super::{
     ports::Port,
     programs::{self, SETPRIV},
     redis::{self, Redis, Role},
-    sentinel::{self, Replicated, Sentinel},
+    sentinel::{self, Group, Replicated, Sentinel},
     server::{Member, Server, Setting, Tier},
     user::User,
     way::{self, Way},
@@ -53,6 +53,9 @@ pub enum Writers {
     /// Each to a node of its own, as far as there are so many.
     Each,
 }
+
+/// How many replicas a main Redis has whose instances ask Sentinels: one may go, and one is left to be waited for.
+const REPLICAS: usize = 2;
 
 /// What a lab is to have. By default everything, on free ports, in a folder that is removed at the end:
 ///
@@ -115,6 +118,10 @@ pub struct Options {
     /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
     #[arg(long)]
     pub replica: bool,
+    /// Give the main Redis two replicas and this many Sentinels, which the instances ask who leads, and which promote a replica
+    /// when the main one is gone
+    #[arg(long, value_name = "SENTINELS", default_value_t = 0, conflicts_with = "replica", value_parser = clap::value_parser!(u16).range(0..=5))]
+    pub sentinels: u16,
     /// The folder for data, logs and lab.json
     // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
@@ -153,6 +160,7 @@ impl Default for Options {
             zookeeper_port: 0,
             ways: false,
             replica: false,
+            sentinels: 0,
             dir: None,
             without: Vec::new(),
             program: None,
@@ -173,6 +181,8 @@ struct Ports {
     peers: Vec<Peer>,
     /// The replica's, and the Sentinel's.
     replicas: Option<(u16, u16)>,
+    /// Those of a main one whose instances ask who leads.
+    group: Option<Group>,
     claimed: Vec<Port>,
 }
 
@@ -290,6 +300,7 @@ impl Options {
             .flat_map(|_| nodes.clone().map(clock))
             .collect();
         let mut members = self.servers(&folder, &ports, replicated.as_ref(), faketime);
+        members.extend(self.group(&folder, &ports));
         let kinds = self.kinds(!clocks.is_empty());
         members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds));
         if let Some(of) = &replicated {
@@ -304,10 +315,14 @@ impl Options {
                 faketime: None,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
-            members.push(server(
-                sentinel::SENTINEL,
-                Box::new(Sentinel { port, main }),
-            ));
+            let (of, replicas) = (1, 1);
+            let watches = Sentinel {
+                port,
+                main,
+                of,
+                replicas,
+            };
+            members.push(server(sentinel::SENTINEL, Box::new(watches)));
         }
         // nginx cannot be without anyone behind it.
         if !self.instance_ports.is_empty() {
@@ -330,6 +345,7 @@ impl Options {
             ways,
             clocks,
             replicated,
+            group: ports.group.clone(),
             following: JoinSet::new(),
             folder,
             addresses,
@@ -399,6 +415,35 @@ impl Options {
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
         members
+    }
+
+    /// The replicas and Sentinels of a main Redis whose instances ask who leads.
+    fn group(&self, folder: &Folder, ports: &Ports) -> Vec<Member> {
+        let Some(group) = &ports.group else {
+            return Vec::new();
+        };
+        let main = self.redis_ports[0];
+        let server = |name: &str, server| {
+            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
+        };
+        let replicas = group.members.iter().skip(1).map(|(name, port)| {
+            let replica = Redis {
+                port: *port,
+                role: Role::Replica { of: main },
+                faketime: None,
+            };
+            server(name, Box::new(replica) as Box<dyn Server>)
+        });
+        let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
+            let watches = Sentinel {
+                port,
+                main,
+                of: group.sentinels.len(),
+                replicas: group.members.len() - 1,
+            };
+            server(&sentinel::name(n), Box::new(watches))
+        });
+        replicas.chain(sentinels).collect()
     }
 
     fn instances(
@@ -522,10 +567,27 @@ impl Options {
                 })
             })
             .collect();
-        if self.replica {
-            let pair = (free(redis::REPLICA)?, free(sentinel::SENTINEL)?);
-            ports.replicas = Some(pair);
-        }
+        let pair = match self.replica {
+            true => Some((free(redis::REPLICA)?, free(sentinel::SENTINEL)?)),
+            false => None,
+        };
+        let group = match self.sentinels {
+            0 => None,
+            sentinels => {
+                let main = Ok((redis::name(0), self.redis_ports[0]));
+                let replicas =
+                    (0..REPLICAS).map(|n| Ok((redis::replica(n), free(redis::REPLICA)?)));
+                let members = [main].into_iter().chain(replicas);
+                Some(Group {
+                    members: members.collect::<Result<_, Failure>>()?,
+                    sentinels: (0..sentinels)
+                        .map(|_| free(sentinel::SENTINEL))
+                        .collect::<Result<_, _>>()?,
+                })
+            }
+        };
+        ports.replicas = pair;
+        ports.group = group;
         ports.nodes = nodes?;
         ports.peers = peers?;
         Ok(ports)
@@ -536,6 +598,10 @@ impl Options {
         let process = |url: String| addresses::Process { url, pid: 0 };
         let mysql = |port: &u16| process(format!("mysql://root@127.0.0.1:{port}/test"));
         let redis = |port: u16| process(format!("redis://127.0.0.1:{port}"));
+        let group = |of: fn(&Group) -> Vec<u16>| {
+            let ports = ports.group.as_ref().map(of).unwrap_or_default();
+            ports.into_iter().map(redis).collect()
+        };
         let zookeeper = ports.zookeeper.iter();
         let zookeeper: Vec<_> = zookeeper.map(|port| format!("127.0.0.1:{port}")).collect();
         let entry = match self.instance_ports.first() {
@@ -560,6 +626,8 @@ impl Options {
             nginx: process(url(self.http_port)),
             replica: ports.replicas.map(|(replica, _)| redis(replica)),
             sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
+            replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),
+            sentinels: group(|group| group.sentinels.clone()),
             admin: token(self.lan),
             control: self.control.clone(),
         }

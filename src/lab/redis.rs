@@ -1,6 +1,6 @@
-//! Redis: independent nodes, for Redlock five. The main one keeps its data, since they hold the stock: what it has
-//! answered survives its restart, and all but the last second survives the machine's. The others keep nothing: what a node
-//! that forgets does to Redlock is a lesson.
+//! Redis: independent nodes, for Redlock five. The main one and its replicas keep their data, since they hold the stock: what
+//! they have answered survives a restart, and all but the last second survives the machine's. The others keep nothing: what a
+//! node that forgets does to Redlock is a lesson.
 
 use super::{
     clock,
@@ -16,7 +16,7 @@ use std::{
     process::Command,
 };
 
-/// The main node: each write goes to a file, which is flushed to the disk every second.
+/// The main node and its replicas: each write goes to a file, which is flushed to the disk every second.
 pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
@@ -28,15 +28,24 @@ const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
 const PROGRAM: &str = "redis-server";
 
-/// The name of the main one's replica, where it has one.
+/// The name of the main one's replica, or of the first one.
 pub(super) const REPLICA: &str = "replica";
+
+/// The name of the replica at `index`: `replica`, `replica-2` …
+pub(super) fn replica(index: usize) -> String {
+    numbered(REPLICA, index)
+}
 
 /// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
-    if index == 0 {
-        "redis".to_owned()
-    } else {
-        format!("redis-{}", index + 1)
+    numbered("redis", index)
+}
+
+/// The first has no number.
+pub(super) fn numbered(name: &str, index: usize) -> String {
+    match index {
+        0 => name.to_owned(),
+        _ => format!("{name}-{}", index + 1),
     }
 }
 
@@ -83,7 +92,11 @@ impl Server for Redis {
                 .args(KEEPS)
                 .args(["--replica-announce-port", &known_by.to_string()]),
             Role::Independent => command.args(KEEPS_NOTHING),
-            Role::Replica { of } => command.args(["--replicaof", "127.0.0.1", &of.to_string()]),
+            Role::Replica { of } => {
+                command
+                    .args(KEEPS)
+                    .args(["--replicaof", "127.0.0.1", &of.to_string()])
+            }
         };
         command
     }

@@ -1,4 +1,8 @@
-//! A replica of the main Redis, and a Redis Sentinel that promotes it when the main one is gone (§2.9).
+//! Replicas of the main Redis, and Redis Sentinels that promote one when the main one is gone (§2.9).
+//!
+//! Where the instances ask the Sentinels themselves ([`Group`]), all reach each other directly: the main one, two replicas, and
+//! as many Sentinels as are asked for. Where they know one address each ([`Replicated`]), there is one replica and one
+//! Sentinel, and the lab leads their ways:
 //!
 //! 1. Both reach the main one by one way, `replica-redis`. While that is cut, the replica hears of no write, and for the
 //!    Sentinel the main one is down, though the instances still have it: after 4 s it promotes the replica, without what was
@@ -11,7 +15,7 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{NEEDED, follows, has_pid},
+    redis::{NEEDED, follows, has_pid, numbered},
     server::{Check, Server, Started},
     user::User,
     way::Way,
@@ -29,10 +33,16 @@ use tokio::{
 };
 
 pub(super) const SENTINEL: &str = "sentinel";
+
+/// The name of the one at `index`: `sentinel`, `sentinel-2` …
+pub(super) fn name(index: usize) -> String {
+    numbered(SENTINEL, index)
+}
+
 const SETTINGS: &str = "sentinel.conf";
 
-/// What the Sentinel calls the main one and its replicas.
-const GROUP: &str = "main";
+/// What the Sentinels call the main one and its replicas.
+pub(super) const GROUP: &str = "main";
 /// A Sentinel that does not answer is asked again after this.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long a promotion may take.
@@ -49,11 +59,23 @@ pub(super) struct Replicated {
     pub(super) sentinel: u16,
 }
 
-/// The Sentinel, which watches the one at the port `main`.
+/// A main Redis whose instances ask the Sentinels who leads.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    /// The ports of the Sentinels.
+    pub(super) sentinels: Vec<u16>,
+    /// The names and ports of the first main one and of its replicas.
+    pub(super) members: Vec<(String, u16)>,
+}
+
+/// A Sentinel, which watches the one at the port `main`.
 #[derive(Debug)]
 pub(super) struct Sentinel {
     pub(super) port: u16,
     pub(super) main: u16,
+    /// How many Sentinels there are, and how many replicas.
+    pub(super) of: usize,
+    pub(super) replicas: usize,
 }
 
 impl Server for Sentinel {
@@ -64,11 +86,12 @@ impl Server for Sentinel {
     /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
     fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let settings = format!(
-            "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
+            "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} {}\n\
              sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
             self.port,
             folder.display(),
-            self.main
+            self.main,
+            self.of / 2 + 1,
         );
         vec![(SETTINGS, settings)]
     }
@@ -79,18 +102,21 @@ impl Server for Sentinel {
         command
     }
 
-    /// It can promote the replica once it has heard from it that it follows the main one.
+    /// It can promote a replica once it has heard from all that they follow the main one, and knows whom to ask for a vote.
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             has_pid(self.port, started.pid).await?;
             be_quick(self.port).await.map_err(|e| e.to_string())?;
-            let knows_one = knows_a_replica(self.port)
-                .await
-                .map_err(|e| e.to_string())?;
-            if knows_one || !started.complete {
+            let knows_all = async {
+                let followers = followers(self.port).await?.len();
+                RedisResult::Ok(
+                    followers == self.replicas && others(self.port).await? + 1 == self.of,
+                )
+            };
+            if knows_all.await.map_err(|e| e.to_string())? || !started.complete {
                 Ok(())
             } else {
-                Err("it knows no replica yet".to_owned())
+                Err("it does not know all replicas and Sentinels yet".to_owned())
             }
         }
         .boxed()
@@ -106,15 +132,111 @@ async fn at(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
 
-/// Whether the Sentinel at `port` knows a replica that follows.
-async fn knows_a_replica(port: u16) -> RedisResult<bool> {
+/// The replicas of which the Sentinel at `port` knows that they follow.
+async fn followers(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     let mut connection = at(port).await?;
-    let replicas: Vec<HashMap<String, String>> =
+    let mut replicas: Vec<HashMap<String, String>> =
         sentinel("REPLICAS").query_async(&mut connection).await?;
-    let link = |replica: &HashMap<_, _>| replica.get("master-link-status").cloned();
-    Ok(replicas
-        .iter()
-        .any(|one| link(one) == Some("ok".to_owned())))
+    replicas.retain(|one| {
+        one.get("master-link-status")
+            .is_some_and(|link| link == "ok")
+    });
+    Ok(replicas)
+}
+
+/// How many other Sentinels the one at `port` knows.
+async fn others(port: u16) -> RedisResult<usize> {
+    let mut connection = at(port).await?;
+    let known: HashMap<String, String> = sentinel("MASTER").query_async(&mut connection).await?;
+    let others = known.get("num-other-sentinels");
+    Ok(others.and_then(|n| n.parse().ok()).unwrap_or(0))
+}
+
+/// The port of the main one, as the Sentinel at `port` has it.
+async fn leader(port: u16) -> RedisResult<u16> {
+    let (_, leader): (String, u16) = sentinel("GET-MASTER-ADDR-BY-NAME")
+        .query_async(&mut at(port).await?)
+        .await?;
+    Ok(leader)
+}
+
+impl Group {
+    /// Who leads, as the first Sentinel says that answers.
+    pub(super) async fn leader(&self) -> Option<&str> {
+        for port in &self.sentinels {
+            if let Ok(Ok(leads)) = timeout(PATIENCE, leader(*port)).await {
+                let mut members = self.members.iter();
+                return members
+                    .find(|(_, port)| *port == leads)
+                    .map(|(name, _)| name.as_str());
+            }
+        }
+        None
+    }
+
+    /// Has the Sentinels promote this one, which follows (`SENTINEL FAILOVER`: nothing is down, and nobody votes); returns once
+    /// all that run say that it leads. They choose by priority: so its own is the lowest number.
+    pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
+        let port = self.members.iter().find(|(name, _)| name == to);
+        let to = port
+            .ok_or_else(|| unusable!("{to} is none of those that can lead"))?
+            .1;
+        let asked: Vec<_> = self
+            .sentinels
+            .iter()
+            .filter(|port| running.contains(port))
+            .collect();
+        let &&first = asked.first().ok_or_else(|| unusable!("no Sentinel runs"))?;
+        let failed = |e: redis::RedisError| unusable!("the Sentinels do not promote it: {e}");
+        if leader(first).await.map_err(failed)? == to {
+            return Err(unusable!("it is the main one already"));
+        }
+        let done = async {
+            for (_, port) in self
+                .members
+                .iter()
+                .filter(|(_, port)| running.contains(port))
+            {
+                let priority = if *port == to { "1" } else { "100" };
+                redis::cmd("CONFIG")
+                    .arg(&["SET", "replica-priority", priority])
+                    .exec_async(&mut at(*port).await?)
+                    .await?;
+            }
+            while !prefers(first, to).await? {
+                sleep(PAUSE).await;
+            }
+            // Another fail-over may not have told all yet.
+            while let Err(error) = sentinel("FAILOVER").exec_async(&mut at(first).await?).await {
+                if error.code() != Some("INPROG") {
+                    return Err(error);
+                }
+                sleep(PAUSE).await;
+            }
+            for port in asked {
+                while leader(*port).await? != to {
+                    sleep(PAUSE).await;
+                }
+            }
+            Ok(())
+        };
+        let late = |_| unusable!("the Sentinels do not promote it in time");
+        // One that was started again is made a replica only after a while.
+        timeout(3 * PATIENCE, done)
+            .await
+            .map_err(late)?
+            .map_err(failed)
+    }
+}
+
+/// Whether the Sentinel at `port` would promote the one at `to` before the others.
+async fn prefers(port: u16, to: u16) -> RedisResult<bool> {
+    let said = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
+    let followers = followers(port).await?;
+    Ok(followers.iter().any(|one| said(one, "port") == Some(to))
+        && followers.iter().all(|one| {
+            (said(one, "port") == Some(to)) == (said(one, "slave-priority") == Some(1_u16))
+        }))
 }
 
 /// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
@@ -179,7 +301,7 @@ pub(super) async fn restore(of: &Replicated, ways: &[Arc<Way>]) -> Result<(), Fa
             sleep(PAUSE).await;
         }
         follow_it(at(replica).await?, main.proxy.port()).await?;
-        while !knows_a_replica(port).await? {
+        while followers(port).await?.is_empty() {
             sleep(PAUSE).await;
         }
         Ok(())

@@ -26,10 +26,13 @@ pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
     let mut servers: Vec<_> = nodes.collect();
+    // To the main one the Sentinels lead, if there are any.
+    let led = usize::from(!at.sentinels.is_empty());
     servers.extend(
         at.redis
             .iter()
             .enumerate()
+            .skip(led)
             .map(|(n, node)| (redis::name(n), authority(&node.url))),
     );
     let members = at.zookeeper.connect.split(',').enumerate();

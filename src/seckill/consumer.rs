@@ -23,9 +23,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Pause, Point, Points},
-    server::Server,
 };
-use deadpool_redis::Connection;
 use redis::{
     AsyncCommands,
     aio::MultiplexedConnection,
@@ -152,9 +150,7 @@ impl Consumer {
 
     /// A connection of its own.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
-        let own = self.ctx.watch.get().await;
-        own.map(Connection::take)
-            .map_err(|e| Error::down(Server::Redis, e))
+        Ok(self.ctx.redis.own_connection().await?)
     }
 
     async fn abandoned(

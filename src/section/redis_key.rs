@@ -3,10 +3,11 @@
 use crate::{
     ctx::Ctx,
     error::Error,
+    redis_pool::Exclusive,
     section::{names, session::Session},
     server::Server,
 };
-use deadpool_redis::{Connection, PoolError, Timeouts};
+use deadpool::managed::{PoolError, Timeouts};
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 
@@ -22,13 +23,14 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
 }
 
 /// An exclusive connection from the pool, waiting for it at most `wait`. The pool sends UNWATCH before it is reused.
-pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
+pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclusive, Error> {
     let timeouts = Timeouts {
         wait: Some(wait),
         create: None,
         recycle: None,
     };
-    ctx.watch.timeout_get(&timeouts).await.map_err(|e| match e {
+    let connection = ctx.watch.timeout_get(&timeouts).await;
+    connection.map(Exclusive::from).map_err(|e| match e {
         PoolError::Timeout(_) => Error::NotHad {
             what: "redis connection pool".into(),
             waited: wait,

@@ -2,3 +2,4 @@ mod galera;
 mod members;
 mod orders;
 mod sentinel;
+mod sentinels;

@@ -13,7 +13,7 @@ use crate::{LockError, Owner, Process, deadline, left, local::ByType};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
 use sqlx::{
-    ConnectOptions, Connection, MySqlConnection,
+    ConnectOptions, Connection, Executor, MySqlConnection,
     error::DatabaseError,
     mysql::{MySqlConnectOptions, MySqlDatabaseError},
 };
@@ -86,7 +86,7 @@ pub(super) enum Failure {
 #[non_exhaustive]
 pub struct MySqlOptions {
     /// `None` where the address was none.
-    server: Option<MySqlConnectOptions>,
+    servers: Vec<Option<MySqlConnectOptions>>,
     connections: usize,
     process: Process,
 }
@@ -100,7 +100,7 @@ pub struct MySqlOptions {
 /// ```
 impl From<MySqlConnectOptions> for MySqlOptions {
     fn from(server: MySqlConnectOptions) -> Self {
-        Self::to(Some(server))
+        Self::to(vec![Some(server)])
     }
 }
 
@@ -109,14 +109,29 @@ impl MySqlOptions {
     /// `ssl-ca`, `ssl-cert` and `ssl-key` (which need the feature `tls`); 10 connections, a process of its own.
     #[must_use]
     pub fn new(url: impl AsRef<str>) -> Self {
-        let url = url.as_ref();
-        let server = MySqlConnectOptions::from_str(url).ok();
-        Self::to(server.filter(|_| url.starts_with("mysql://")))
+        Self::of([url])
     }
 
-    fn to(server: Option<MySqlConnectOptions>) -> Self {
+    /// Starts from the addresses of the nodes of one cluster. Each new connection tries them in order, and takes the first
+    /// that answers and is part of its cluster; it stays with that node as long as it lasts.
+    ///
+    /// ```
+    /// # use oversell_lock::mysql::MySqlOptions;
+    /// let options = MySqlOptions::of(["mysql://shop@10.0.0.1/shop", "mysql://shop@10.0.0.2/shop"]);
+    /// ```
+    #[must_use]
+    pub fn of(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let server = |url: &str| {
+            let server = MySqlConnectOptions::from_str(url).ok();
+            server.filter(|_| url.starts_with("mysql://"))
+        };
+        let urls = urls.into_iter();
+        Self::to(urls.map(|url| server(url.as_ref())).collect())
+    }
+
+    fn to(servers: Vec<Option<MySqlConnectOptions>>) -> Self {
         Self {
-            server,
+            servers,
             connections: 10,
             process: Process::new(),
         }
@@ -147,13 +162,14 @@ impl fmt::Debug for MySqlOptions {
     }
 }
 
-/// Makes connections; recycles each as it is, since only clean ones come back.
+/// Makes connections, to the first of these that is well; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
-struct Connections(Arc<MySqlConnectOptions>);
+struct Connections(Vec<Arc<MySqlConnectOptions>>);
 
 /// A connection, and what the server knows it by.
 struct Link {
     connection: MySqlConnection,
+    server: Arc<MySqlConnectOptions>,
     id: i64,
     host: Arc<str>,
     idle_since: Instant,
@@ -163,20 +179,47 @@ impl managed::Manager for Connections {
     type Type = Link;
     type Error = sqlx::Error;
 
+    /// Each server has its share of the time: one that is silent leaves the others theirs.
     async fn create(&self) -> Result<Link, sqlx::Error> {
-        const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
-        let mut connection = MySqlConnection::connect_with(&self.0).await?;
-        let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
-        Ok(Link {
-            connection,
-            id,
-            host: host.into(),
-            idle_since: Instant::now(),
-        })
+        let share = CONNECT / u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
+        for server in &self.0 {
+            let late = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
+            made = timeout(share, Link::to(server, self.0.len() > 1))
+                .await
+                .unwrap_or_else(late);
+            if made.is_ok() {
+                break;
+            }
+        }
+        made
     }
 
     async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
+    }
+}
+
+impl Link {
+    /// `one_of_several`: a node that is not part of its cluster is none.
+    async fn to(
+        server: &Arc<MySqlConnectOptions>,
+        one_of_several: bool,
+    ) -> Result<Self, sqlx::Error> {
+        const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        let mut connection = MySqlConnection::connect_with(server).await?;
+        let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
+        if one_of_several {
+            // Of its own tables such a node still tells.
+            connection.execute("SELECT 1").await?;
+        }
+        Ok(Self {
+            connection,
+            server: Arc::clone(server),
+            id,
+            host: host.into(),
+            idle_since: Instant::now(),
+        })
     }
 }
 
@@ -234,16 +277,17 @@ impl MySqlPool {
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
         let invalid = |name: &str, rule| LockError::invalid(name, rule);
         // The address may hold a password, and is not repeated.
-        let server = options.server.ok_or_else(|| {
-            invalid(
-                "url",
-                "must be mysql://user[:password]@host[:port]/database",
-            )
-        })?;
+        let rule = "must be mysql://user[:password]@host[:port]/database";
+        let servers = options.servers.into_iter();
+        let servers: Option<Vec<_>> = servers
+            .map(|server| Some(Arc::new(server?.disable_statement_logging())))
+            .collect();
+        let servers = servers.filter(|servers| !servers.is_empty());
+        let servers = servers.ok_or_else(|| invalid("url", rule))?;
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let connections = Pool::builder(Connections(Arc::new(server.disable_statement_logging())))
+        let connections = Pool::builder(Connections(servers))
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
@@ -417,10 +461,10 @@ impl Conn {
         self.link().id
     }
 
-    /// Returns how another connection to the same server is made.
+    /// Returns how another connection to the same server is made: to the same node of a cluster.
     #[must_use]
     pub fn server(&self) -> Arc<MySqlConnectOptions> {
-        Arc::clone(&self.1.0.connections.manager().0)
+        Arc::clone(&self.link().server)
     }
 
     /// What the server knows it by.

@@ -9,6 +9,8 @@ use super::{
     connection::Connection,
     failure::{Failure, failed},
     options::{RedisOptions, invalid},
+    primary::Primary,
+    replicas::Idle,
     scripts,
     wakeups::Wakeups,
 };
@@ -17,7 +19,10 @@ use crate::{
     local::ByType,
     registry::{Registration, Registry},
 };
-use redis::{AsyncCommands, FromRedisValue, ScriptInvocation, aio::ConnectionLike};
+use redis::{
+    AsyncCommands, FromRedisValue, RedisResult, ScriptInvocation,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
@@ -44,7 +49,9 @@ pub struct RedisClient(Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
+    pub(super) primary: Primary,
     connection: Connection,
+    pub(super) idle: Idle,
     /// Told of each connection that was closed.
     cuts: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
@@ -122,21 +129,16 @@ impl RedisClient {
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
         let runtime = Handle::try_current()
             .map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
-        let client = options.client()?;
         let cuts = watch::Sender::new(());
-        let wakeups = Wakeups::new(
-            client.clone(),
-            options.timeout,
-            &options.process,
-            &runtime,
-            cuts.clone(),
-        );
-        let connection = given.unwrap_or_else(|| {
-            Connection::new(client, options.timeout, runtime.clone(), cuts.clone())
-        });
+        let primary = options.primary(cuts.clone())?;
+        let wakeups = Wakeups::new(primary.clone(), &options.process, &runtime, cuts.clone());
+        let connection = given
+            .unwrap_or_else(|| Connection::new(primary.clone(), runtime.clone(), cuts.clone()));
         Ok(Self(Arc::new(Inner {
             options,
+            primary,
             connection,
+            idle: Idle::default(),
             cuts,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
@@ -150,6 +152,22 @@ impl RedisClient {
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.connection.clone()
+    }
+
+    /// Makes a connection of the caller's own, for what must not be sent over the shared one: WATCH, blocking commands. It is
+    /// made to the primary of this moment, speaks RESP3, and is not made again: where it is broken, or leads to a replica
+    /// by now, make another one.
+    ///
+    /// # Errors
+    ///
+    /// What the connection could not be made for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn own_connection(&self) -> RedisResult<MultiplexedConnection> {
+        let primary = &self.0.primary;
+        Ok(primary.connect(&primary.config()).await?.0)
     }
 
     /// Makes a new owner, to take a re-entrant lock with.
@@ -233,9 +251,7 @@ impl RedisClient {
 
     /// `renew.lua`.
     pub(super) async fn renew(&self, key: &str, lease: Lease, id: Owner) -> Result<bool, Failure> {
-        let mut script = scripts::RENEW.key(key);
-        self.run(script.arg(lease.millis()).arg(id.to_string()))
-            .await
+        self.run(&renewal(key, lease, id)).await
     }
 
     /// The number in this key; 0 where there is none.
@@ -258,4 +274,11 @@ impl RedisClient {
         };
         Ok(shown.into_iter().map(holder).collect())
     }
+}
+
+/// `renew.lua`.
+pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> ScriptInvocation<'static> {
+    let mut script = scripts::RENEW.key(key);
+    script.arg(lease.millis()).arg(id.to_string());
+    script
 }

@@ -1,24 +1,24 @@
 //! The connection that commands and scripts share, made again whenever it is broken.
 //!
 //! 1. One rule: after any error that no server has answered, and after an answer that says that another server might do it
-//!    (it is a replica by now, it wants a login), the next command makes a new connection.
+//!    (it is a replica by now, it wants a login), the next command makes a new connection, which asks where the primary is,
+//!    if Sentinels say it.
 //! 2. Where the last one was of no use, that one waits for a while before, longer from time to time: until then commands
 //!    wait for it, and are told its own error, never that of an earlier attempt.
 //! 3. A connection that is closed while nothing is sent is noticed as well, and told to those who rely on the server.
 //!
 //! One that its user gives ([`RedisClient::over`](super::RedisClient::over)) is made again by whoever gave it.
 //!
-//! What it does not do: send a command twice. Next to read: `engine.rs`.
+//! What it does not do: send a command twice. Next to read: `primary.rs`, then `engine.rs`.
 
-use super::failure::elsewhere;
+use super::{failure::elsewhere, primary::Primary};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
 };
 use parking_lot::Mutex;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisFuture,
-    RedisResult, Value,
+    Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisFuture, RedisResult, Value,
     aio::{ConnectionLike, MultiplexedConnection, SendError},
 };
 use std::{fmt, io, sync::Arc, time::Duration};
@@ -54,8 +54,7 @@ struct Given {
 }
 
 struct Shared {
-    client: Client,
-    timeout: Duration,
+    primary: Primary,
     runtime: Handle,
     /// Told of each connection that was closed: with it a server may have gone, and what it knew.
     cuts: watch::Sender<()>,
@@ -75,13 +74,8 @@ struct Current {
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
-    /// Not yet made. `timeout` is for each attempt to connect, and for each answer. `client` must speak RESP3.
-    pub(super) fn new(
-        client: Client,
-        timeout: Duration,
-        runtime: Handle,
-        cuts: watch::Sender<()>,
-    ) -> Self {
+    /// Not yet made. The primary must speak RESP3.
+    pub(super) fn new(primary: Primary, runtime: Handle, cuts: watch::Sender<()>) -> Self {
         let current = Mutex::new(Current {
             number: 0,
             attempt: None,
@@ -89,8 +83,7 @@ impl Connection {
             in_vain: 0,
         });
         let shared = Arc::new(Shared {
-            client,
-            timeout,
+            primary,
             runtime,
             cuts,
             current,
@@ -152,9 +145,9 @@ impl Shared {
     /// In a task of its own: it goes on where the command that wanted it is given up.
     fn begin(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
         let told = Arc::downgrade(self);
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.timeout))
-            .set_response_timeout(Some(self.timeout))
+        let config = self
+            .primary
+            .config()
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection
                     && let Some(shared) = told.upgrade()
@@ -164,12 +157,10 @@ impl Shared {
                 }
                 Ok::<_, SendError>(())
             });
-        let client = self.client.clone();
+        let primary = self.primary.clone();
         let made = self.runtime.spawn(async move {
             sleep_until(not_before).await;
-            client
-                .get_multiplexed_async_connection_with_config(&config)
-                .await
+            primary.connect(&config).await.map(|(made, _)| made)
         });
         let made = async {
             made.await
@@ -255,7 +246,7 @@ impl ConnectionLike for Connection {
 
     fn get_db(&self) -> i64 {
         match &self.way {
-            Way::Own(shared) => shared.client.get_connection_info().redis_settings().db(),
+            Way::Own(shared) => shared.primary.db(),
             Way::Given(given) => (given.clone)().get_db(),
         }
     }

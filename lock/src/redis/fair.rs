@@ -24,7 +24,7 @@
 //! `lua/fair_queue.lua`.
 
 use super::{
-    client::RedisClient,
+    client::{RedisClient, renewal},
     engine::{LATE, Tried, hint, to_the_end, undo, wait_for},
     failure::Failure,
     hold::{Asked, Claim, Hold},
@@ -271,6 +271,11 @@ impl Claim for FairClaim {
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
         self.client.renew(&self.name, lease, self.id).await
+    }
+
+    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+        let renewal = renewal(&self.name, lease, self.id);
+        self.client.replicated(&renewal).await
     }
 
     /// `fair_release.lua`, which leaves the queue as well.

@@ -24,7 +24,7 @@ use crate::{
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
-use futures::FutureExt;
+use futures::{FutureExt, future};
 use parking_lot::Mutex;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -42,6 +42,14 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
 
     /// Lengthens the lease to at least this, from now; `false` where the identity is not there.
     fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Waits until as many replicas have the identity as are to have it; `false` where none are.
+    fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
+        future::ready(Ok(false))
+    }
+
+    /// Tells those whose turn would be next that the server is not as it should be.
+    fn fail(_turn: &Self::Turn, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` where it was not there. It may be called again at any time.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
@@ -128,6 +136,27 @@ impl<C: Claim> Hold<C> {
     pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
         self.slot = Some(slot);
         Arc::new(self)
+    }
+
+    /// This, once as many replicas have it as are to have it. Where they do not, it is given back, and was not had.
+    async fn replicated(mut self) -> Result<Self, LockError> {
+        let sent = Instant::now();
+        match self.claim.replicated(self.lease).await {
+            Ok(renewed) => {
+                if renewed {
+                    self.leased = sent;
+                }
+                Ok(self)
+            }
+            Err(error) => {
+                if let Some(turn) = &self.state.get_mut().turn {
+                    C::fail(turn, &error);
+                }
+                // What is not given back now is given back in the background.
+                drop(self.give_back().await);
+                Err(error)
+            }
+        }
     }
 
     /// Its first guard.
@@ -347,7 +376,8 @@ impl Asked {
     {
         let taken = || LockError::taken(name, self.wait);
         let Some(owner) = self.owner else {
-            return Ok(Arc::new(first(None).await?.ok_or_else(taken)?).guard());
+            let hold = first(None).await?.ok_or_else(taken)?;
+            return Ok(Arc::new(hold.replicated().await?).guard());
         };
         let mut slot = held
             .enter(name, owner, self.until)
@@ -365,7 +395,8 @@ impl Asked {
             }
         }
         let other = other.upgrade().filter(|hold| hold.is_live());
-        let hold = first(other).await?.ok_or_else(taken)?.named(place);
+        let hold = first(other).await?.ok_or_else(taken)?;
+        let hold = hold.replicated().await?.named(place);
         *same = Arc::downgrade(&hold);
         Ok(hold.guard())
     }

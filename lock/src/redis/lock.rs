@@ -14,13 +14,13 @@
 //! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
 //! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
 //! is paused beyond its lease. **What breaks it**: such a holder that writes without a token; a primary that fails
-//! before its replica has the key; a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
+//! before its replica has the key (unless replicas are waited for: [`replicas`](super::replicas)); a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
 //! `volatile-*` prefers keys with a lease) or deleted; a Redis whose clock jumps ahead; a machine that was suspended.
 //!
 //! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_off.lua`.
 
 use super::{
-    client::RedisClient,
+    client::{RedisClient, renewal},
     engine::{Line, Tried, fail, hint, wait_for},
     failure::Failure,
     hold::{Asked, Claim, Hold},
@@ -340,6 +340,15 @@ impl Claim for LockClaim {
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
         self.client.renew(&self.lock.name, lease, self.id).await
+    }
+
+    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+        let renewal = renewal(&self.lock.name, lease, self.id);
+        self.client.replicated(&renewal).await
+    }
+
+    fn fail(turn: &LockHead, error: &LockError) {
+        turn.fail(error);
     }
 
     async fn release(&self) -> Result<bool, Failure> {

@@ -2,12 +2,17 @@
 //!
 //! Next to read: `client.rs`.
 
+use super::{
+    primary::{Primary, Sentinels},
+    replicas::Replicas,
+};
 use crate::{FOR_EVER, LockError, Process};
 use redis::{
     Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 use std::{fmt, time::Duration};
+use tokio::sync::watch;
 
 /// How to reach Redis, and how long things take.
 ///
@@ -27,8 +32,12 @@ pub struct RedisOptions {
     pub(super) lease: Duration,
     pub(super) java_watchdog: Duration,
     pub(super) timeout: Duration,
+    pub(super) replicas: Replicas,
     /// `None` where the address was none.
     server: Option<ConnectionInfo>,
+    /// Those that say where the server is, `None` where the address was none; and what they call it.
+    sentinels: Vec<Option<ConnectionInfo>>,
+    master: String,
     #[cfg(feature = "tls")]
     certificates: redis::TlsCertificates,
 }
@@ -67,7 +76,10 @@ impl RedisOptions {
             lease: Duration::from_secs(30),
             java_watchdog: Duration::from_secs(30),
             timeout: Duration::from_secs(3),
+            replicas: Replicas::AtLeast(0),
             server,
+            sentinels: Vec::new(),
+            master: String::new(),
             #[cfg(feature = "tls")]
             certificates: redis::TlsCertificates {
                 client_tls: None,
@@ -110,6 +122,39 @@ impl RedisOptions {
         Self { timeout, ..self }
     }
 
+    /// Has these Sentinels, each as `redis://[user:password@]host:port`, say where the primary is that they call `master`.
+    /// They are asked for each new connection, and so again after one was lost, or was answered `READONLY`. Of the address
+    /// of these options user, password, database and TLS count, and host and port do not.
+    ///
+    /// ```
+    /// # use oversell_lock::redis::{RedisOptions, Replicas};
+    /// let options = RedisOptions::new("redis://shop:secret@primary")
+    ///     .sentinels(["redis://10.0.0.1:26379", "redis://10.0.0.2:26379", "redis://10.0.0.3:26379"], "main")
+    ///     .wait_replicas(Replicas::AtLeast(2));
+    /// ```
+    #[must_use]
+    pub fn sentinels(
+        self,
+        urls: impl IntoIterator<Item = impl Into<String>>,
+        master: impl Into<String>,
+    ) -> Self {
+        let urls = urls.into_iter().map(Into::into);
+        Self {
+            sentinels: urls.map(|url| url.into_connection_info().ok()).collect(),
+            master: master.into(),
+            ..self
+        }
+    }
+
+    /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it is had; without this none. Where
+    /// fewer have it within a second, or half of [`timeout`](Self::timeout), it is given back, and the acquire ends with
+    /// [`LockError::Unavailable`]. It costs two or three commands more for each acquire. Redlock, semaphores, latches and
+    /// rates do not wait.
+    #[must_use]
+    pub fn wait_replicas(self, replicas: Replicas) -> Self {
+        Self { replicas, ..self }
+    }
+
     /// Sets this process, after which owners are named. What an owner holds is known to the client by which it took it, and
     /// by that one it takes it again.
     #[must_use]
@@ -137,8 +182,8 @@ impl RedisOptions {
         self
     }
 
-    /// What all connections are made with, once the options have been checked.
-    pub(super) fn client(&self) -> Result<Client, LockError> {
+    /// What all connections are made by, once the options have been checked; `cuts` is told where it is elsewhere.
+    pub(super) fn primary(&self, cuts: watch::Sender<()>) -> Result<Primary, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > FOR_EVER {
@@ -154,9 +199,27 @@ impl RedisOptions {
             .redis_settings()
             .clone()
             .set_protocol(ProtocolVersion::RESP3);
-        let info = info
-            .set_redis_settings(settings)
-            .set_tcp_settings(tcp_settings(self.timeout));
+        let client = self.client(info.set_redis_settings(settings), bad_address)?;
+        let each = self.sentinels.iter();
+        let clients =
+            each.map(|url| self.client(url.clone().ok_or_else(bad_sentinel)?, bad_sentinel));
+        let clients = clients.collect::<Result<Vec<_>, _>>()?;
+        let sentinels = (!clients.is_empty()).then(|| Sentinels {
+            clients,
+            master: self.master.clone(),
+            first: Default::default(),
+        });
+        if sentinels.is_some() && self.master.is_empty() {
+            return Err(invalid(
+                "master",
+                "must be what the Sentinels call the primary",
+            ));
+        }
+        Ok(Primary::new(client, sentinels, self.timeout, cuts))
+    }
+
+    fn client(&self, info: ConnectionInfo, bad: fn() -> LockError) -> Result<Client, LockError> {
+        let info = info.set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
         // What the user has described has its certificates already.
         if let redis::ConnectionAddr::TcpTls {
@@ -177,7 +240,7 @@ impl RedisOptions {
             }
             return Client::build_with_tls(info, self.certificates.clone()).map_err(|_| unusable());
         }
-        Client::open(info).map_err(|_| bad_address())
+        Client::open(info).map_err(|_| bad())
     }
 }
 
@@ -189,6 +252,8 @@ impl fmt::Debug for RedisOptions {
             .field("lease", &self.lease)
             .field("java_watchdog", &self.java_watchdog)
             .field("timeout", &self.timeout)
+            .field("master", &self.master)
+            .field("replicas", &self.replicas)
             .field("process", &self.process)
             .finish_non_exhaustive()
     }
@@ -209,6 +274,13 @@ fn bad_address() -> LockError {
     invalid(
         "url",
         "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",
+    )
+}
+
+fn bad_sentinel() -> LockError {
+    invalid(
+        "sentinels",
+        "must each be redis://[user:password@]host:port, or rediss:// with the feature tls",
     )
 }
 

@@ -29,6 +29,7 @@ use super::{
     scripts::{self, in_braces, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
+use redis::ScriptInvocation;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -374,6 +375,16 @@ impl RwClaim {
         field(self.side, self.id)
     }
 
+    /// `rw_renew.lua`.
+    fn renewal(&self, lease: Lease) -> ScriptInvocation<'static> {
+        let mut script = scripts::RW_RENEW.key(&self.lock.name);
+        if self.side == Side::Read {
+            script.key(self.string());
+        }
+        script.arg(lease.millis()).arg(self.field());
+        script
+    }
+
     /// The string of a read hold.
     fn string(&self) -> String {
         suffixed(&self.lock.name, &format!("{}:rwlock_timeout:1", self.id))
@@ -392,14 +403,11 @@ impl Claim for RwClaim {
     }
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        let mut script = scripts::RW_RENEW.key(&self.lock.name);
-        if self.side == Side::Read {
-            script.key(self.string());
-        }
-        self.lock
-            .client
-            .run(script.arg(lease.millis()).arg(self.field()))
-            .await
+        self.lock.client.run(&self.renewal(lease)).await
+    }
+
+    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+        self.lock.client.replicated(&self.renewal(lease)).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {

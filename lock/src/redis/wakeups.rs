@@ -3,7 +3,7 @@
 //! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
 //!    this process uses that lock. Waiters for fair locks have a channel each, and one pattern for all of the process.
 //! 2. One task keeps the connection: it brings what the server has in line with what is listened for, and makes the
-//!    connection again where it is broken, as long as anybody listens.
+//!    connection again where it is broken, or the primary is another one by now, as long as anybody listens.
 //! 3. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
 //!    that was lost: messages sent in between are gone, and every waiter looks again.
 //!
@@ -12,11 +12,14 @@
 //!
 //! Next to read: `engine.rs`.
 
-use super::scripts::fair_channels;
+use super::{
+    primary::{Address, Primary},
+    scripts::fair_channels,
+};
 use crate::Process;
 use parking_lot::Mutex;
 use redis::{
-    AsyncConnectionConfig, Client, PushInfo, PushKind, RedisResult, Value,
+    PushInfo, PushKind, RedisResult, Value,
     aio::{MultiplexedConnection, SendError},
 };
 use std::{
@@ -46,8 +49,7 @@ pub(super) struct Wakeups {
 
 #[derive(Debug)]
 struct Shared {
-    client: Client,
-    timeout: Duration,
+    primary: Primary,
     /// What the channels of this process's waiters for fair locks have in common.
     pattern: String,
     listeners: Mutex<Listeners>,
@@ -95,17 +97,15 @@ struct Due {
 }
 
 impl Wakeups {
-    /// Connects when somebody listens, and again for as long as it takes. `client` must speak RESP3.
+    /// Connects when somebody listens, and again for as long as it takes. The primary must speak RESP3.
     pub(super) fn new(
-        client: Client,
-        timeout: Duration,
+        primary: Primary,
         process: &Process,
         runtime: &Handle,
         cuts: watch::Sender<()>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            client,
-            timeout,
+            primary,
             pattern: fair_channels(process),
             listeners: Mutex::default(),
             changed: Notify::new(),
@@ -131,8 +131,13 @@ impl Shared {
             }
             let lost = Arc::new(Notify::new());
             match self.connect(&lost).await {
-                Ok(connection) => {
-                    if let Err(error) = self.subscribe(connection, &lost, &mut pause).await {
+                Ok((connection, here)) => {
+                    let served = self.subscribe(connection, &lost, &mut pause);
+                    let served = tokio::select! {
+                        served = served => served,
+                        () = self.primary.moved_from(&here) => Ok(()),
+                    };
+                    if let Err(error) = served {
                         tracing::debug!(%error, "no wake-ups for a while");
                     }
                     self.begin_again();
@@ -144,11 +149,14 @@ impl Shared {
         }
     }
 
-    async fn connect(self: &Arc<Self>, lost: &Arc<Notify>) -> RedisResult<MultiplexedConnection> {
+    async fn connect(
+        self: &Arc<Self>,
+        lost: &Arc<Notify>,
+    ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
         let (heard, lost) = (Arc::clone(self), Arc::clone(lost));
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.timeout))
-            .set_response_timeout(Some(self.timeout))
+        let config = self
+            .primary
+            .config()
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
                     heard.cuts.send_replace(());
@@ -157,9 +165,7 @@ impl Shared {
                 heard.hear(&push);
                 Ok::<_, SendError>(())
             });
-        self.client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
+        self.primary.connect(&config).await
     }
 
     /// Subscribes to what is listened for and unsubscribes from what is not, until the connection is lost: closed, or the

@@ -43,6 +43,7 @@ mod redis_java_watchdog;
 mod redis_line;
 mod redis_own;
 mod redis_refusals;
+mod redis_sentinel;
 mod redlock;
 mod redlock_faults;
 mod refusals;

@@ -36,8 +36,13 @@ impl Table {
 
     /// A process with so many connections, which reaches the server at `address`.
     pub(crate) fn pool(&self, address: &str, connections: usize) -> MySqlPool {
-        let url = self.url.replace(&self.address(), address);
-        MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address")
+        let options = MySqlOptions::new(self.url_at(address)).connections(connections);
+        MySqlPool::new(options).expect("an address")
+    }
+
+    /// Its URL by another address.
+    pub(crate) fn url_at(&self, address: &str) -> String {
+        self.url.replace(&self.address(), address)
     }
 
     /// Deletes the row, whatever its owner.

@@ -2,7 +2,7 @@
 //! used again.
 
 use super::support::*;
-use oversell_lock::mysql::Conn;
+use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
 use sqlx::{Connection, Executor, MySql, MySqlConnection, Transaction, query_scalar};
 use std::ops::DerefMut;
 
@@ -152,4 +152,35 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
         "{ids:?}"
     );
     is("when all were dropped", pool.counts(), (0, 0))
+}
+
+/// Two ways to the nodes of one cluster: the first that answers is taken, a connection stays there, and what it was doing is
+/// ended there, though the first is well again. The twin knows the first alone.
+#[apply(test!)]
+async fn a_connection_is_made_to_the_first_node_that_is_well_and_is_ended_there(
+    table: &Table,
+) -> Result {
+    let (first, second) = (Mute::to(table.address())?, Proxy::to(table.address())?);
+    let urls = [first.address(), second.address()].map(|address| table.url_at(&address));
+    let pool = MySqlPool::new(MySqlOptions::of(&urls))?;
+    let twin = MySqlPool::new(MySqlOptions::of(&urls[..1]))?;
+    let port = |conn: &Conn| format!("127.0.0.1:{}", conn.server().get_port());
+    let near = pool.conn(SOON).await?;
+    is("in order", port(&near), first.address())?;
+    near.done();
+    first.mute();
+    pool.forget_idle();
+    unavailable("the twin", twin.conn(SHORT).await.map(drop))?;
+    let far = pool.conn(SHORT).await?;
+    is("beside one that is silent", port(&far), second.address())?;
+    let (name, mut human) = (name(), table.outsider().await);
+    let transaction = holds_the_row(&mut human, &name).await?;
+    // By the first one it could not be ended.
+    let id = left_waiting(table, &name, far).await?;
+    gone(table, id).await?;
+    transaction.rollback().await?;
+    invalid(
+        "an address",
+        MySqlPool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop),
+    )
 }

@@ -1,0 +1,294 @@
+//! Locks in a Redis that has replicas, and Sentinels that promote one: the client follows, and a lock that replicas were waited
+//! for is not held twice.
+
+use super::support::*;
+use oversell::{
+    lab::{Lab, Options, Part},
+    redis_at::redis_at,
+};
+use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
+use redis::AsyncTypedCommands;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+const NONE: Replicas = Replicas::AtLeast(0);
+const BOTH: Replicas = Replicas::AtLeast(2);
+
+/// A main Redis, two replicas, three Sentinels.
+async fn group() -> Result<Lab> {
+    let options = Options {
+        without: vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx],
+        redis_ports: vec![0],
+        sentinels: 3,
+        ..Options::default()
+    };
+    Ok(Lab::start(options).await?)
+}
+
+fn first(lab: &Lab) -> &str {
+    &lab.addresses().redis[0].url
+}
+
+fn options(lab: &Lab, replicas: Replicas) -> RedisOptions {
+    let sentinels = lab.addresses().sentinels.iter();
+    RedisOptions::new(first(lab))
+        .sentinels(sentinels.map(|one| one.url.as_str()), "main")
+        .wait_replicas(replicas)
+}
+
+fn process(lab: &Lab, replicas: Replicas) -> RedisClient {
+    RedisClient::new(options(lab, replicas)).expect("valid options")
+}
+
+/// Where the one is that leads now.
+async fn leader(lab: &Lab) -> Option<String> {
+    let at = lab.addresses();
+    Some(match lab.main_redis().await?.as_str() {
+        "redis" => at.redis[0].url.clone(),
+        "replica" => at.replicas[0].url.clone(),
+        _ => at.replicas[1].url.clone(),
+    })
+}
+
+async fn passes(process: &RedisClient) -> bool {
+    pass(&process.lock(&name())).await.is_ok()
+}
+
+/// What replicas had is held on, and is given back to the one that leads now; who waits for it hears that from there. The twin
+/// has one connection, and asks nobody again.
+#[apply(test!)]
+async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) -> Result {
+    let lab = group().await?;
+    let (holder, other) = (process(&lab, BOTH), process(&lab, NONE));
+    let connection = redis_at(first(&lab)).await?;
+    let twin = RedisClient::over(connection, RedisOptions::new(first(&lab)))?;
+    let name = name();
+    ensure!(passes(&twin).await, "the twin works while the first leads");
+    let guard = take(&holder.lock(&name)).await?;
+    taken("while it is held", other.lock(&name).acquire(SHORT).await)?;
+
+    lab.kill("redis").await?;
+    until("another one leads", || async {
+        leader(&lab).await.is_some_and(|url| url != first(&lab))
+    })
+    .await?;
+    until("the other process has locks again", || passes(&other)).await?;
+    let leader = leader(&lab).await.context("none leads")?;
+    let waits = acquiring(other.lock(&name));
+    let mut outsider = redis_at(&leader).await?;
+    let listeners = async |outsider: &mut _| {
+        let mut asked = redis::cmd("PUBSUB");
+        let channel = format!("redisson_lock__channel:{{{name}}}");
+        asked.arg("NUMSUB").arg(channel);
+        anyhow::Ok(asked.query_async::<(String, u32)>(outsider).await?.1)
+    };
+    while listeners(&mut outsider).await? == 0 {
+        tokio::task::yield_now().await;
+    }
+    kept("what both replicas had", &guard)?;
+    guard.release().await?;
+    waits.await??.release().await?;
+    unavailable("the twin", twin.lock(&name).acquire(SHORT).await)?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Of every kind: one of two replicas stands still. The twin waits for one of them, and has the lock.
+#[apply(test!)]
+async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing(
+    _: &Redis,
+) -> Result {
+    let lab = group().await?;
+    let both = process(&lab, BOTH);
+    let clients = [&both, &process(&lab, Replicas::All)];
+    let (one, loose) = (process(&lab, Replicas::AtLeast(1)), process(&lab, NONE));
+    until("both replicas are waited for", || passes(&both)).await?;
+    lab.pause("replica")?;
+    let tries = clients.into_iter().flat_map(|client| {
+        kinds(client).into_iter().map(|(name, lock)| {
+            let (loose, lab) = (&loose, &lab);
+            async move {
+                let ended = lock.acquire(SOON).await;
+                let why = ended
+                    .as_ref()
+                    .map_or_else(ToString::to_string, |_| String::new());
+                unavailable(&name, ended)?;
+                ensure!(why.contains("of 2 replicas"), "{name}: {why}");
+                let left = redis_at(first(lab)).await?.exists(&name).await?;
+                ensure!(!left, "{name} is left");
+                pass(&loose.rw_lock(&name).write()).await
+            }
+        })
+    });
+    try_join_all(tries).await?;
+    caught(
+        unavailable("the twin", one.lock(&name()).acquire(SOON).await),
+        "the twin: Ok",
+    )?;
+    // The connections that waited serve again; and of one that is gone the primary knows no more.
+    lab.resume("replica")?;
+    until("both replicas answer again", || passes(&both)).await?;
+    lab.kill("replica").await?;
+    until("all is one", || passes(clients[1])).await?;
+    unavailable("both", both.lock(&name()).acquire(SOON).await)?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Every kind of lock that waits for replicas, each with a name of its own.
+fn kinds(client: &RedisClient) -> Vec<(String, AnyLock)> {
+    let makes: [fn(&RedisClient, &str) -> AnyLock; 5] = [
+        |client, name| client.lock(name).boxed(),
+        |client, name| client.fenced_lock(name).boxed(),
+        |client, name| client.fair_lock(name).boxed(),
+        |client, name| client.rw_lock(name).read().boxed(),
+        |client, name| client.rw_lock(name).write().boxed(),
+    ];
+    let named = makes.into_iter().map(|make| (make, name()));
+    named
+        .map(|(make, name)| (name.clone(), make(client, &name)))
+        .collect()
+}
+
+/// A planned fail-over: the one that is promoted leads at once, and the old one still lets locks be taken until it is told. These
+/// are held twice; none of those that both replicas had are.
+#[apply(test!)]
+async fn a_planned_fail_over_doubles_plain_locks_and_none_that_all_replicas_had(
+    _: &Redis,
+) -> Result {
+    let lab = group().await?;
+    let mut doubled = 0;
+    for to in ["replica", "replica-2", "redis"] {
+        doubled += doubled_by(&lab, "planned", async { Ok(lab.fail_over(to).await?) }).await?;
+        if doubled > 0 {
+            break;
+        }
+    }
+    ensure!(doubled > 0, "the twins passed: no plain lock is held twice");
+    lab.stop().await;
+    Ok(())
+}
+
+/// One that dies stops taking locks by that: few are lost, those that no replica had heard of yet.
+#[apply(test!)]
+async fn a_main_redis_that_dies_doubles_no_lock_that_all_replicas_had(_: &Redis) -> Result {
+    let lab = group().await?;
+    let dies = async {
+        tokio::time::sleep(SHORT).await;
+        lab.kill("redis").await?;
+        until("another one leads", || async {
+            leader(&lab).await.is_some_and(|url| url != first(&lab))
+        })
+        .await
+    };
+    doubled_by(&lab, "killed", dies).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Three processes take locks while `fault` happens: plain, and once one, or both, of the replicas have them. How many plain ones
+/// are held twice; of those that both replicas had, none may be.
+async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) -> Result<usize> {
+    let over = AtomicBool::new(false);
+    let fault = async {
+        let done = fault.await;
+        over.store(true, SeqCst);
+        done
+    };
+    let [plain, one, both] = [NONE, Replicas::AtLeast(1), BOTH].map(|n| process(lab, n));
+    let (done, plain, one, both) = tokio::join!(
+        fault,
+        hold(&plain, &over),
+        hold(&one, &over),
+        hold(&both, &over)
+    );
+    done?;
+    let other = process(lab, NONE);
+    until("there are locks again", || passes(&other)).await?;
+    let mut twice = Vec::new();
+    for held in [&plain, &one, &both] {
+        ensure!(!held.is_empty(), "nobody had a lock");
+        twice.push((held_twice(&other, held).await?, held.len()));
+    }
+    println!(
+        "{what}: held twice, of all: plain {:?}, by one replica {:?}, by both {:?}",
+        twice[0], twice[1], twice[2]
+    );
+    is("those that both replicas had, held twice", twice[2].0, 0)?;
+    Ok(twice[0].0)
+}
+
+/// Takes locks, one after the other, and holds all of them, until it is over.
+async fn hold(process: &RedisClient, over: &AtomicBool) -> Vec<(String, Guard)> {
+    let (mut held, minute) = (Vec::new(), Lease::Fixed(Duration::from_secs(60)));
+    while !over.load(SeqCst) {
+        let name = name();
+        // While nobody leads there is none to be had.
+        if let Ok(guard) = process.lock(&name).lease(minute).acquire(SHORT).await {
+            held.push((name, guard));
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    held
+}
+
+/// How many of them another one can take.
+async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize> {
+    let mut twice = 0;
+    for (name, guard) in held {
+        kept("a fixed lease", guard)?;
+        match other.lock(name).try_acquire().await {
+            Ok(second) => {
+                twice += 1;
+                second.release().await?;
+            }
+            Err(LockError::Taken { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(twice)
+}
+
+/// Sentinels that say nothing are passed over; one that is wrong about who leads is not believed, and neither is one that
+/// knows none of this name.
+#[apply(test!)]
+async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Result {
+    let lab = group().await?;
+    let [one, two, _] = &lab.addresses().sentinels[..] else {
+        bail!("three Sentinels");
+    };
+    lab.pause("sentinel")?;
+    ensure!(
+        passes(&process(&lab, NONE)).await,
+        "a silent one is in the way"
+    );
+    let only = |url: &str, master: &str| {
+        RedisClient::new(RedisOptions::new(first(&lab)).sentinels([url], master))
+    };
+    let silent = only(&one.url, "main")?;
+    unavailable(
+        "a silent one alone",
+        silent.lock(&name()).acquire(SHORT).await,
+    )?;
+    let replica = lab.addresses().replicas[0]
+        .url
+        .rsplit_once(':')
+        .context("a port")?
+        .1
+        .to_owned();
+    redis::cmd("SENTINEL")
+        .arg(&["MONITOR", "behind", "127.0.0.1", &replica, "1"])
+        .exec_async(&mut redis_at(&two.url).await?)
+        .await?;
+    for (master, why) in [
+        ("behind", "no primary"),
+        ("nobody", "no primary of this name"),
+    ] {
+        let ended = only(&two.url, master)?.lock(&name()).acquire(SHORT).await;
+        caught(ended.map_err(Into::into), why)?;
+    }
+    invalid("without a name", only(&two.url, "").map(drop))?;
+    invalid("no address", only("sentinel:26379", "main").map(drop))?;
+    lab.resume("sentinel")?;
+    lab.stop().await;
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Instances that ask Sentinels who leads: they follow a fail-over by themselves.
+
+use crate::support::{
+    buyers::under_load,
+    http::{answered, ask, check, status},
+    labs::short_leases,
+    *,
+};
+use oversell::{
+    addresses::Instance,
+    lab::{Lab, Options},
+};
+use reqwest::StatusCode;
+use std::sync::atomic::Ordering;
+
+const REFUSED: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
+
+async fn group(env: &[(&str, &str)]) -> Result<Lab> {
+    let mut options = Options {
+        instance_ports: vec![0; 2],
+        redis_ports: vec![0],
+        sentinels: 3,
+        ..short_leases()
+    };
+    let more = env
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    options.env.extend(more);
+    Ok(Lab::start(options).await?)
+}
+
+async fn ready(instance: &Instance) -> Result<bool> {
+    Ok(status(format!("{}/health/ready", instance.url)).await? == StatusCode::OK)
+}
+
+/// The main one is killed, and comes back as a replica, which is then promoted by plan: each time every sale is told or unknown,
+/// and every instance goes on by itself, its connections for WATCH too.
+#[apply(test!)]
+async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Result<()> {
+    let mut lab = group(&[("OVERSELL__REDIS__WAIT_REPLICAS", "1")]).await?;
+    let instances = lab.addresses().instances.clone();
+    for instance in &instances {
+        answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+    }
+    under_load(&mut lab, "redis-lock", REFUSED, async |lab, buyers| {
+        lab.kill("redis").await?;
+        buyers.are_told().await?;
+        until("another one leads", async || {
+            Ok(lab.main_redis().await.is_some_and(|name| name != "redis"))
+        })
+        .await?;
+        buyers.buy(100).await?;
+        for instance in &instances {
+            until("it is ready again", || ready(instance)).await?;
+            answered(check(&instance.url, "redis-lock", 0, 5_000), StatusCode::OK).await?;
+            buyers.count.sold.fetch_add(1, Ordering::Relaxed);
+            answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+        }
+        lab.restart("redis").await?;
+        lab.fail_over("redis").await?;
+        buyers.buy(100).await
+    })
+    .await?;
+    for instance in &instances {
+        until("it is ready at the end", || ready(instance)).await?;
+        answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+/// It has one address, and the one that it finds there is made a replica: it is not ready, says why, and is so again once that one
+/// leads.
+#[apply(test!)]
+async fn an_instance_at_a_replica_is_not_ready() -> Result<()> {
+    let alone = [
+        ("OVERSELL__REDIS__SENTINELS", ""),
+        ("OVERSELL__REDIS__MASTER", ""),
+    ];
+    let lab = group(&alone).await?;
+    let instance = &lab.addresses().instances[0];
+    lab.fail_over("replica").await?;
+    until("it is not ready at a replica", || async {
+        let (status, words) = ask(format!("{}/health/ready", instance.url)).await?;
+        Ok(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("it is a replica"))
+    })
+    .await?;
+    lab.fail_over("redis").await?;
+    until("it is ready again", || ready(instance)).await?;
+    lab.stop().await;
+    Ok(())
+}
