@@ -9,6 +9,7 @@ use crate::{
     redis_pool::{Manager, RedisPool},
     server::Server,
 };
+use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
@@ -108,9 +109,16 @@ impl Ctx {
             server: Server::Redis.name(),
             reason: reason.into(),
         };
+        let one = deadpool_redis::Manager::new_with_config(
+            main.expose_secret(),
+            AsyncConnectionConfig::new()
+                .set_response_timeout(Some(timeout))
+                .set_connection_timeout(Some(timeout)),
+        )
+        .map_err(|e| no_redis(e.to_string()))?;
         let manager = Manager {
-            client: redis.clone(),
-            sentinels: !config.redis.sentinels.is_empty(),
+            one,
+            following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
         };
         let watch = RedisPool::builder(manager)
             .max_size(config.redis.pool)

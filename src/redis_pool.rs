@@ -1,7 +1,8 @@
 //! Connections to the primary Redis that one request has for itself, for WATCH.
 //!
-//! The client of the locks makes them, and so asks the Sentinels, if there are any. One that comes back is used again if it
-//! answers; with Sentinels, if what is at its other end is still a primary.
+//! deadpool-redis makes them and looks whether one that comes back still answers. With Sentinels, the client of the locks makes
+//! them, which asks for the primary's role on the connection that it gives, and one that comes back is used again if what is at its
+//! other end is still a primary.
 
 use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
@@ -16,9 +17,9 @@ pub(crate) type RedisPool = managed::Pool<Manager>;
 /// Makes them.
 #[derive(Debug)]
 pub(crate) struct Manager {
-    pub(crate) client: RedisClient,
-    /// Whether the primary may become a replica.
-    pub(crate) sentinels: bool,
+    pub(crate) one: deadpool_redis::Manager,
+    /// Where there are Sentinels, the client that asks them.
+    pub(crate) following: Option<RedisClient>,
 }
 
 /// One of them, which goes back when it is dropped.
@@ -30,20 +31,22 @@ impl managed::Manager for Manager {
     type Error = RedisError;
 
     async fn create(&self) -> RedisResult<MultiplexedConnection> {
-        self.client.own_connection().await
+        match &self.following {
+            Some(client) => client.own_connection().await,
+            None => self.one.create().await,
+        }
     }
 
     async fn recycle(
         &self,
         connection: &mut MultiplexedConnection,
-        _: &Metrics,
+        metrics: &Metrics,
     ) -> RecycleResult<RedisError> {
-        let mut asked = redis::pipe();
-        asked.cmd("UNWATCH").ignore();
-        if !self.sentinels {
-            return Ok(asked.cmd("PING").exec_async(connection).await?);
+        self.one.recycle(connection, metrics).await?;
+        if self.following.is_none() {
+            return Ok(());
         }
-        let (role,): (Role,) = asked.cmd("ROLE").query_async(connection).await?;
+        let role = redis::cmd("ROLE").query_async(connection).await?;
         match role {
             Role::Primary { .. } => Ok(()),
             _ => Err(RecycleError::message("it is a replica by now")),
