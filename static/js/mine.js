@@ -32,7 +32,7 @@ const PLAN = { strategy: 'mine', target: 'three', threads: 10, loops: 2, hold_ms
 /** Who is inside at the end of a race is so for some time more. */
 const AFTER_US = 700_000;
 
-/** @type {({section: string} & Scripts)[]} */
+/** @type {{section: string, scripts: Scripts}[]} */
 let stages = [];
 /** @type {Grade[]} */
 let grades = [];
@@ -93,13 +93,13 @@ function drawButtons() {
   $('sell').classList.toggle('cancel', selling());
   $('sell').setAttribute('aria-disabled', String(busy));
   $('fill').replaceChildren(...stages.map((stage) => {
-    const button = el('button', { type: 'button', 'aria-pressed': String(isSame(stage, typed())) }, stage.section);
-    button.addEventListener('click', () => fill(stage));
+    const button = el('button', { type: 'button', 'aria-pressed': String(isSame(stage.scripts, typed())) }, stage.section);
+    button.addEventListener('click', () => fill(stage.scripts));
     return button;
   }));
 }
 
-/** @param {{section?: string} & Scripts} scripts */
+/** @param {Scripts} scripts */
 function fill(scripts) {
   for (const name of FIELDS) field(name).value = scripts[name];
   mark();
@@ -192,7 +192,7 @@ speak();
 try {
   const kept = await api.mine();
   stages = kept.stages;
-  fill(kept);
+  fill(kept.scripts);
   await runs.look();
 } catch (error) {
   say(() => t('failed', reason(error)));

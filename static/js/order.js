@@ -133,7 +133,9 @@ class Play {
     // Who has ended may be the last one.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
     while (!this.isOver && ended() && performance.now() - this.heard < QUIET_MS) await tick();
-    this.stuck = goal === 'stuck' && !this.isOver && !this.able(scheduled).length && actors.some((actor) => this.stage(actor) === 'way');
+    this.stuck ||= goal === 'stuck' && !this.isOver && !this.able(scheduled).length && actors.some((actor) => this.stage(actor) === 'way');
+    // It would stand there until its waits are over.
+    if (this.stuck) this.end();
   }
 
   /** Who got in, one after the other. */

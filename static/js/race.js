@@ -368,6 +368,7 @@ function frame(its) {
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
+  $('race').classList.toggle('playing', live.size > 0);
   order.frame(its, live.size > 0 || cannot);
   timing.frame(its, live.size > 0, Boolean(off) || its.cannot != null);
   below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;

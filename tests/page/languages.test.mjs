@@ -191,7 +191,8 @@ async function walk(lessons, whole) {
     if (whole && !entryInSight()) found.push('its entry is out of sight');
     if (whole && lines && !(await comes(() => hasLines(lines)))) found.push('other lines than its own');
     const isDeadlock = id.startsWith('003.deadlock.');
-    if (whole && $('race').checkVisibility() !== (breaks != null && !isDeadlock)) found.push('a race that is not its own, or none');
+    if (whole && $('race').checkVisibility() !== (breaks != null)) found.push('a race that is not its own, or none');
+    if (whole && breaks && $('race-run').checkVisibility() === isDeadlock) found.push('a race where its order alone is decided, or none');
     if (whole && breaks && !isDeadlock && $('race-flaw-what').title !== breaks) found.push('the race of another');
     if (isDeadlock && !$('deadlock').checkVisibility()) found.push('no deadlock');
     wrong.push(...found.map((what) => `${id}: ${what}`));

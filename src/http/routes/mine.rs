@@ -12,7 +12,6 @@ use tokio::sync::Mutex;
 /// The scripts, and those of the course to begin with.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Mine {
-    #[serde(flatten)]
     scripts: Scripts,
     /// The course's own locks.
     stages: Vec<Stage>,
@@ -25,7 +24,6 @@ struct Stage {
     /// The section that it is from.
     #[schema(example = "2.1")]
     section: &'static str,
-    #[serde(flatten)]
     scripts: Scripts,
 }
 
