@@ -80,6 +80,12 @@ pub enum Store {
 }
 
 impl Strategy {
+    /// Whether it is as whoever uses it has written it (`/mine`): nobody knows what it promises.
+    #[must_use]
+    pub fn is_ones_own(&self) -> bool {
+        self.slug == "mine"
+    }
+
     /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
     #[must_use]
     pub fn unrenewed(&self, config: &Config) -> Option<Duration> {

@@ -78,7 +78,7 @@ async fn take(
     format: Format,
 ) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
-    if strategy.slug == "mine" {
+    if strategy.is_ones_own() {
         replays::enabled(app)?;
     }
     let metrics = app.metrics.of(place);

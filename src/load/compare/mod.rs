@@ -74,7 +74,7 @@ pub struct Args {
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
     course: bool,
-    /// All of the course, and what goes beyond it
+    /// All of the course, and what goes beyond it; not a lock of one's own
     #[arg(long)]
     all: bool,
     /// Open loop: so many requests are due each second
@@ -161,7 +161,7 @@ async fn compare(
 impl Args {
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
-            Self { all: true, .. } => true,
+            Self { all: true, .. } => !s.is_ones_own(),
             Self { course: true, .. } => !s.rank.is_beyond(),
             _ => KNOWN.contains(&s.slug),
         };
