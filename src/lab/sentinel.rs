@@ -29,7 +29,7 @@ use redis::{Cmd, RedisResult, aio::MultiplexedConnection};
 use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedSender,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 pub(super) const SENTINEL: &str = "sentinel";
@@ -45,6 +45,8 @@ const SETTINGS: &str = "sentinel.conf";
 pub(super) const GROUP: &str = "main";
 /// A Sentinel that does not answer is asked again after this.
 const PAUSE: Duration = Duration::from_millis(200);
+/// After this a fail-over has led somewhere, or was given up: `failover-timeout`.
+const GIVES_UP: Duration = Duration::from_secs(10);
 /// How long a promotion may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -206,10 +208,15 @@ impl Group {
             while !prefers(first, to).await? {
                 sleep(PAUSE).await;
             }
-            // Another fail-over may not have told all yet.
-            while let Err(error) = sentinel("FAILOVER").exec_async(&mut at(first).await?).await {
-                if error.code() != Some("INPROG") {
-                    return Err(error);
+            // Another fail-over may not have told all yet; and on a busy machine the Sentinel gives one up that it has begun.
+            let mut ordered = None::<Instant>;
+            while leader(first).await? != to {
+                if ordered.is_none_or(|at| at.elapsed() > GIVES_UP) {
+                    match sentinel("FAILOVER").exec_async(&mut at(first).await?).await {
+                        Ok(()) => ordered = Some(Instant::now()),
+                        Err(error) if matches!(error.code(), Some("INPROG" | "NOGOODSLAVE")) => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 sleep(PAUSE).await;
             }

@@ -35,7 +35,7 @@ async fn ready(instance: &Instance) -> Result<bool> {
 
 /// The main one is killed, and comes back as a replica, which is then promoted by plan: each time every sale is told or unknown,
 /// and every instance goes on by itself, its connections for WATCH too.
-#[apply(test!)]
+#[apply(soak_test!)]
 async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Result<()> {
     let mut lab = group(&[("OVERSELL__REDIS__WAIT_REPLICAS", "1")]).await?;
     let instances = lab.addresses().instances.clone();
@@ -71,7 +71,7 @@ async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Res
 
 /// It has one address, and the one that it finds there is made a replica: it is not ready, says why, and is so again once that one
 /// leads.
-#[apply(test!)]
+#[apply(soak_test!)]
 async fn an_instance_at_a_replica_is_not_ready() -> Result<()> {
     let alone = [
         ("OVERSELL__REDIS__SENTINELS", ""),
