@@ -69,7 +69,8 @@ let then = false;
 let startedAt = 0;
 let wasSeen = () => {};
 let drawn = '';
-/** Where the pictures begin, from the top of the page. */
+/** Where the pictures begin, from the top of the page; while they play, where they began: what comes above them then (a server that has stopped
+ * answering) moves them, and does not make them smaller. 0: not known. */
 let below = 0;
 
 const player = new Player(draw);
@@ -123,7 +124,7 @@ export function show(id, ordered) {
   $('race').hidden = !found;
   $('race').classList.toggle('ordered', ordered);
   if (found !== race) {
-    drawn = '';
+    [drawn, below] = ['', 0];
     $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
     if (race) guess.forget();
@@ -371,7 +372,7 @@ function frame(its) {
   $('race').classList.toggle('playing', live.size > 0);
   order.frame(its, live.size > 0 || cannot);
   timing.frame(its, live.size > 0, Boolean(off) || its.cannot != null);
-  below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
+  if (!going || !below) below = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
   woken.draw(both.map((one) => one?.events ?? []));
 }
 
@@ -463,7 +464,10 @@ export function listen(seen) {
       if (event.pointerType === 'mouse') player.seek(picture.at(event.clientX));
     };
   }
-  addEventListener('resize', redrawn);
+  addEventListener('resize', () => {
+    below = 0;
+    redrawn();
+  });
 }
 
 /** Space plays and pauses, ← and → go from caption to caption, with Shift from moment to moment; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} fine @returns {(() => void) | null} */

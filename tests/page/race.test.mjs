@@ -121,6 +121,9 @@ describe('the race of a lesson', () => {
       const stood = (/** @type {any} */ (window).stood = { left: new Set(), top: new Set() });
       new MutationObserver(() => {
         if (!document.querySelector('#race-run.cancel')) return;
+        // Meanwhile the page has something to say, above all of it.
+        document.getElementById('notice').textContent = '8100 没有应答';
+        document.getElementById('notice').hidden = false;
         stood.left.add(document.querySelector('#race-flaw .axis text').getAttribute('x'));
         stood.top.add(document.getElementById('race-cure-part').offsetTop - document.getElementById('race-flaw-part').offsetTop);
       }).observe(document.getElementById('race-flaw'), { childList: true, subtree: true });
