@@ -6,10 +6,7 @@
 
 use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
-use redis::{
-    Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Role, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
-};
+use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
 /// Those of one instance.
 pub(crate) type RedisPool = managed::Pool<Manager>;
@@ -23,8 +20,7 @@ pub(crate) struct Manager {
 }
 
 /// One of them, which goes back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Exclusive(Object<Manager>);
+pub(crate) type Exclusive = Object<Manager>;
 
 impl managed::Manager for Manager {
     type Type = MultiplexedConnection;
@@ -51,30 +47,5 @@ impl managed::Manager for Manager {
             Role::Primary { .. } => Ok(()),
             _ => Err(RecycleError::message("it is a replica by now")),
         }
-    }
-}
-
-impl From<Object<Manager>> for Exclusive {
-    fn from(connection: Object<Manager>) -> Self {
-        Self(connection)
-    }
-}
-
-impl ConnectionLike for Exclusive {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        self.0.req_packed_command(command)
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(commands, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
     }
 }

@@ -37,6 +37,9 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
         .iter()
         .map(|(file, text)| toml::from_str(text).unwrap_or_else(|e| panic!("{file}: {e}")))
         .collect();
+    for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
+        lesson.loads = lesson.run.parts().iter().any(Run::loads);
+    }
     for entry in stock::ALL.iter() {
         join(&mut chapters, entry, |lesson| &mut lesson.strategies);
     }
@@ -122,6 +125,9 @@ pub struct Lesson {
     /// Whether the quick form of `oversell course` has it.
     #[serde(default)]
     pub quick: bool,
+    /// Whether many requests at once show what it claims, of its first strategy or of several beside each other.
+    #[serde(skip_deserializing)]
+    pub loads: bool,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
@@ -184,6 +190,14 @@ impl Run {
             Self::All(runs) => runs,
             run => std::slice::from_ref(run),
         }
+    }
+
+    /// Whether it is a load.
+    pub(super) const fn loads(&self) -> bool {
+        matches!(
+            self,
+            Self::Exact { .. } | Self::Oversells { .. } | Self::FewThenMostFail(_)
+        ) || self.compares_rates()
     }
 
     const fn compares_rates(&self) -> bool {

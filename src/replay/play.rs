@@ -46,6 +46,11 @@ const LONG_LEASE_MS: u64 = 600_000;
 /// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
 /// is seen to end.
 const IMPATIENT_MS: [u64; 2] = [4000, 1000];
+/// What the lab calls the one that promotes.
+pub(super) const SENTINEL: &str = "sentinel";
+/// Longer than a Sentinel takes: 4 s without an answer, and then the promotion; one that was itself held up does nothing for 3 s, and
+/// one that does not know its replica well tries again after 20.
+pub(super) const PROMOTION: Duration = Duration::from_secs(40);
 /// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
 const SESSION: Duration = Duration::from_secs(30);
 
@@ -118,6 +123,9 @@ pub enum Who {
     /// Death, which comes for the one who dies in the race.
     #[serde(rename = "death")]
     Death,
+    /// The Sentinel, which promotes the replica of the main Redis.
+    #[serde(rename = "failover")]
+    FailOver,
 }
 
 /// Where A stands still at the pace [`Pace::Timed`].
@@ -499,6 +507,30 @@ impl Play {
     pub(super) async fn clock_goes_on(&self) -> Result<(), Error> {
         self.has_ended(true);
         self.sights.end_leases(None).await
+    }
+
+    /// The Sentinel, which stood still, promotes the replica.
+    pub(super) async fn fails_over(&self) -> Result<(), Error> {
+        self.orders(Action::Resume, SENTINEL).await?;
+        self.orders(Action::Promote, "replica").await?;
+        self.all_reach_redis().await?;
+        let words = serde_json::json!({ "zh": "哨兵把从节点升为主节点", "en": "the Sentinel promotes the replica" });
+        self.log().add(ReplayEvent {
+            value: Some(words),
+            ..ReplayEvent::of("step", "promoted")
+        });
+        Ok(())
+    }
+
+    /// Waits until every instance reaches Redis: one that has not yet seen its connection end would fail at its next command.
+    pub(super) async fn all_reach_redis(&self) -> Result<(), Error> {
+        for place in &self.terms.places {
+            until(PROMOTION, "an instance does not reach Redis", || async {
+                Ok(place.reaches_redis(self.stock_id).await)
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// The lock as its server has it, if anybody has it.

@@ -5,6 +5,7 @@ use super::{
     event::Ending,
     faults::Need,
     goods,
+    play::Pace,
     role::Role,
     step::{Deed, Step},
 };
@@ -32,6 +33,8 @@ const BETWEEN: &[Point] = &[
 ];
 /// Where who gets in before whom is decided: whoever was refused asks again when it is let go on.
 const AT_THE_DOOR: &[Point] = &[Point::Read, Point::Refused];
+/// Where only whether one is inside counts.
+const INSIDE: &[Point] = &[Point::Read];
 
 /// A race and its cure.
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +140,17 @@ impl Script {
         })
     }
 
+    /// Whether a replica of the main Redis is promoted in it.
+    pub(super) fn fails_over(&self) -> bool {
+        self.each().any(|step| step.needs() == Some(Need::Replica))
+    }
+
+    /// What the lab is told to break in it, and to do at its end.
+    pub(super) fn orders(&self) -> impl Iterator<Item = &'static Step> {
+        self.each()
+            .filter(|step| matches!(step, Step::Order(..) | Step::AtTheEnd(..)))
+    }
+
     /// Whether a lease ends in it.
     pub(super) fn has_clock(&self) -> bool {
         self.each().any(|step| {
@@ -175,23 +189,30 @@ pub struct Scheduled {
     /// Who can be let die where it stands.
     #[schema(example = "A")]
     pub dies: Option<char>,
+    /// Whether the replica of the main Redis can be promoted, which has heard of nothing since the race began.
+    pub fails_over: bool,
+    /// Where each stands still.
+    #[schema(value_type = Vec<Point>, example = json!(["read", "written"]))]
+    pub stops: &'static [Point],
 }
 
 impl Race {
     /// Who and what can be let go on in it, with the cure or without it; `None` where no order goes wrong, where its actors do
-    /// different things, or where something breaks in it.
+    /// different things, or where something breaks in it besides the main Redis.
     #[must_use]
     pub fn scheduled(&self, cured: bool) -> Option<Scheduled> {
         let one_act = !self.steps().any(|step| step.act().is_some());
-        if !one_act || self.breaks_something() {
+        let script = self.script(cured);
+        if !one_act || (self.breaks_something() && !script.fails_over()) {
             return None;
         }
-        let script = self.script(cured);
         Some(Scheduled {
             goal: self.anomaly()?,
             actors: script.actors(),
             clock: script.has_clock(),
             dies: script.who_dies().map(|role| role.letter),
+            fails_over: script.fails_over(),
+            stops: script.stops,
         })
     }
 
@@ -220,15 +241,16 @@ impl Race {
     #[must_use]
     pub fn script(&self, cured: bool) -> Script {
         let Half { act, steps, ends } = *self.half(cured);
+        let script = Script {
+            steps: [self.begin, steps],
+            ..Script::of(act, steps, ends)
+        };
         let stops = match self.anomaly() {
+            _ if script.fails_over() => INSIDE,
             Some(Anomaly::Overtaken) => AT_THE_DOOR,
             _ => BETWEEN,
         };
-        Script {
-            steps: [self.begin, steps],
-            stops,
-            ..Script::of(act, steps, ends)
-        }
+        Script { stops, ..script }
     }
 
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
@@ -260,11 +282,15 @@ impl Race {
         self.needs().next().is_some()
     }
 
-    /// Whether nothing else can be played at the same time: it breaks something, or stops a whole process.
+    /// Whether nothing else can be played at the same time, at this pace: it breaks something, or stops a whole process.
     #[must_use]
-    pub fn needs_all(&self) -> bool {
+    pub fn needs_all(&self, pace: Pace) -> bool {
         let pauses = |step: &Step| matches!(step, Step::Does(_, Deed::Paused | Deed::Resumed));
-        self.breaks_something() || self.steps().any(pauses)
+        match pace {
+            // Its steps are not played: nothing stops in it.
+            Pace::Scheduler | Pace::Timed => self.script(false).fails_over(),
+            _ => self.breaks_something() || self.steps().any(pauses),
+        }
     }
 
     /// The servers without which it cannot be played, with the cure or without it.

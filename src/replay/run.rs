@@ -9,7 +9,7 @@ use super::{
     actor::ActorEvent,
     event::{End, Ending, Log},
     goods,
-    play::{Pace, Play, Terms, Who},
+    play::{Pace, Play, SENTINEL, Terms, Who},
     race::Script,
     role::Role,
     stage::Stage,
@@ -108,6 +108,13 @@ impl Script {
     /// Whoever asks decides who goes on, until all who have begun are at their ends.
     async fn scheduled(&self, play: &mut Play) -> Result<(), Error> {
         let (roles, steps) = (self.roles(), play.terms.steps.clone());
+        for step in self.orders() {
+            if matches!(step, Step::Order(Action::Cut, _)) {
+                // It stands still from now on, since to it the main one is down.
+                play.orders(Action::Pause, SENTINEL).await?;
+            }
+            carry_out(play, step).await?;
+        }
         loop {
             let who = tokio::select! {
                 who = steps.asked() => who?,
@@ -124,7 +131,11 @@ impl Script {
                     }
                     continue;
                 }
-                Who::All | Who::Clock => continue,
+                Who::FailOver if self.fails_over() => {
+                    play.fails_over().await?;
+                    continue;
+                }
+                Who::All | Who::Clock | Who::FailOver => continue,
                 Who::A => 'A',
                 Who::B => 'B',
                 Who::C => 'C',

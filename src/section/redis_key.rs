@@ -30,7 +30,7 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclus
         recycle: None,
     };
     let connection = ctx.watch.timeout_get(&timeouts).await;
-    connection.map(Exclusive::from).map_err(|e| match e {
+    connection.map_err(|e| match e {
         PoolError::Timeout(_) => Error::NotHad {
             what: "redis connection pool".into(),
             waited: wait,

@@ -23,6 +23,7 @@
  * @property {string[]} deadlocks
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
+ * @property {boolean} loads many who buy at once show what it claims
  * @property {Title | null} whyNot
  * @property {Line[] | null} byHand what a student types; null: not asked for yet
  */
@@ -54,12 +55,12 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, why_not }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, loads, why_not }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // The flaw comes first, and then its cure, as the lesson has them; of those that are compared, what the lesson itself is about. The
   // limits have a page that draws them.
   const own = timing ? its.filter((/** @type {Strategy} */ s) => sections(s).includes(id)) : [];
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: null };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, loads, whyNot: why_not, byHand: null };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
@@ -69,7 +70,7 @@ function alone(strategy, beside) {
   const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
-    steps: [], deadlocks: [], tries: [], timing: false, whyNot: null, byHand: [],
+    steps: [], deadlocks: [], tries: [], timing: false, loads: true, whyNot: null, byHand: [],
   };
 }
 

@@ -162,13 +162,14 @@ function frame() {
   $('notice').hidden = !trouble;
   put($('notice'), trouble);
   if (shown) {
+    const isLoad = strategy != null && lesson.loads;
     lessonHead.draw(lesson, strategy, settings, after());
     deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.id, lesson.byHand ?? [], !strategy && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
+    byHand.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
     verdict.draw(lesson, verdicts);
     how.draw(strategy?.slug ?? null, lesson.steps);
-    $('no-button').hidden = Boolean(strategy || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
+    $('no-button').hidden = Boolean(isLoad || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
     jumps.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
@@ -218,8 +219,8 @@ function fromAddress() {
   if (!wanted.name) history.replaceState(null, '', address(settings));
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
-  // What is not the race folds away, unless the address asks for a run.
-  if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = !raced || (id === 'load' && wanted.asksForRun);
+  // What does not show the claim folds away, unless the address asks for a run.
+  if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && wanted.asksForRun);
   viewed = view;
   if (shown && shown.claim && !shown.byHand) typedIn(shown);
   if (view === 'lesson') lookAt(/** @type {Strategy} */ (strategy).slug);

@@ -5,12 +5,14 @@
  * What each would do next is known from a race that is played at once, before; of a transaction the service says it.
  */
 
+import * as admin from './admin.js';
 import * as api from './api.js';
 import { announce } from './announce.js';
 import { $, el, put, refill } from './dom.js';
 import { current, reason, t } from './lang.js';
 import * as lines from './lines.js';
 import { follow } from './replay-stream.js';
+import { isActor } from './timeline/events.js';
 import { spanOf } from './timeline/layout.js';
 import { modelOf } from './timeline/model.js';
 import { Picture } from './timeline/picture.js';
@@ -23,8 +25,6 @@ import { add, empty } from './timeline/player.js';
 /** Where one who plays is. @typedef {'start' | 'way' | 'stands' | 'end'} Stage */
 /** What is sent before it stands still at `point`, or comes to its end. @typedef {{point: string, sent: string[]}} Part */
 
-/** Where one stands still: as the service has it. */
-const POINTS = ['read', 'checked', 'written', 'conflict', 'released'];
 const ENDS = ['sold', 'done', 'failed', 'refused-by-row'];
 /** Nothing new for so long: who is on its way waits for another. */
 const QUIET_MS = 300;
@@ -35,10 +35,12 @@ const TICK_MS = 20;
 const LOOK_MS = 80;
 /** So many orders are tried at the same time. */
 const AT_ONCE = 3;
-/** The clock is a player, too, and so is death. */
-const [CLOCK, DEATH] = ['clock', 'death'];
+/** The clock is a player, too, and so are death and the Sentinel that promotes a replica. */
+const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
 /** What is drawn on the buttons of those who are no letter. */
-const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠' };
+const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
+/** The one before may be ending still, and mending what it has broken. */
+const BUSY_MS = 40_000;
 
 /** One that is played in an order of one's own. */
 class Play {
@@ -67,8 +69,8 @@ class Play {
       event: (event) => {
         add(this.recording, event, this.#before);
         this.#before = event.t_us;
-        // Who polls sends again and again, and is refused.
-        if (!['sent', 'refused'].includes(event.event)) this.heard = performance.now();
+        // Who polls sends again and again, and is refused; with it the lock may come and go on some nodes.
+        if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.heard = performance.now();
         changed();
       },
       over: (name, ending) => {
@@ -117,17 +119,19 @@ class Play {
   }
 
   /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
-  able({ actors, clock, dies }) {
-    if (this.isOver || this.stuck || !this.#id) return [];
+  able({ actors, clock, dies, fails_over }) {
+    if (this.isOver || this.stuck || !this.#id || this.failsOver) return [];
     // Who was refused asks in vain while another has the lock.
     const asks = (/** @type {string} */ actor) => this.at(actor) !== 'refused' || !this.holder();
     const can = actors.filter((actor) => this.stage(actor) === 'start' || (this.stage(actor) === 'stands' && asks(actor)));
-    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stage(dies) === 'stands' ? [DEATH] : [])];
+    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stage(dies) === 'stands' ? [DEATH] : []),
+      ...(fails_over && !this.presses.includes(FAILOVER) ? [FAILOVER] : [])];
   }
 
   /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
   async settled(scheduled) {
     const { actors, clock, goal } = scheduled;
+    while (!this.isOver && this.failsOver) await tick();
     while (!this.isOver && actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS))) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
@@ -137,6 +141,10 @@ class Play {
     // It would stand there until its waits are over.
     if (this.stuck) this.end();
   }
+
+  get isPromoted() { return this.recording.events.some((e) => e.event === 'promoted'); }
+
+  get failsOver() { return this.presses.includes(FAILOVER) && !this.isPromoted; }
 
   /** Who got in, one after the other. */
   get gotIn() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
@@ -256,20 +264,22 @@ async function again() {
     if (mine !== trying) return;
     await begin(now, race);
   } catch (error) {
-    now.failed = reason(/** @type {any} */ (error));
+    now.failed = admin.isWanted(error, $('race-admin'), again) ? t('tokenWanted') : reason(/** @type {any} */ (error));
     now.recording.live = false;
   }
   redraw(race);
 }
 
-/** The one before may be ending still. @param {Play} one @param {Race} race */
-async function begin(one, race) {
-  for (let n = 0; ; n += 1) {
+/** @param {Play} one @param {Race} race */
+const begin = (one, race) => onceFree(() => one.begin(race, cured, () => (its() === race ? redraw(race) : undefined)));
+
+/** Does it once nothing else is played. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
+async function onceFree(does) {
+  for (const since = performance.now(); ;) {
     try {
-      await one.begin(race, cured, () => (its() === race ? redraw(race) : undefined));
-      return;
+      return await does();
     } catch (error) {
-      if (/** @type {any} */ (error).status !== 409 || n > 100) throw error;
+      if (/** @type {any} */ (error).status !== 409 || performance.now() - since > BUSY_MS) throw error;
       await tick();
     }
   }
@@ -281,7 +291,7 @@ async function learn(race) {
   const name = key(race);
   /** @type {ReplayEvent[]} */
   const events = [];
-  const { id, events: path } = await started(race);
+  const { id, events: path } = await onceFree(() => api.startReplay(race.lesson, cured, 'fast'));
   await new Promise((resolve) => {
     const close = follow(path ?? `replays/${id}/events`, {
       begin: () => { events.length = 0; },
@@ -289,19 +299,7 @@ async function learn(race) {
       over: () => { close(); resolve(null); },
     });
   });
-  programs.set(name, programOf(events, goalOf(race) === 'overtaken' ? ['read'] : POINTS));
-}
-
-/** @param {Race} race */
-async function started(race) {
-  for (let n = 0; ; n += 1) {
-    try {
-      return await api.startReplay(race.lesson, cured, 'fast');
-    } catch (error) {
-      if (/** @type {any} */ (error).status !== 409 || n > 100) throw error;
-      await tick();
-    }
-  }
+  programs.set(name, programOf(events, /** @type {Scheduled} */ (scheduled(race)).stops));
 }
 
 /** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @param {string[]} points where it stands still @returns {Part[]} */
@@ -335,7 +333,8 @@ function nextOf(race, one, actor) {
 
 // ---- all orders --------------------------------------------------------------------------------------------------------
 
-/** Tries each order of A and B, of all three where one may overtake, and of clock and death: what was chosen first is changed last. */
+/** Tries each order of A and B, of all three where one may overtake, of clock and death, and of a fail-over, which takes seconds: there A is the one
+ * who comes first. What was chosen first is changed last. */
 async function tryAll() {
   const race = its();
   const who = race && scheduled(race);
@@ -344,6 +343,8 @@ async function tryAll() {
   const mine = trying;
   const name = key(race);
   const players = { ...who, actors: who.actors.slice(0, who.goal === 'overtaken' ? 3 : 2) };
+  // An instance plays one pair of transactions at a time, and there is one main Redis.
+  const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : AT_ONCE;
   const seen = { tried: 0, wrong: 0, done: false };
   tries.set(name, seen);
   /** What is still to be tried: how each begins. @type {string[][]} */
@@ -373,8 +374,7 @@ async function tryAll() {
     }
   };
   try {
-    // An instance plays one pair of transactions at a time.
-    await Promise.all(Array.from({ length: who.goal === 'deadlock' ? 1 : AT_ONCE }, worker));
+    await Promise.all(Array.from({ length: atOnce }, worker));
     seen.done = mine === trying;
   } catch (error) {
     if (play) play.failed = reason(/** @type {any} */ (error));
@@ -394,7 +394,7 @@ async function playOut(one, race, players, prefix, left, goesOn) {
   while (!one.isOver && !one.stuck && goesOn()) {
     // Once is enough; and where it ends the lease of who is dead, after the death.
     const mayEnd = !one.presses.includes(CLOCK) && (!players.dies || one.presses.includes(DEATH));
-    const able = one.able(players).filter((actor) => actor !== CLOCK || mayEnd);
+    const able = one.able(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.presses.includes('A')));
     if (!able.length) {
       await tick();
       continue;
@@ -428,7 +428,7 @@ export function redraw(race) {
   put($('order-all'), t(auto ? 'cancel' : 'orderAll'));
   $('order-all').dataset.going = auto ? '1' : '';
   const able = auto ? [] : shown.able(who);
-  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
+  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
   put($('order-say'), said(race, shown, going, auto));
   $('order-say').classList.toggle('red', wrong);
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
@@ -458,6 +458,7 @@ function wordsOf(race, one, actor) {
   const holder = one.holder();
   if (actor === CLOCK) return { words: t('orderClock', holder?.leased ? holder.owner : ''), sent: '' };
   if (actor === DEATH) return { words: t('orderDeath', scheduled(race)?.dies ?? ''), sent: '' };
+  if (actor === FAILOVER) return { words: t('orderFailover', one.isPromoted ? 'done' : one.failsOver ? 'way' : ''), sent: '' };
   const stage = one.stage(actor);
   if (stage === 'end') return { words: t(one.isDead(actor) ? 'orderDead' : 'orderEnd'), sent: '' };
   if (stage === 'way') return { words: t('orderWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };

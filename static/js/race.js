@@ -28,7 +28,7 @@ import * as votes from './votes.js';
 
 /** @typedef {{zh: string, en: string}} Title */
 /** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
-/** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null}} Scheduled */
+/** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null, fails_over: boolean, stops: string[]}} Scheduled */
 /** How it must end, and what was seen then besides. @typedef {import('./timeline/events.js').Ending & {said: Title}} Meant */
 /**
  * A race of `GET /replays`. `alone`: it is not played beside its cure; `scheduled`: who can be let go on, where whoever watches
@@ -46,8 +46,8 @@ const SLOWER = [1, 2, 10];
 const DOUBLE_MS = 500;
 /** The two pictures are never smaller than so; for the last row, whose letters are larger. */
 const [LEAST, LEAST_PROJECTED] = [0.65, 0.55];
-/** What stands between and below them: two captions, and why; in sixteenths of the root's font size. */
-const BETWEEN = 134;
+/** What stands between and below them: two captions, and why, in one line; a line of that; in sixteenths of the root's font size. */
+const [BETWEEN, WHY] = [134, 27];
 /** A picture has room for a quarter more than a race should take, in microseconds for each millisecond of that; what takes longer has so much more
  * room at a time, so that the axis seldom moves. */
 const [USUAL, MORE] = [1250, 0.25];
@@ -331,7 +331,8 @@ function scaleOf(models) {
   const over = halves.every(({ cured }) => recorded(cured)?.ending);
   const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.natural ? picture.natural : heightOf(models[i])), 0);
   const least = document.documentElement.hasAttribute('data-projector') ? LEAST_PROJECTED : LEAST;
-  return Math.max(least, Math.min(1, ((innerHeight - below) / root() - BETWEEN) / high));
+  const between = BETWEEN + (over ? Math.max(0, $('race-why').offsetHeight / root() - WHY) : 0);
+  return Math.max(least, Math.min(1, ((innerHeight - below) / root() - between) / high));
 }
 
 /** How much time both show: what they usually take, or as much more as they take. @param {Model[]} models @param {number} usual */

@@ -10,7 +10,7 @@ const EVENTS = {
   counted: { zh: () => '数完了', en: () => 'has counted' },
   compared: { zh: () => '比过了', en: () => 'has compared' },
   woken: { zh: (n) => `唤醒 ${n} 个`, en: (n) => `${n} woken` },
-  out: { zh: (n) => `出来了，还有 ${n} 位`, en: (n) => `goes out, ${n} left` },
+  out: { zh: (n) => (n === '-' ? '出来了' : `出来了，还有 ${n} 位`), en: (n) => (n === '-' ? 'goes out' : `goes out, ${n} left`) },
   door: { zh: () => '锁门', en: () => 'locks the door' },
   worked: { zh: () => '做完了业务', en: () => 'has done its work' },
   renew: { zh: () => '要续期', en: () => 'is about to renew' },

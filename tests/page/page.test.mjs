@@ -84,6 +84,25 @@ describe('the page', () => {
     }
   });
 
+  it('opens what shows the claim of a lesson, and folds the rest', async () => {
+    const tab = await suite.tab('#/2.4');
+    for (const [id, load, typed, none] of /** @type {const} */ ([
+      ['2.4', true, false, false], ['1.3', false, false, false], ['2.10.1.owner', false, true, false], ['002.oversold', false, true, false],
+      ['3.7.1.object', false, false, true], ['2.4.2', false, false, true],
+    ])) {
+      await tab.go(id);
+      await tab.shows(id);
+      await tab.holds((wanted) => {
+        const open = (/** @type {string} */ at) => document.querySelector(at).checkVisibility();
+        return JSON.stringify(['#settings', '#terminals', '#no-button'].map(open)) === wanted;
+      }, JSON.stringify([load, typed, none]));
+    }
+    await tab.page.goto(`${suite.at.http}/#/compare`);
+    await tab.has('#compare');
+    await tab.holds(() => document.getElementById('settings').checkVisibility());
+    tab.nothingWentWrong();
+  });
+
   it('types the lines of a lesson where the servers are, and shows what they print', async () => {
     const tab = await suite.tab('#/2.4.4.2');
     for (const id of ['2.4.4.2', '3.7.6']) {

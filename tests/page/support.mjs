@@ -121,10 +121,10 @@ async function said(program, words) {
 
 /**
  * Looks until it is so.
- * @param {() => boolean | Promise<boolean>} holds @param {string} [what]
+ * @param {() => boolean | Promise<boolean>} holds @param {string} [what] @param {number} [longest]
  */
-export async function until(holds, what = String(holds)) {
-  const end = performance.now() + LONG_MS;
+export async function until(holds, what = String(holds), longest = LONG_MS) {
+  const end = performance.now() + longest;
   while (!(await holds())) {
     assert.ok(performance.now() < end, `never: ${what}`);
     await pause(LOOK_MS);

@@ -63,8 +63,11 @@ pub(super) const RACE: Race = Race {
             A.would_lose_its_session(),
             B.goes_on(),
             B.passes(Point::Refused, 3, 3),
+            Note("B waits"),
         ],
-        ends: Ends::NOTHING.inside(1),
+        ends: Ends::NOTHING
+            .inside(1)
+            .saw("B waits", "B 还在等", "B still waits"),
     },
     cured: Half {
         act: Act::Strategy("zk-ephemeral"),

@@ -15,9 +15,8 @@ use crate::replay::prelude::*;
 use crate::{
     error::Error,
     orders::Action,
-    replay::play::{Play, until},
+    replay::play::{PROMOTION, Play, until},
 };
-use std::time::Duration;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.8", "2.9", "003.master"],
@@ -89,22 +88,11 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Longer than the Sentinel takes: 4 s without an answer, and then the promotion; one that was itself held up does nothing
-/// for 3 s, and one that does not know its replica well tries again after 20.
-const PROMOTION: Duration = Duration::from_secs(40);
-
-/// Waits until the main Redis does not know the lock any more, and every instance reaches it: one that has not yet seen its
-/// connection end would fail at its next command.
+/// Waits until the main Redis does not know the lock any more, and every instance reaches it.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
     until(PROMOTION, "the main Redis was not replaced", || async {
         Ok(play.sights.node_has_none(0).await.unwrap_or(false))
     })
     .await?;
-    for place in &play.terms.places {
-        until(PROMOTION, "an instance does not reach Redis", || async {
-            Ok(place.reaches_redis(play.stock_id).await)
-        })
-        .await?;
-    }
-    Ok(())
+    play.all_reach_redis().await
 }

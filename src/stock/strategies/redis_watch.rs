@@ -20,8 +20,9 @@ pub(super) const STRATEGY: Facts = Facts {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
-    let conn = redis_key::watch_connection(ctx, job.wait_left()).await?;
-    let mut conn = Heard::new(conn, job.seen.points());
+    // Nobody else has it as long as this lives.
+    let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
+    let mut conn = Heard::new(exclusive.clone(), job.seen.points());
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;

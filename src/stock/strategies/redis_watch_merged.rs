@@ -30,13 +30,13 @@ impl Merged for Watched {
     async fn take(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration) -> Result<Taken, Error> {
         let key = redis_key::of(ctx, stock_id);
         let mut conn = redis_key::watch_connection(ctx, wait).await?;
-        let before = watched(ctx, &mut conn, &key, stock_id).await?;
+        let before = watched(ctx, &mut *conn, &key, stock_id).await?;
         let pieces = wanted.min(before);
         if pieces <= 0 {
             return Ok(Taken::SoldOut);
         }
         let left = before - pieces;
-        Ok(if exec(&mut conn, &key, left).await? {
+        Ok(if exec(&mut *conn, &key, left).await? {
             Taken::Pieces(pieces, Some(left))
         } else {
             Taken::Beaten

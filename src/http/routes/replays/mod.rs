@@ -55,8 +55,7 @@ impl Replays {
         timing: Timing,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
-        // Where its steps are not played, nothing stops.
-        let needs_all = race.needs_all() && !matches!(pace, Pace::Scheduler | Pace::Timed);
+        let needs_all = race.needs_all(pace);
         let goes_beside = |other: &Going| match (pace, other.pace) {
             _ if needs_all || other.needs_all => false,
             (Pace::Scheduler, _) | (_, Pace::Scheduler) => true,

@@ -191,7 +191,7 @@ pub(in crate::http) async fn list(
         cured_runs: race.cured.act.name(),
         ends: race.flaw.ends,
         cured_ends: race.cured.ends,
-        alone: race.needs_all(),
+        alone: race.needs_all(Pace::Slow),
         actors: race.script(false).actors(),
         cured_actors: race.script(true).actors(),
         lasts_ms: race.script(false).lasts_ms(),
