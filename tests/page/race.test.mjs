@@ -93,6 +93,7 @@ describe('the race of a lesson', () => {
       await play(tab);
       if (guess) await tab.reads('#race-guess b', /猜对了|其实是/);
       await isAsMeant(tab, race);
+      if (['1.3', '2.2', '002.cluster'].includes(race.lesson)) await isSeenAtOnce(tab);
     }
     await tab.everybodyCanUseIt();
     tab.nothingWentWrong();
@@ -321,6 +322,18 @@ async function play(tab) {
   await tab.press('#race-run');
   await tab.has('#race-run.cancel');
   await tab.has('#race-why:not(.later)');
+}
+
+/** Claim, button, both pictures and why are in sight together, on the projector too. @param {Tab} tab */
+async function isSeenAtOnce(tab) {
+  for (const large of [false, true]) {
+    if (large) await tab.click('#projector');
+    await tab.holds(() => {
+      scrollTo({ top: 0, behavior: 'instant' });
+      return document.getElementById('race-why').getBoundingClientRect().bottom <= innerHeight;
+    });
+  }
+  await tab.click('#projector');
 }
 
 /** What is drawn and said of a race that has been played. @param {Tab} tab @param {any} race of those above */
