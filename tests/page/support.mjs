@@ -10,7 +10,6 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { after, afterEach, before } from 'node:test';
@@ -53,8 +52,8 @@ let suites = 0;
 class Suite {
   /** Where the lab's servers are. @type {Addresses} */
   at;
-  /** The folder with the lab's logs. */
-  folder = join(tmpdir(), `oversell-page-${process.pid}-${(suites += 1)}`);
+  /** The folder with the lab's logs; in target, where labs share a database that was set up once. */
+  folder = join(TARGET, `page-${process.pid}-${(suites += 1)}`);
   /** @type {import('puppeteer-core').Browser} */
   browser;
   /** @type {import('node:child_process').ChildProcess} */
