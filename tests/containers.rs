@@ -198,7 +198,7 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
 #[apply(test!)]
 fn the_image_is_built_from_manifests_that_cargo_reads() -> Result<()> {
     begins_with_a_workspace(DOCKERFILE)?;
-    let named = DOCKERFILE.replace("sed -i '/^\\[\\[/,/^$/d'", "ls");
+    let named = DOCKERFILE.replace("sed -i '/^\\[\\[/,/^$/d'", "true");
     ensure!(named != DOCKERFILE, "no tests and examples are left out");
     caught(begins_with_a_workspace(&named), "can't find")?;
     let unwritten = DOCKERFILE.replace("touch lock/src/lib.rs", "true");
