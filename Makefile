@@ -60,12 +60,12 @@ package: install ## the lock library as others get it: each feature alone, its .
 	scripts/packaged
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/install scripts/packaged .ci/run
+	shellcheck scripts/install scripts/packaged config/galera config/replicated .ci/run
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page
 	@for compose in docker-compose 'docker compose'; do \
-	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
+	    ! $$compose version >/dev/null 2>&1 || $$compose --profile ha config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

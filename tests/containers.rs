@@ -1,6 +1,9 @@
 //! The compose file, as a text: Docker is not needed to see that it keeps to its rules.
 
 use crate::support::*;
+use oversell::config::Config;
+use secrecy::ExposeSecret;
+use std::{fs, path::Path, process::Command};
 
 const COMPOSE: &str = include_str!("../docker-compose.yml");
 const DOCKERFILE: &str = include_str!("../Dockerfile");
@@ -49,4 +52,155 @@ fn the_containers_are_pinned_built_once_and_found_again() -> Result<()> {
         caught(keeps_the_rules(&COMPOSE.replace(from, to), DOCKERFILE), by)?;
     }
     Ok(())
+}
+
+/// The settings of instances in this part of the compose file, as their names in the configuration and their values where the
+/// environment has none.
+fn settings(part: &str) -> Vec<(String, String)> {
+    let setting = |text: &str| {
+        let (name, value) = text.split_once(": ").unwrap_or_default();
+        let mut lines = value.lines();
+        let value = match lines.next().unwrap_or_default() {
+            ">-" => lines.next().unwrap_or_default().trim(),
+            value => value.trim_end_matches("\"}"),
+        };
+        let mut value = value.trim_matches('"').to_owned();
+        while let Some((before, after)) = value.split_once("${") {
+            let (variable, rest) = after.split_once('}').unwrap_or_default();
+            let (_, default) = variable.split_once(":-").unwrap_or_default();
+            value = format!("{before}{default}{rest}");
+        }
+        (name.to_lowercase().replace("__", "."), value)
+    };
+    part.split("OVERSELL__").skip(1).map(setting).collect()
+}
+
+fn read(settings: &[(String, String)]) -> Result<Config> {
+    let settings: Vec<_> = settings
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    Ok(Config::load_with(None, &settings)?)
+}
+
+/// What stands below this line, up to the next empty one.
+fn block<'a>(compose: &'a str, line: &str) -> Result<&'a str> {
+    let (_, after) = compose
+        .split_once(&format!("\n{line}"))
+        .with_context(|| format!("no {line}"))?;
+    Ok(after.split("\n\n").next().unwrap_or_default())
+}
+
+/// An instance understands each of its settings; with the profile `ha` it knows three servers of each kind, and each of them is a
+/// service whose host has the name that others know it by.
+fn knows_its_servers(compose: &str) -> Result<()> {
+    read(&settings(compose))?;
+    let ha = [
+        settings(block(compose, "x-app-environment:")?),
+        settings(block(compose, "x-ha-app-environment:")?),
+    ];
+    let ha = read(&ha.concat())?;
+    ensure!(ha.mysql.causal_reads, "reads may be stale");
+    let secrets = |urls: &[secrecy::SecretString]| -> Vec<String> {
+        let urls = urls.iter().map(ExposeSecret::expose_secret);
+        urls.map(str::to_owned).collect()
+    };
+    let ensemble = ha.zookeeper.connect.split(',').map(str::to_owned);
+    for addresses in [
+        secrets(&ha.mysql.urls),
+        secrets(&ha.redis.sentinels),
+        ensemble.collect(),
+    ] {
+        ensure!(addresses.len() == 3, "{} servers", addresses.len());
+        for address in addresses {
+            let host = address.rsplit(['@', '/']).find(|part| part.contains(':'));
+            let host = host.and_then(|part| part.split(':').next());
+            let host = host.unwrap_or_default();
+            ensure!(
+                compose.contains(&format!("\n  {host}:")),
+                "no service {host}"
+            );
+        }
+    }
+    let mut service = "";
+    let mut hosts = 0;
+    for line in compose.lines() {
+        if let Some(name) = line.strip_prefix("  ")
+            && !name.starts_with([' ', '#'])
+        {
+            service = name.split(':').next().unwrap_or_default();
+        }
+        if let Some(host) = line.trim().strip_prefix("hostname: ") {
+            ensure!(host == service, "{service} has the host name {host}");
+            hosts += 1;
+        }
+    }
+    ensure!(hosts == 9, "{hosts} host names");
+    Ok(())
+}
+
+#[apply(test!)]
+fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers() -> Result<()> {
+    knows_its_servers(COMPOSE)?;
+    for (from, to, by) in [
+        ("REDIS__SENTINELS:", "REDIS__SENTINEL:", "sentinel"),
+        ("SERVER__PORT: \"8200\"", "SERVER__PORTS: \"8200\"", "ports"),
+        ("WAIT_REPLICAS: all", "WAIT_REPLICAS: most", "wait_replicas"),
+        (",ha-zookeeper-3:2181", "", "2 servers"),
+        (
+            "@ha-mysql-2:3306",
+            "@ha-mysq1-2:3306",
+            "no service ha-mysq1-2",
+        ),
+        (
+            "hostname: ha-redis-2",
+            "hostname: ha-redis-3",
+            "ha-redis-2 has the host name",
+        ),
+        ("CAUSAL_READS: \"true\"", "CAUSAL_READS: \"false\"", "stale"),
+    ] {
+        ensure!(COMPOSE.contains(from), "{from} is not there to be broken");
+        caught(knows_its_servers(&COMPOSE.replace(from, to)), by)?;
+    }
+    Ok(())
+}
+
+/// Cargo reads what the Dockerfile makes of the manifests before it has copied the sources.
+fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (copied, step) = dockerfile.split_once("\nRUN ").context("no RUN")?;
+    let (step, _) = step.split_once("&& cargo build").context("no build")?;
+    for line in behind(copied, "COPY ") {
+        let (files, to) = line.rsplit_once(' ').context("COPY to nowhere")?;
+        let to = folder.path().join(to);
+        fs::create_dir_all(&to)?;
+        for file in files.split(' ') {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            fs::copy(
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(file),
+                to.join(name),
+            )?;
+        }
+    }
+    let mut make = Command::new("sh");
+    make.arg("-c").arg(format!("{step}&& true"));
+    let made = make.current_dir(&folder).status()?;
+    ensure!(made.success(), "{made}");
+    // It looks for the sources that a manifest names before it misses this program, and compiles nothing.
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--offline", "--bin", "none"]);
+    let said = cargo.current_dir(&folder).output()?.stderr;
+    let said = String::from_utf8_lossy(&said);
+    ensure!(said.contains("no bin target named `none`"), "{said}");
+    Ok(())
+}
+
+#[apply(test!)]
+fn the_image_is_built_from_manifests_that_cargo_reads() -> Result<()> {
+    begins_with_a_workspace(DOCKERFILE)?;
+    let named = DOCKERFILE.replace("sed -i '/^\\[\\[/,/^$/d'", "true");
+    ensure!(named != DOCKERFILE, "no tests and examples are left out");
+    caught(begins_with_a_workspace(&named), "can't find")?;
+    let unwritten = DOCKERFILE.replace("touch lock/src/lib.rs", "true");
+    caught(begins_with_a_workspace(&unwritten), "no targets specified")
 }
