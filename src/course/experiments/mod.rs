@@ -3,6 +3,7 @@
 mod aggregate;
 mod deadlocks;
 mod demos;
+mod galera;
 mod ids;
 mod limits;
 mod mysql;
@@ -103,6 +104,10 @@ custom! {
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
     "1.4.printed" => aggregate::lines,
+    "beyond.node-locks" => galera::locked_on_one_node,
+    "beyond.stale-read" => galera::stale,
+    "beyond.writers" => galera::three_writers,
+    "beyond.snapshots" => galera::snapshots,
 }
 
 /// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.
