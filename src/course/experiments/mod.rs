@@ -6,6 +6,7 @@ mod demos;
 mod galera;
 mod ids;
 mod limits;
+mod members;
 mod mysql;
 mod order_locks;
 mod orders;
@@ -104,6 +105,8 @@ custom! {
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
     "1.4.printed" => aggregate::lines,
+    "beyond.fail-over" => members::planned_fail_over,
+    "beyond.ensemble" => members::leader_and_majority,
     "beyond.node-locks" => galera::locked_on_one_node,
     "beyond.stale-read" => galera::stale,
     "beyond.writers" => galera::three_writers,

@@ -1,4 +1,5 @@
-//! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster.
+//! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
+//! instances ask.
 
 pub(super) use crate::course::cluster::OwnLab;
 use crate::{
@@ -35,6 +36,16 @@ pub(super) struct Kind {
 /// Three ZooKeeper servers, a main Redis and its replica.
 pub(super) const REPLICATED: Kind = Kind {
     options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
+    told: None,
+};
+/// Three ZooKeeper servers.
+pub(super) const ENSEMBLE: Kind = Kind {
+    options: "--instances 0,0 --redis-ports 0 --zookeeper 3",
+    told: None,
+};
+/// A main Redis, two replicas and three Sentinels.
+pub(super) const SENTINELS: Kind = Kind {
+    options: "--instances 0 --redis-ports 0 --sentinels 3",
     told: None,
 };
 /// Three MariaDB nodes as one cluster, and an instance on each.
