@@ -90,7 +90,7 @@ browser:
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --lib -- no_generated_page_is_stale
 
-course: install build ## every claim in full, up to 30 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
+course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/course/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen

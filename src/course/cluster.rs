@@ -21,13 +21,21 @@ use crate::{
     server::Server,
 };
 use http::{Method, header::ACCEPT};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use redis::aio::MultiplexedConnection;
 use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde_json::Value;
 use sqlx::{Connection, MySqlConnection};
 use std::time::Duration;
-use tokio::sync::watch;
+use tempfile::TempDir;
+use tokio::{
+    process::Child,
+    sync::{OnceCell, watch},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Longer than any request of an experiment takes.
@@ -50,6 +58,28 @@ pub struct Cluster {
     pub stop: CancellationToken,
     /// The faults of a lab that takes orders.
     faults: Option<Faults>,
+    /// A lab with a Galera cluster, once an experiment has needed it.
+    pub(super) galera: OnceCell<Box<OwnLab>>,
+}
+
+/// A lab that an experiment has started beside the one that is tried. It is stopped when it is dropped.
+#[derive(Debug)]
+pub(super) struct OwnLab {
+    /// What can be done with it.
+    pub(super) cluster: Cluster,
+    pub(super) child: Child,
+    pub(super) _folder: TempDir,
+}
+
+impl OwnLab {
+    /// Stops it, in order.
+    pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
+        if let Some(pid) = self.child.id() {
+            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
+        }
+        self.child.wait().await.map_err(NoVerdict::failed)?;
+        Ok(())
+    }
 }
 
 impl Cluster {
@@ -90,6 +120,7 @@ impl Cluster {
             stand: Stand::default(),
             stop,
             faults,
+            galera: OnceCell::new(),
         })
     }
 
@@ -271,6 +302,14 @@ impl Cluster {
             let failed =
                 |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
             faults.mend(failed).await;
+        }
+    }
+
+    /// Stops the lab that its experiments have started and share.
+    pub(super) async fn stop_galera(&mut self) {
+        if let Some(lab) = self.galera.take() {
+            // Where it cannot be stopped in order, it is killed.
+            lab.stop().await.ok();
         }
     }
 

@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// An experiment that takes longer has gone wrong.
-const LONGEST: Duration = Duration::from_secs(180);
+const LONGEST: Duration = Duration::from_secs(300);
 /// How long one has to end by itself once the command is told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -156,6 +156,7 @@ impl Course {
             }
             tried_now.push(tried);
         }
+        on.stop_galera().await;
         bar.finish_and_clear();
         let found = Found {
             conditions,

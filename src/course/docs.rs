@@ -10,11 +10,12 @@ use crate::{
 };
 use std::{collections::HashSet, env, fmt::Write, fs};
 
-/// Every claim and what the last full run has found of it, by document and heading, in Chinese or in English; the errata by
-/// themselves.
+/// Every claim and what the last full run has found of it, by document and heading, in Chinese or in English; the errata
+/// and what goes beyond the documents by themselves.
 fn course_md(lang: Lang) -> String {
     let mut page = format!("{}\n{}\n", lang.of(HEAD), totals(lang));
-    let (errata, texts): (Vec<_>, Vec<_>) = ALL.iter().partition(|chapter| chapter.id == ERRATA);
+    let (apart, texts): (Vec<_>, Vec<_>) =
+        (ALL.iter()).partition(|chapter| APART.contains(&chapter.id));
     let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
     for (document, title) in DOCUMENTS {
         // Writing to a String cannot fail.
@@ -34,7 +35,7 @@ fn course_md(lang: Lang) -> String {
             }
         }
     }
-    for chapter in errata {
+    for chapter in apart {
         writeln!(
             page,
             "\n## {}\n\n{}",
@@ -49,7 +50,8 @@ fn course_md(lang: Lang) -> String {
     page
 }
 
-const ERRATA: &str = "errata";
+/// The chapters that are none of a document.
+const APART: [&str; 2] = ["errata", "beyond"];
 
 /// The documents and their titles; the third has none.
 const DOCUMENTS: [(&str, &str); 5] = [

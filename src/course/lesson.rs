@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// The files, in the documents' order.
-const FILES: [(&str, &str); 8] = [
+/// The files, in the documents' order; what goes beyond them is the last.
+const FILES: [(&str, &str); 9] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
     ("chapter_3.toml", include_str!("lessons/chapter_3.toml")),
@@ -25,6 +25,7 @@ const FILES: [(&str, &str); 8] = [
     ("text_003.toml", include_str!("lessons/text_003.toml")),
     ("text_004.toml", include_str!("lessons/text_004.toml")),
     ("errata.toml", include_str!("lessons/errata.toml")),
+    ("beyond.toml", include_str!("lessons/beyond.toml")),
 ];
 
 /// Every chapter, in the documents' order. A strategy or a step that no lesson names stands in a lesson all the same.
@@ -103,7 +104,8 @@ pub struct Lesson {
     /// What is claimed, in our own words.
     #[schema(inline)]
     pub claim: Bilingual,
-    /// The document and its heading, word for word; where there are several, `; ` stands between them.
+    /// The document and its heading, word for word; where there are several, `; ` stands between them. Of a claim that goes beyond
+    /// the documents, what it goes on from.
     #[serde(deserialize_with = "text")]
     #[schema(example = "000 2.3. 防误删")]
     pub place: &'static str,

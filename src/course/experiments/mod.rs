@@ -3,8 +3,10 @@
 mod aggregate;
 mod deadlocks;
 mod demos;
+mod galera;
 mod ids;
 mod limits;
+mod members;
 mod mysql;
 mod order_locks;
 mod orders;
@@ -103,6 +105,12 @@ custom! {
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
     "1.4.printed" => aggregate::lines,
+    "beyond.fail-over" => members::planned_fail_over,
+    "beyond.ensemble" => members::leader_and_majority,
+    "beyond.node-locks" => galera::locked_on_one_node,
+    "beyond.stale-read" => galera::stale,
+    "beyond.writers" => galera::three_writers,
+    "beyond.snapshots" => galera::snapshots,
 }
 
 /// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.

@@ -1,50 +1,95 @@
-//! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper.
+//! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
+//! instances ask.
 
+pub(super) use crate::course::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
-    course::{Cluster, NoVerdict},
+    course::{Cluster, NoVerdict, Words},
     four_letters::four_letters,
     load::target,
 };
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+use std::{
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
+    process::Stdio,
+    time::Duration,
 };
-use std::{process::Stdio, time::Duration};
 use tempfile::TempDir;
 use tokio::{
-    process::{Child, Command},
+    process::Command,
     time::{sleep, timeout},
 };
 
 /// How long it may take to start, or to elect a leader.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// Two instances, three ZooKeeper servers, a main Redis and its replica, all on free ports.
-const OPTIONS: &str = "lab --http-port 0 --instances 0,0 --mysql-port 0 --redis-ports 0,0,0,0,0 --zookeeper 3 --zookeeper-port 0 --ways --replica";
+const PATIENCE: Duration = Duration::from_secs(120);
+/// All on free ports, beside what a [`Kind`] says.
+const FREE: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
-/// A lab that is stopped when it is dropped.
-pub(super) struct OwnLab {
-    /// What can be done with it.
-    pub(super) cluster: Cluster,
-    child: Child,
-    _folder: TempDir,
+/// What a lab has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    options: &'static str,
+    /// A setting of its instances, and its value.
+    told: Option<(&'static str, &'static str)>,
+}
+
+/// Three ZooKeeper servers, a main Redis and its replica.
+pub(super) const REPLICATED: Kind = Kind {
+    options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
+    told: None,
+};
+/// Three ZooKeeper servers.
+pub(super) const ENSEMBLE: Kind = Kind {
+    options: "--instances 0,0 --redis-ports 0 --zookeeper 3",
+    told: None,
+};
+/// A main Redis, two replicas and three Sentinels.
+pub(super) const SENTINELS: Kind = Kind {
+    options: "--instances 0 --redis-ports 0 --sentinels 3",
+    told: None,
+};
+/// Three MariaDB nodes as one cluster, and an instance on each.
+const GALERA: Kind = Kind {
+    options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
+    told: None,
+};
+/// The same, whose instances read what was committed on any node.
+const CAUSAL: Kind = Kind {
+    told: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
+    ..GALERA
+};
+
+/// A Galera cluster with an instance on each node: started once, for all lessons that need it.
+pub(super) async fn galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
+    let start = || async { Ok::<_, NoVerdict>(Box::new(OwnLab::start(on, GALERA).await?)) };
+    Ok(&on.galera.get_or_try_init(start).await?.cluster)
+}
+
+/// Another one, whose instances have `mysql.causal_reads`.
+pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
+    OwnLab::start(on, CAUSAL).await
 }
 
 impl OwnLab {
     /// Starts one.
-    pub(super) async fn start(on: &Cluster) -> Result<Self, NoVerdict> {
+    pub(super) async fn start(on: &Cluster, kind: Kind) -> Result<Self, NoVerdict> {
         // Without a lab of its own this machine may have no servers to start.
         on.servers()?;
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
+        // Where root starts it, its servers are another user's, who must enter.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
+            .map_err(NoVerdict::failed)?;
+        let said = folder.path().join("said");
         // The kernel stops it where this process dies.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--"])
             .arg(std::env::current_exe().map_err(NoVerdict::failed)?)
-            .args(OPTIONS.split(' '))
+            .args(FREE.split(' ').chain(kind.options.split(' ')))
             .arg("--dir")
             .arg(folder.path().join("lab"))
+            .envs(kind.told)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(&said).map_err(NoVerdict::failed)?)
             .kill_on_drop(true)
             .spawn()
             .map_err(NoVerdict::failed)?;
@@ -56,7 +101,13 @@ impl OwnLab {
                 }
                 sleep(Duration::from_millis(50)).await;
             }
-            Err(NoVerdict::failed("a second lab does not start"))
+            let why = fs::read_to_string(&said).unwrap_or_default();
+            let why = why.trim().trim_start_matches("oversell: ");
+            // A lab names what is not installed with its package, and what to do, in the language of the one who reads it.
+            Err(match why.contains("Debian") {
+                true => NoVerdict::Unavailable(Words::same(why)),
+                false => NoVerdict::failed(format!("a second lab does not start: {why}")),
+            })
         };
         let late = |_| NoVerdict::failed("a second lab is not up in time");
         let at = timeout(PATIENCE, up).await.map_err(late)??;
@@ -98,14 +149,5 @@ impl OwnLab {
         let others = servers.into_iter().map(|(server, _)| server);
         let others: Vec<_> = others.filter(|server| *server != leader).collect();
         Ok([vec![leader], others].concat())
-    }
-
-    /// Stops it, in order.
-    pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
-        if let Some(pid) = self.child.id() {
-            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
-        }
-        self.child.wait().await.map_err(NoVerdict::failed)?;
-        Ok(())
     }
 }

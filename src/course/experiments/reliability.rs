@@ -2,7 +2,7 @@
 //! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
 
 use super::{
-    own_lab::OwnLab,
+    own_lab::{OwnLab, REPLICATED},
     tools::{got, until_below},
 };
 use crate::{
@@ -257,7 +257,7 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
 
 /// Four faults and three stores: fewer failures are more reliable.
 pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let own = OwnLab::start(on).await?;
+    let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, zh, en) in FAULTS {
         let cells = match fault {
@@ -324,7 +324,7 @@ pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 
 /// Three servers of ZooKeeper, of which one dies, and then a second one.
 pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let own = OwnLab::start(on).await?;
+    let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
