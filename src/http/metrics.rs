@@ -51,6 +51,7 @@ const ORDERS: [(&str, &str); 3] = [
 
 /// The pieces of product 1 in each store.
 const STOCK: &str = "oversell_stock_pieces";
+const SOLD: &str = "oversell_sold_total";
 
 /// The metrics of an instance.
 pub(super) struct Metrics {
@@ -104,6 +105,11 @@ impl Metrics {
                 "Pieces of product 1 that are left in each store, of all instances"
             );
             let stock = ["mysql", "redis"].map(|store| gauge!(STOCK, "store" => store));
+            // An increase is counted from what was there before the first sale.
+            describe_counter!(SOLD, "Pieces sold");
+            for strategy in stock::ALL.iter() {
+                counter!(SOLD, "strategy" => strategy.slug).increment(0);
+            }
             (histogram!(TOOK), orders, stock)
         });
         Self {
@@ -207,7 +213,7 @@ impl StrategyMetrics {
                 "oversell_hold_seconds",
                 "From getting inside to the end of the request",
             ),
-            sold: counter("oversell_sold_total", "Pieces sold"),
+            sold: counter!(SOLD, "strategy" => slug),
             sold_out: counter("oversell_sold_out_total", "Requests that found none left"),
             retries: counter(
                 "oversell_retries_total",
@@ -315,6 +321,7 @@ mod tests {
         let text = metrics.render();
         for line in [
             r#"oversell_stock_pieces{store="mysql"} NaN"#,
+            r#"oversell_sold_total{strategy="none"} 0"#,
             r#"oversell_http_requests_total{method="GET",status="200"} 2"#,
             r#"oversell_http_requests_total{method="GET",status="409"} 1"#,
             r#"oversell_http_requests_total{method="other",status="405"} 1"#,
