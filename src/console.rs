@@ -3,16 +3,25 @@
 //! The lines go to stdout, apart from the log, which goes to stderr: so a lab can show those of three instances side by
 //! side. [`telemetry`](crate::telemetry) prints them.
 
-use std::fmt::Display;
+use std::{fmt::Display, sync::OnceLock};
+use tracing::dispatcher::{Dispatch, with_default};
 
-/// The target of the lines, which the log leaves out.
+/// The target of the lines.
 pub const TARGET: &str = "oversell::console";
+
+/// What prints the lines. It is apart from the log, which so has one layer without a filter of its own: the span of a request
+/// costs half as much.
+pub(crate) static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 
 /// Prints a line.
 pub fn say(who: Option<&str>, words: impl Display) {
-    match who {
+    let line = || match who {
         Some(who) => tracing::info!(target: TARGET, "{who} {words}"),
         None => tracing::info!(target: TARGET, "{words}"),
+    };
+    match PRINTER.get() {
+        Some(printer) => with_default(printer, line),
+        None => line(),
     }
 }
 

@@ -5,12 +5,9 @@
 
 use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
+use tracing::Level;
 use tracing_subscriber::{
-    Layer,
-    filter::{Targets, filter_fn},
-    fmt,
-    fmt::time::ChronoLocal,
-    layer::SubscriberExt,
+    Layer, filter::Targets, fmt, fmt::time::ChronoLocal, layer::SubscriberExt,
     util::SubscriberInitExt,
 };
 
@@ -44,19 +41,18 @@ pub fn init(form: Form) {
         Form::Text => log.boxed(),
         Form::Json => log.json().flatten_event(true).boxed(),
     };
-    let log = log
-        .with_filter(filter_fn(|line| line.target() != console::TARGET))
-        .with_filter(filter());
     let console = fmt::layer()
         .with_writer(stdout)
         .with_ansi(false)
         .with_level(false)
         .with_target(false)
-        .with_timer(ChronoLocal::new("%H:%M:%S%.3f".to_owned()))
-        .with_filter(filter_fn(|line| line.target() == console::TARGET));
+        .with_timer(ChronoLocal::new("%H:%M:%S%.3f".to_owned()));
+    let lines = Targets::new().with_target(console::TARGET, Level::INFO);
+    let printer = tracing_subscriber::registry().with(console).with(lines);
+    console::PRINTER.set(printer.into()).ok();
     tracing_subscriber::registry()
         .with(log)
-        .with(console)
+        .with(filter())
         .try_init()
         .ok();
 }

@@ -16,13 +16,15 @@
 use super::error::Error;
 use crate::config::Config;
 use axum::{
-    extract::{Request, State},
-    middleware::Next,
+    body::Body,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri::Authority};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header, uri::Authority};
 use std::{collections::HashSet, net::IpAddr, sync::Arc};
-use tower_http::csrf::{CsrfLayer, ProtectionError};
+use tower_http::{
+    csrf::{CsrfLayer, ProtectionError},
+    validate_request::{ValidateRequest, ValidateRequestHeaderLayer},
+};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -80,23 +82,27 @@ pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) ->
 }
 
 /// Refuses requests that name a host that is none of ours.
-pub(super) async fn refuse_unknown_host(
-    State(hosts): State<Arc<Hosts>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if host(&request).is_none_or(|host| hosts.include(&host)) {
-        return next.run(request).await;
-    }
-    Error::Forbidden { header: "Host" }.into_response()
+pub(super) fn refuse_unknown_host<B>(
+    hosts: Hosts,
+) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
+    let hosts = Arc::new(hosts);
+    ValidateRequestHeaderLayer::custom(move |request: &mut Request<B>| {
+        match host(request).is_none_or(|host| hosts.include(&host)) {
+            true => Ok(()),
+            false => Err(Error::Forbidden { header: "Host" }.into_response()),
+        }
+    })
 }
 
 /// Refuses what a page of another host embeds or fetches.
-pub(super) async fn refuse_embedding(request: Request, next: Next) -> Response {
-    match embedding(request.headers()) {
-        Some(header) => Error::Forbidden { header }.into_response(),
-        None => next.run(request).await,
-    }
+pub(super) fn refuse_embedding<B>()
+-> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
+    ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| {
+        match embedding(request.headers()) {
+            None => Ok(()),
+            Some(header) => Err(Error::Forbidden { header }.into_response()),
+        }
+    })
 }
 
 /// The header that says that a page of another host embeds or fetches this.
@@ -131,7 +137,7 @@ fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
 }
 
 /// The host that the client names, without its port. An unreadable name is none of ours, and stays as it is.
-fn host(request: &Request) -> Option<String> {
+fn host<B>(request: &Request<B>) -> Option<String> {
     let named = |headers: &HeaderMap| {
         Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())
     };

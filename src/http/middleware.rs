@@ -1,5 +1,7 @@
-//! The layers around every request, from tower-http, outermost first: a number for it, which is in every line that is logged
-//! meanwhile; headers for its answer; limits; and one place where an error of any of them becomes an answer.
+//! The layers around every request, outermost first: [`answer`], which gives it a number that is in every line that is logged
+//! meanwhile, makes an answer of every error and adds the headers; then limits and refusals, from tower-http.
+//!
+//! A layer that is a function costs a boxed future and a clone of all layers below it for each request, so there is one.
 
 use super::{
     app::AppState,
@@ -19,7 +21,7 @@ use axum::{
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use http::{HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -31,12 +33,9 @@ use tower::{ServiceBuilder, limit::GlobalConcurrencyLimitLayer, load_shed::LoadS
 use tower_http::{
     catch_panic::CatchPanicLayer,
     limit::RequestBodyLimitLayer,
-    request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
-    set_header::SetResponseHeaderLayer,
     timeout::{RequestBodyDeadlineLayer, TimeoutLayer},
-    trace::{DefaultOnResponse, TraceLayer},
 };
-use tracing::{Level, Span};
+use tracing::Instrument;
 
 const INSTANCE: HeaderName = HeaderName::from_static("x-instance");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -60,54 +59,27 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
         .layer(HandleErrorLayer::new(async |_: BoxError| Error::Overloaded))
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(server.concurrency));
+    let hosts = Hosts::of(&app.ctx.config);
     let every = ServiceBuilder::new()
-        .map_request(without_odd_id)
-        .layer(SetRequestIdLayer::x_request_id(NewId))
-        .layer(
-            TraceLayer::new_for_http()
-                .make_span_with(span)
-                .on_request(())
-                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
-                .on_failure(()),
-        )
-        .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(SetResponseHeaderLayer::overriding(
-            INSTANCE,
-            app.name.clone(),
-        ))
-        .layer(SetResponseHeaderLayer::overriding(
-            header::X_CONTENT_TYPE_OPTIONS,
-            NOSNIFF,
-        ))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::CACHE_CONTROL,
-            NO_STORE,
-        ))
-        .layer(from_fn_with_state(
-            (app.clone(), Arc::default()),
-            render_errors,
-        ))
+        .layer(from_fn_with_state((app.clone(), Arc::default()), answer))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(TimeoutLayer::with_status_code(
             GIVEN_UP,
             Duration::from_millis(server.request_timeout_ms),
         ))
-        .layer(guard::refuse_other_origins())
-        .layer(from_fn_with_state(
-            Arc::new(Hosts::of(&app.ctx.config)),
-            guard::refuse_unknown_host,
-        ))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
         .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(
             server.header_timeout_ms,
-        )));
+        )))
+        .layer(guard::refuse_other_origins())
+        .layer(guard::refuse_unknown_host(hosts));
     routes.layer(at_once).merge(operating).layer(every)
 }
 
 /// Serves `/instances/NAME/…` with this instance's name as `/…`: nginx passes it to that instance and to no other, so that a
 /// client can choose an instance.
 pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
-    let prefix = format!("/instances/{}", app.ctx.instance);
+    let prefix: Arc<str> = format!("/instances/{}", app.ctx.instance).into();
     let rename = move |mut request: Request| {
         if let Some(path) = path_after(&prefix, request.uri()) {
             let mut parts = request.uri().clone().into_parts();
@@ -125,41 +97,55 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
-/// Makes the answer of a request that failed, in the form that the client reads, and logs it once.
-async fn render_errors(
+/// Handles a request within its span, and completes its answer.
+async fn answer(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,
     next: Next,
 ) -> Response {
     let (begun, method) = (Instant::now(), request.method().clone());
     let format = Format::of(request.headers());
-    let id = request
-        .extensions()
-        .get::<RequestId>()
-        .map(|id| id.header_value().clone());
-    let mut response = next.run(request).await;
-    let Some(error) = take_error(&app, &mut response) else {
-        app.metrics
-            .answered(&method, response.status(), begun.elapsed());
-        return response;
+    let id = request_id(request.headers());
+    let told = id.to_str().unwrap_or_default();
+    let span = tracing::info_span!("request", id = told, %method, uri = %request.uri());
+    let handled = async {
+        let mut response = next.run(request).await;
+        if let Some(error) = take_error(&app, &mut response) {
+            response = failed(&app, &throttle, &error, response, format, told);
+        }
+        let (status, took) = (response.status(), begun.elapsed());
+        app.metrics.answered(&method, status, took);
+        tracing::debug!(status = status.as_u16(), ?took, "answered");
+        response
     };
+    let mut response = handled.instrument(span).await;
+    let headers = response.headers_mut();
+    headers.insert(INSTANCE, app.name.clone());
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+    headers.insert(REQUEST_ID, id);
+    response
+}
+
+/// The answer of a request that failed, in the form that the client reads; it is logged once.
+fn failed(
+    app: &AppState,
+    throttle: &Throttle,
+    error: &Error,
+    mut response: Response,
+    format: Format,
+    id: &str,
+) -> Response {
     if error.server() == Some(Server::MySql.name()) {
         app.ctx.forget_idle();
     }
-    let problem = Problem::from(&*error);
-    log(&throttle, &error, &problem);
+    let problem = Problem::from(error);
+    log(throttle, error, &problem);
     let allow = response.headers_mut().remove(header::ALLOW);
-    let mut rendered = problem.render(
-        format,
-        id.as_ref()
-            .and_then(|id| id.to_str().ok())
-            .unwrap_or_default(),
-    );
+    let mut rendered = problem.render(format, id);
     if let Some(allow) = allow {
         rendered.headers_mut().insert(header::ALLOW, allow);
     }
-    app.metrics
-        .answered(&method, rendered.status(), begun.elapsed());
     rendered
 }
 
@@ -218,40 +204,20 @@ impl Throttle {
     }
 }
 
-/// A span for each request; what is logged meanwhile carries its number.
-fn span<B>(request: &http::Request<B>) -> Span {
-    let id = request
-        .headers()
-        .get(REQUEST_ID)
-        .and_then(|id| id.to_str().ok());
-    tracing::info_span!("request", id, method = %request.method(), uri = %request.uri())
-}
-
-/// Makes request ids of 16 hexadecimal digits.
-#[derive(Debug, Clone, Copy)]
-struct NewId;
-
-impl MakeRequestId for NewId {
-    fn make_request_id<B>(&mut self, _: &http::Request<B>) -> Option<RequestId> {
-        HeaderValue::try_from(format!("{:016x}", fastrand::u64(..)))
-            .ok()
-            .map(RequestId::new)
-    }
-}
-
-/// A client's request id is kept where it is short and plain.
-fn without_odd_id<B>(mut request: http::Request<B>) -> http::Request<B> {
-    let plain = |id: &HeaderValue| {
+/// The request id: the client's where it is short and plain, else 16 hexadecimal digits.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();
         (1..=LONGEST_ID).contains(&id.len())
             && id
                 .iter()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
     };
-    if !request.headers().get(REQUEST_ID).is_some_and(plain) {
-        request.headers_mut().remove(REQUEST_ID);
-    }
-    request
+    let given = headers.get(REQUEST_ID).filter(is_plain);
+    given.cloned().unwrap_or_else(|| {
+        let id = format!("{:016x}", fastrand::u64(..));
+        HeaderValue::try_from(id).expect("digits fit a header")
+    })
 }
 
 fn panicked(panic: Box<dyn Any + Send>) -> Response {

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt::Display, time::Instant};
 use tokio::sync::watch;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+};
 
 /// One thing that was seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,7 +32,7 @@ pub struct ReplayEvent {
     pub key: Option<String>,
     /// What it had: a count, a reason, a queue; two languages for a step.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = "5000")]
+    #[schema(schema_with = value, required = false)]
     pub value: Option<Value>,
     /// Whose lock it is: an actor, or the text that stands in the server.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,6 +57,16 @@ impl ReplayEvent {
             ..Self::default()
         }
     }
+}
+
+fn value() -> RefOr<Schema> {
+    let kinds = [Type::String, Type::Integer, Type::Object];
+    let value = ObjectBuilder::new().schema_type(SchemaType::from_iter(kinds));
+    let description = "What it had, as text: a count, a reason, a queue; the token of a row that refuses it, as a number; two languages for a step";
+    value
+        .description(Some(description))
+        .examples(["5000"])
+        .into()
 }
 
 /// What a replay came to.

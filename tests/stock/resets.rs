@@ -141,6 +141,44 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
     Ok(())
 }
 
+/// A client may make up numbers of products: what is locked for one that there is not leaves nothing in MySQL and Redis. (In
+/// ZooKeeper the directory of a queue stays, as in the course.) The twin: a product that there is keeps its counter of tokens,
+/// which must never go back.
+#[apply(test!)]
+async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
+    servers: &Servers,
+) -> Result<()> {
+    let strategies = stock::ALL
+        .iter()
+        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_ones_own());
+    for strategy in strategies {
+        let site = servers.site().await;
+        let buy = async || {
+            let job = Job::new(site.id, Duration::ZERO, LONG);
+            (strategy.deduct)(&site.ctxs[0], &job).await
+        };
+        let (slug, refused) = (strategy.slug, buy().await);
+        ensure!(
+            matches!(refused, Err(Error::NoProduct(_))),
+            "{slug} of no product: {refused:?}"
+        );
+        let found = left(&site).await?;
+        ensure!(found.is_empty(), "{slug} of no product leaves {found:?}");
+        if slug == "redis-fenced" {
+            site.put_stock(STOCK).await;
+            buy().await?;
+            let found = left(&site).await?;
+            ensure!(
+                found
+                    .iter()
+                    .any(|key| key.starts_with("redisson_lock_token:")),
+                "{slug} of a product has drawn a token, and leaves {found:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Somebody inside, for a minute; who answers at once may have answered.
 async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<Result<(), Error>>> {
     site.put_stock(STOCK).await;

@@ -9,7 +9,8 @@
 //!    listens and wants nothing costs the others that pause, once a turn.
 //! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
 //!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
-//!    seen. The counter stays for ever: one that expired would start again from a lower number.
+//!    seen. The counter stays until its resource is gone ([`RedisFencedLock::forget`]): one that expired would start again
+//!    from a lower number.
 //!
 //! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
 //! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
@@ -22,7 +23,7 @@
 use super::{
     client::{RedisClient, renewal},
     engine::{Line, Tried, fail, hint, wait_for},
-    failure::Failure,
+    failure::{Failure, failed},
     hold::{Asked, Claim, Hold},
     scripts::{self, lock_channel, prefixed},
 };
@@ -32,6 +33,7 @@ use crate::{
     left,
     local::queue::{Head, Turn, Waiter},
 };
+use redis::AsyncCommands;
 use std::{
     sync::{
         Arc,
@@ -232,6 +234,21 @@ impl RedisFencedLock {
             .run::<i64>(scripts::LIFT_TOKEN.key(&self.0.lock.token).arg(seen.0))
             .await;
         Ok(lifted.map(drop)?)
+    }
+
+    /// Deletes the counter of tokens, for a resource that is gone: nothing else ever removes it. Where the resource is still
+    /// there, or comes back with what it has seen, the next tokens are refused until [`lift`](Self::lift).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been deleted or not; it may be called again.
+    pub async fn forget(&self) -> Result<(), LockError> {
+        let mut redis = self.0.client.connection();
+        redis.del(&self.0.lock.token).await.map_err(failed)
     }
 }
 

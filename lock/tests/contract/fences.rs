@@ -21,6 +21,24 @@ async fn a_lost_counter_is_lifted_above_what_was_seen(redis: &Redis) -> Result {
     Ok(())
 }
 
+/// The counter of a resource that is gone is deleted, and nothing of the lock is left; another lock's stays.
+#[apply(test!)]
+async fn a_counter_is_forgotten_with_its_resource(redis: &Redis) -> Result {
+    let process = redis.client().await;
+    let (gone, stays) = (process.fenced_lock(&name()), process.fenced_lock(&name()));
+    for lock in [&gone, &stays] {
+        take(lock).await?.release().await?;
+    }
+    gone.forget().await?;
+    gone.forget().await?;
+    for (lock, next) in [(&gone, 1), (&stays, 2)] {
+        let guard = take(lock).await?;
+        is("the token", guard.fence(), Some(Fence(next)))?;
+        guard.release().await?;
+    }
+    Ok(())
+}
+
 /// Its owner has the lock already, by a handle that draws no token.
 #[apply(test!)]
 async fn no_guard_of_a_fenced_lock_is_without_a_token(redis: &Redis) -> Result {

@@ -56,6 +56,7 @@ macro_rules! custom {
 
 custom! {
     "1.7.1.last" => mysql::last_piece,
+    "1.7.3.stale" => mysql::lost_before,
     "2.1" => redis_commands::one_of_many,
     "2.2.expire" => redis_commands::dies_in_between,
     "2.4.1" => scripts::count_to_three,

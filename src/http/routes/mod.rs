@@ -26,7 +26,7 @@ use super::{
     openapi::{self, Api},
     page,
 };
-use axum::{Router, middleware::from_fn};
+use axum::Router;
 use http::header;
 use std::future::ready;
 use utoipa::{OpenApi, openapi::OpenApi as Document};
@@ -152,6 +152,6 @@ fn taking(
         methods
             .head(refuse.clone())
             .fallback(refuse)
-            .layer(from_fn(guard::refuse_embedding)),
+            .layer(guard::refuse_embedding()),
     )
 }

@@ -21,8 +21,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
-    under(guard, |fence| {
-        fenced::read_then_write(ctx, job, lock.name(), fence, lift)
+    under(guard, async |fence| {
+        let outcome = fenced::read_then_write(ctx, job, lock.name(), fence, lift).await;
+        if let Err(Error::NoProduct(_)) = outcome {
+            // No row remembers a token. Without this each number that a client makes up leaves a counter behind.
+            lock.forget().await?;
+        }
+        outcome
     })
     .await
 }
