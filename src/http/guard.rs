@@ -82,6 +82,10 @@ pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) ->
 }
 
 /// Refuses requests that name a host that is none of ours.
+#[expect(
+    clippy::result_large_err,
+    reason = "the refusal is an answer, as tower-http has it"
+)]
 pub(super) fn refuse_unknown_host<B>(
     hosts: Hosts,
 ) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
@@ -95,6 +99,10 @@ pub(super) fn refuse_unknown_host<B>(
 }
 
 /// Refuses what a page of another host embeds or fetches.
+#[expect(
+    clippy::result_large_err,
+    reason = "the refusal is an answer, as tower-http has it"
+)]
 pub(super) fn refuse_embedding<B>()
 -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
     ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| {
