@@ -88,7 +88,8 @@ async fn a_session_is_made_by_the_programs_own_connector(zookeeper: &ZooKeeper) 
     let connector = Client::connector().with_auth("digest", b"shop:secret");
     let options = ZkOptions::new(zookeeper.address()).chroot(CHROOT);
     let options = options.connector(connector).only_for_ourselves();
-    // Not below the directory of the other tests, which would become its own.
+    // What it makes is its own: not the directories of the other tests.
+    zookeeper.outsider().await;
     let (name, shop) = (format!("/ours{}", name()), ZkClient::new(options)?);
     let guard = take(&shop.lock(&name)).await?;
     let stranger = zookeeper.client().await;

@@ -87,13 +87,16 @@ impl ZooKeeper {
         Self { connect, outsider }
     }
 
-    /// A client that looks at the server from outside, in the clients' chroot. There is one: each more would cost the
-    /// server under test two transactions.
+    /// A client that looks at the server from outside, in the clients' chroot, which it makes for everybody. There is one: each more
+    /// would cost the server under test two transactions.
     pub(crate) async fn outsider(&self) -> Client {
         let connect = || async {
             let connector = Client::connector().with_session_timeout(LONG);
             let client = connector.connect(&self.connect).await;
             let client = client.expect("zookeeper is there");
+            let everybodys = CreateMode::Persistent.with_acls(Acls::anyone_all());
+            let made = client.mkdir(CHROOT, &everybodys).await;
+            made.expect("it may be made");
             client.chroot(CHROOT).expect("an absolute path")
         };
         self.outsider.get_or_init(connect).await.clone()
