@@ -8,7 +8,7 @@
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
-use super::{Job, Point, session::Session};
+use super::{Job, Point, backstop::Backstop, session::Session};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
@@ -123,14 +123,35 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     answered(bounded(conn, job, write).await, job)
 }
 
-/// Inserts a row on a connection of its own: its id, or `None` if a unique key refuses it, or the server rolled it back to end a
-/// deadlock of several that it refuses.
-pub(crate) async fn insert(ctx: &Ctx, job: &Job, row: Write<'_>) -> Result<Option<u64>, Error> {
+/// Inserts a row on a connection of its own: what `undo` does with its id, at the latest when that is dropped; `None` if a unique
+/// key refuses it, or the server rolled it back to end a deadlock of several that it refuses. Where the caller goes away meanwhile,
+/// the row is undone as soon as it is there.
+pub(crate) async fn insert<U>(
+    ctx: &Ctx,
+    job: &Job,
+    row: Write<'static>,
+    undo: fn(Ctx, u64) -> U,
+) -> Result<Option<Backstop<()>>, Error>
+where
+    U: Future<Output = ()> + Send + 'static,
+{
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let inserted = match bounded(&mut conn, job, row).await {
+    job.seen.points().sends(|| row.sql().to_owned());
+    let (ctx, limit) = (ctx.clone(), limit(job));
+    let inserting = ctx.tasks.clone().spawn(async move {
+        let done = Session::of(&mut conn)
+            .bounded(limit, row.execute(&mut *conn))
+            .await;
+        let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
+        (conn, undone.map(|undone| Backstop::new(&ctx, undone)))
+    });
+    let (conn, inserted) = inserting
+        .await
+        .map_err(|e| Error::Internal(e.to_string()))?;
+    let inserted = match inserted {
+        Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
         Err(e) if number(&e) == Some(DEADLOCK) => Ok(None),
-        Ok(done) => Ok(Some(done.last_insert_id())),
         Err(error) => answered(Err(error), job).map(|_| None),
     };
     given_back(conn, inserted)

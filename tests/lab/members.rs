@@ -12,6 +12,7 @@ use oversell::{
 };
 use redis::Value;
 use reqwest::StatusCode;
+use sqlx::MySqlPool;
 use std::{os::unix::fs::PermissionsExt, path::Path, time::Instant};
 use tokio::process::Command;
 
@@ -245,7 +246,18 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
         slow.0 == StatusCode::OK && took >= late,
         "by a slow way after {took:?}: {slow:?}"
     );
+    // A client that hangs up before the answer to its INSERT is there leaves no row.
+    let pool = MySqlPool::connect(&lab.addresses().mysql.url).await?;
+    let rows = async || {
+        let count = sqlx::query_scalar::<_, i64>("SELECT COUNT(*) FROM tb_lock");
+        anyhow::Ok(count.fetch_one(&pool).await?)
+    };
+    tokio::select! {
+        told = ask(&near, "table-lock-as-printed") => anyhow::bail!("it was told {told:?}"),
+        there = until("its row is there", async || Ok(rows().await? == 1)) => there?,
+    }
     lab.mend("mysql")?;
+    until("its row is gone", async || Ok(rows().await? == 0)).await?;
 
     let zookeeper = &lab.addresses().zookeeper.connect;
     let nodes = async || {

@@ -1,7 +1,6 @@
 #![doc = include_str!("table_lock_as_printed.md")]
 
 use super::none;
-use crate::section::backstop::Backstop;
 use crate::stock::prelude::*;
 
 const NAME: &str = "lock-as-printed";
@@ -26,16 +25,15 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let name = job.redis_name(NAME);
     // The calls that wait in their `catch` for the one that they have made.
     let mut waiting = 0;
-    let id = loop {
-        let insert = sqlx::query(INSERT).bind(&name).bind(module_path!());
-        match mysql::insert(ctx, job, insert).await? {
-            Some(id) => break id,
+    let unlock = loop {
+        let insert = sqlx::query(INSERT).bind(name.clone()).bind(module_path!());
+        match mysql::insert(ctx, job, insert, delete).await? {
+            Some(row) => break row,
             None => waiting += 1,
         }
         job.at(Point::Refused).await;
         poll::pause(job, RETRY, || format!("lock {name}")).await?;
     };
-    let unlock = Backstop::new(ctx, delete(ctx.clone(), id));
     let mut sold = none::read_then_write(ctx, job, None).await;
     unlock.now().await;
     // Each of them comes back, and goes on: it has no lock, and deletes no row, for its own has no id.
