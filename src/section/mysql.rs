@@ -139,7 +139,7 @@ where
     job.seen.points().sends(|| row.sql().to_owned());
     let (ctx, limit) = (ctx.clone(), limit(job));
     let inserting = ctx.tasks.clone().spawn(async move {
-        let done = Session::of(&mut conn)
+        let done = Session::of(&conn)
             .bounded(limit, row.execute(&mut *conn))
             .await;
         let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
