@@ -43,6 +43,9 @@ pub struct Addresses {
     /// The Sentinels that they ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sentinels: Vec<Process>,
+    /// Where phones reach it, in a lab for a class (`--lan`) that is in a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phones: Option<String>,
     /// The admin token of its instances, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<Token>,

@@ -78,6 +78,9 @@ pub struct Breakable {
     pub members: Vec<Member>,
     /// The ways from instances to servers, in a lab that has some; and that from the replica to the main Redis.
     pub ways: Vec<Way>,
+    /// Where phones reach the page, in a lab for a class (`--lan`) that is in a network.
+    #[schema(example = "http://192.168.1.5:8080")]
+    pub phones: Option<String>,
 }
 
 /// A server or an instance.

@@ -39,6 +39,7 @@ impl Lab {
         Breakable {
             members: members.collect(),
             ways: ways.collect(),
+            phones: self.addresses.phones.clone(),
         }
     }
 

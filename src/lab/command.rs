@@ -15,7 +15,6 @@ use crate::{
 };
 use futures::StreamExt;
 use std::{
-    net::{Ipv4Addr, UdpSocket},
     path::PathBuf,
     pin::pin,
     time::{Duration, Instant},
@@ -90,7 +89,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         say!(
             "{} {}",
             padded(&told!("手机", "phones"), LABEL),
-            for_phones(port_of(&lab.addresses().http))
+            for_phones(lab.addresses().phones.as_deref())
         );
     }
     if let Some(Token(token)) = &lab.addresses().admin {
@@ -323,24 +322,17 @@ fn describe(lab: &Lab) -> String {
     lines.join("\n")
 }
 
-/// Where phones reach nginx: the address from which this machine would send into the network. Nothing is sent.
-fn for_phones(port: &str) -> String {
-    let way_out = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        // An address of the documentation (RFC 5737), which is nobody's.
-        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
-        std::io::Result::Ok(socket.local_addr()?.ip())
-    };
-    match way_out() {
-        Ok(ip) => told!(
-            "http://{ip}:{port}/class.html  （能连上的人可以购买、参加课程、重演竞态）",
-            "http://{ip}:{port}/class.html  (whoever reaches it may buy, visit lessons and play races)"
-        ),
-        Err(error) => told!(
-            "这台机器不在任何网络里：{error}",
-            "this machine is in no network: {error}"
-        ),
-    }
+/// Where phones open the page for a class.
+fn for_phones(lab: Option<&str>) -> String {
+    lab.map_or_else(
+        || told!("这台机器不在任何网络里", "this machine is in no network"),
+        |url| {
+            told!(
+                "{url}/class.html  （能连上的人可以购买、参加课程、重演竞态）",
+                "{url}/class.html  (whoever reaches it may buy, visit lessons and play races)"
+            )
+        },
+    )
 }
 
 /// The port of a URL.

@@ -24,6 +24,8 @@ use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::{
     collections::HashSet,
+    io,
+    net::{IpAddr, Ipv4Addr, UdpSocket},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -628,6 +630,11 @@ impl Options {
             sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
             replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),
             sentinels: group(|group| group.sentinels.clone()),
+            phones: self
+                .lan
+                .then(way_out)
+                .and_then(Result::ok)
+                .map(|ip| format!("http://{ip}:{}", self.http_port)),
             admin: token(self.lan),
             control: self.control.clone(),
         }
@@ -641,6 +648,14 @@ fn following(first: u16, ports: u16) -> Vec<u16> {
         first => first.saturating_add(n),
     };
     (0..ports).map(follows).collect()
+}
+
+/// The address from which this machine would send into its network. Nothing is sent.
+fn way_out() -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // An address of the documentation (RFC 5737), which is nobody's.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// The admin token that the instances get: the one that the environment has for them, or where others are let in a new one.

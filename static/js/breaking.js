@@ -12,7 +12,7 @@ import { current, reason, t } from './lang.js';
 
 /** @typedef {{name: string, instance: boolean, state: 'running' | 'paused' | 'killed', can: string[]}} Member */
 /** @typedef {{name: string, instance: string, server: string, state: 'open' | 'cut' | 'slow'}} Way */
-/** @typedef {{owned: boolean, why: import('./course.js').Title | null, members: Member[], ways: Way[]}} Lab */
+/** @typedef {{owned: boolean, why: import('./course.js').Title | null, members: Member[], ways: Way[], phones: string | null}} Lab */
 /** @typedef {{action: string, member: string}} Fault */
 
 const AGAIN_MS = 2000;

@@ -120,7 +120,7 @@ class Play {
 
   /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
   able({ actors, clock, dies, fails_over }) {
-    if (this.isOver || this.stuck || !this.#id || this.failsOver) return [];
+    if (this.isOver || this.stuck || !this.#id || this.failsOver || this.#isUnderWay(actors)) return [];
     // Who was refused asks in vain while another has the lock.
     const asks = (/** @type {string} */ actor) => this.at(actor) !== 'refused' || !this.holder();
     const can = actors.filter((actor) => this.stage(actor) === 'start' || (this.stage(actor) === 'stands' && asks(actor)));
@@ -128,11 +128,16 @@ class Play {
       ...(fails_over && !this.presses.includes(FAILOVER) ? [FAILOVER] : [])];
   }
 
+  /** Whether anybody is on the way to where it stands: who goes on meanwhile may come first. @param {string[]} actors */
+  #isUnderWay(actors) {
+    return actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS));
+  }
+
   /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
   async settled(scheduled) {
     const { actors, clock, goal } = scheduled;
     while (!this.isOver && this.failsOver) await tick();
-    while (!this.isOver && actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS))) await tick();
+    while (!this.isOver && this.#isUnderWay(actors)) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
@@ -415,11 +420,13 @@ export function redraw(race) {
   if (!open || !play) return;
   const who = scheduled(race);
   const going = tries.get(key(race));
-  const now = JSON.stringify([current(), key(race), play.recording.events.length, play.presses, play.isOver, play.stuck, play.failed, going, trying, programs.has(key(race))]);
-  if (now === drawn || !who) return;
-  drawn = now;
+  if (!who) return;
   const shown = play;
   const auto = going != null && !going.done && !shown.failed;
+  const able = auto ? [] : shown.able(who);
+  const now = JSON.stringify([current(), key(race), shown.recording.events.length, shown.presses, shown.isOver, shown.stuck, shown.failed, able, going, trying, programs.has(key(race))]);
+  if (now === drawn) return;
+  drawn = now;
   const wrong = !auto && shown.hasReached(who);
   if (wrong) best.set(key(race), Math.min(best.get(key(race)) ?? Infinity, shown.presses.length));
   for (const radio of document.querySelectorAll('[name="order-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
@@ -427,7 +434,6 @@ export function redraw(race) {
   put($('order-presses'), t('orderPresses', shown.presses.length, best.get(key(race)) ?? 0, who.goal));
   put($('order-all'), t(auto ? 'cancel' : 'orderAll'));
   $('order-all').dataset.going = auto ? '1' : '';
-  const able = auto ? [] : shown.able(who);
   refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
   put($('order-say'), said(race, shown, going, auto));
   $('order-say').classList.toggle('red', wrong);

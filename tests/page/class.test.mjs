@@ -190,6 +190,21 @@ describe("the class's page", () => {
     await nothingIsWrong(tab);
   });
 
+  it('knows the address for phones where its lab does', async () => {
+    const tab = await open(suite, '2.10.6');
+    await tab.evaluate(() => {
+      const ask = globalThis.fetch;
+      globalThis.fetch = async (url, how) => {
+        const answer = await ask(url, how);
+        return String(url) === 'lab' ? Response.json({ ...await answer.json(), phones: 'http://192.168.1.5:8080' }) : answer;
+      };
+    });
+    await tab.press('#phone');
+    await tab.reads('#link', /^http:\/\/192\.168\.1\.5:8080\/class\.html#\/2\.10\.6\?me$/);
+    await tab.holds(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
+    await nothingIsWrong(tab);
+  });
+
   it('lets those who wait at a barrier go on together', async () => {
     const tab = await open(suite, '3.7.6.barrier');
     await tab.reads('#state', /栅栏开着/);

@@ -1,5 +1,6 @@
-/** The way for phones: a QR code of this page's address. A loopback address leads a phone to itself: another one is asked for. */
+/** The way for phones: a QR code of this page's address. A loopback address leads a phone to itself: the lab knows another one, or it is asked for. */
 
+import * as api from '../api.js';
 import { $, put } from '../dom.js';
 import { always } from '../kept.js';
 
@@ -16,6 +17,11 @@ export function open(lesson) {
   $('scan-ask').hidden = !LOOPBACK.test(location.hostname);
   $('address').value = always.get(KEY) ?? '';
   draw();
+  api.lab('').then(({ phones }) => {
+    if (!phones || $('address').value) return;
+    $('address').value = phones;
+    draw();
+  }, () => {});
   $('scan').showModal();
 }
 
