@@ -113,6 +113,27 @@ async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
 /// Ctrl-C in the middle of a run: nothing is said of a part of it.
 #[apply(test!)]
 async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
+    let (shown, words) = cut_short("ceiling of one", true).await?;
+    ensure!(
+        !shown.contains("verdict") && words.contains("after 0 whole runs; single-update on one"),
+        "{words} {shown}"
+    );
+    Ok(())
+}
+
+/// And one in the middle of its ceiling has none, and no table.
+#[apply(test!)]
+async fn a_ceiling_that_is_cut_short_is_not_told() -> Result<()> {
+    let (shown, words) = cut_short("oversell ", false).await?;
+    ensure!(
+        !shown.contains("ceiling") && !shown.contains("verdict") && words.ends_with("measured"),
+        "{words} {shown}"
+    );
+    Ok(())
+}
+
+/// What a comparison says on stdout after a line and a signal, in the middle of its run or before; and on stderr.
+async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
     let lab = labs::whole().await?;
     let at = lab.addresses();
     let line = format!(
@@ -124,18 +145,19 @@ async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
         .stderr(Stdio::piped())
         .spawn()?;
     let mut lines = BufReader::new(running.stdout.take().context("stdout")?).lines();
-    // The ceiling is measured, and the run begins.
     while let Some(line) = soon("its beginning", lines.next_line()).await?? {
-        if line.starts_with("ceiling of one") {
+        if line.starts_with(after) {
             break;
         }
     }
-    until("requests are under way", async || {
-        let url = format!("{}/metrics", at.instances[0].url);
-        let metrics = http::ask(url).await?.1;
-        Ok(metrics.contains(r#"oversell_waiters{strategy="single-update"}"#))
-    })
-    .await?;
+    if is_run {
+        until("requests are under way", async || {
+            let url = format!("{}/metrics", at.instances[0].url);
+            let metrics = http::ask(url).await?.1;
+            Ok(metrics.contains(r#"oversell_waiters{strategy="single-update"}"#))
+        })
+        .await?;
+    }
     let pid = running.id().context("it has ended")?;
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT)?;
     let mut shown = String::new();
@@ -151,7 +173,7 @@ async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
         "{code:?} {words} {shown}"
     );
     labs::hand_on(lab);
-    Ok(())
+    Ok((shown, words.trim_end().to_owned()))
 }
 
 #[apply(test!)]

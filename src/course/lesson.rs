@@ -128,7 +128,7 @@ pub struct Lesson {
     #[serde(default)]
     pub quick: bool,
     /// Whether many requests at once show what it claims, of its first strategy or of several beside each other.
-    #[serde(skip_deserializing)]
+    #[serde(default, deserialize_with = "follows")]
     pub loads: bool,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
@@ -636,6 +636,13 @@ impl From<Written> for Line {
 /// A text that is kept for as long as the program runs.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     String::deserialize(from).map(leak)
+}
+
+/// What no file says, for it follows from the rest.
+fn follows<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
+    Err(serde::de::Error::custom(
+        "it follows from the experiment, and is not written",
+    ))
 }
 
 fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {

@@ -8,6 +8,7 @@ use super::{
     link::Origin,
     plan::{ONE, Timed},
     stock_api,
+    terminal::stopped,
 };
 use crate::failure::{Failure, unusable};
 use serde::Serialize;
@@ -42,7 +43,7 @@ impl Ceiling {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where nothing is served there.
+    /// [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
     pub(super) async fn of(
         target: &str,
         base: &str,
@@ -61,11 +62,12 @@ impl Ceiling {
             draws: false,
         };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
+        if cancel.is_cancelled() {
+            return Err(stopped());
+        }
         match ended.counted.reasons.iter().next() {
-            Some((why, _)) if !cancel.is_cancelled() => {
-                Err(unusable!("GET {path} at {base}: {why}"))
-            }
-            _ => Ok(Self {
+            Some((why, _)) => Err(unusable!("GET {path} at {base}: {why}")),
+            None => Ok(Self {
                 target: target.into(),
                 path,
                 bytes,

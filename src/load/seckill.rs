@@ -98,7 +98,9 @@ pub async fn run(
     for line in table::promises(&found.rows) {
         say!("{line}");
     }
-    say!("\n{}", table::orders(&found.rows, args.how.markdown));
+    if !found.rows.is_empty() {
+        say!("\n{}", table::orders(&found.rows, args.how.markdown));
+    }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
     }

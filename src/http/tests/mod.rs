@@ -75,6 +75,12 @@ async fn send(
         "{method} {path} answers {}, and its documentation does not say so",
         answer.status
     );
+    let misfit = openapi::misfit(method, path, &answer);
+    assert!(
+        misfit.is_none(),
+        "{method} {path}: {}",
+        misfit.unwrap_or_default()
+    );
     answer
 }
 

@@ -115,8 +115,10 @@ pub async fn run(
     for line in table::promises(&found.rows) {
         say!("{line}");
     }
-    say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
-    say!("{}", table::contention(&found.rows, args.how.markdown));
+    if !found.rows.is_empty() {
+        say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
+        say!("{}", table::contention(&found.rows, args.how.markdown));
+    }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
     }
