@@ -288,7 +288,7 @@ async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
 /// Another is faster, between the read and the write: the version has changed, so it reads again, and sells.
 #[apply(test!)]
 async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
-    for slug in ["version-cas", "version-cas-paced"] {
+    for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
         let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;
