@@ -18,7 +18,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 type Running = JoinHandle<Result<Deducted, Error>>;
 
-const STOCK: i64 = 100;
+const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
 /// What a request may wait.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -264,9 +264,10 @@ async fn lets_others_through(
 async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     servers: &Servers,
 ) -> Result<()> {
-    const HOLD_ONE: [&str; 4] = [
+    const HOLD_ONE: [&str; 5] = [
         "mutex-commit-late",
         "select-for-update",
+        "select-for-update-retried",
         "select-share",
         "mysql-named-lock",
     ];
