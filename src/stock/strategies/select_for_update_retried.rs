@@ -5,6 +5,12 @@ use crate::stock::{prelude::*, retried};
 
 pub(super) const STRATEGY: Facts = Facts {
     rank: Rank::Beyond("select-for-update"),
-    deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, select_for_update::STRATEGY.deduct)),
+    deduct: |ctx, job| {
+        Box::pin(retried::deduct(
+            ctx,
+            job,
+            select_for_update::STRATEGY.deduct,
+        ))
+    },
     ..select_for_update::STRATEGY
 };
