@@ -28,6 +28,9 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 - **丢**：答了卖出，还在货架上。**重**：同一件（答的余量相同）答给了两个买家；不说余量的 `single-update` 系列，这两种都算“丢”。
 - **未知**：不知道做了没有；括号里是至少做了几个。**停**：最长多久没有卖出一件，秒。
 - **承诺**：`每件一次` 不丢不重，也不会凭空少；`无` 表示这种故障下不作承诺。没守住的用粗体写出，`oversell faults` 的退出码就是 1。不管承诺什么，修好以后都要接着卖。
+- `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有副本时，被提升的副本可能没有最后几件。带租约的锁只在没有故障时
+  承诺；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
+- 有哨兵时，旧主节点变成副本，故障才算过去：在那之前写给它的都会丢。不试“断开”：主节点在哪里由哨兵告诉实例，不经过实验环境的线路。
 ", "# The fault matrix
 
 [中文](faults.zh-CN.md)
@@ -41,6 +44,10 @@ they sell, the node that is written or the server that leads is hit, and mended 
 - **unknown**: nobody knows whether it was done; in brackets how many were, at least. **gap**: the longest time without a sale, in seconds.
 - **promise**: `each once`: none lost, none doubled, none gone without a buyer; `none`: no promise under this fault. One that was not kept
   stands in bold, and `oversell faults` exits with 1. Whatever it promises, a strategy must sell again once the fault is mended.
+- What is `safe` promises each once under every fault, but for what is in Redis (`redis-script`, `script-stream`) where it has replicas:
+  the one that is promoted may lack the last sales. A lock with a lease promises it only while nothing breaks, and `GET_LOCK` on a
+  cluster whose nodes all write not even then.
+- With Sentinels a fault is over once the primary that was follows: until then it takes writes, which are lost. Nothing is cut off: they tell the instances where the primary is, and no way of the lab leads there.
 ");
 
 /// Where it was run.

@@ -256,46 +256,72 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
         }
         Fault::Promote => {
             let leads = leading_redis(on).await?;
-            let to = if leads == "replica" {
-                "replica-2"
-            } else {
-                "replica"
+            let to = match leads.0 {
+                "replica" => "replica-2",
+                _ => "replica",
             };
-            return on.fault(Action::Promote, to).await;
+            on.fault(Action::Promote, to).await?;
+            return follows(&leads.1).await;
         }
         Fault::Kill => (Action::Kill, Action::Start),
         Fault::Pause => (Action::Pause, Action::Resume),
         Fault::Cut => (Action::Cut, Action::Mend),
     };
+    let one_zookeeper = !on.servers()?.zookeeper.connect.contains(',');
+    let mut led = None;
     let server = match hits {
         Hits::MySql => "mysql".to_owned(),
-        Hits::Redis => leading_redis(on).await?,
-        Hits::ZooKeeper if !on.servers()?.zookeeper.connect.contains(',') => "zookeeper".to_owned(),
+        Hits::Redis if on.servers()?.sentinels.is_empty() => "redis".to_owned(),
+        Hits::Redis => {
+            let (name, url) = leading_redis(on).await?;
+            led = Some(url);
+            name.to_owned()
+        }
+        Hits::ZooKeeper if one_zookeeper => "zookeeper".to_owned(),
         Hits::ZooKeeper => own.ensemble("").await?.remove(0),
     };
     on.fault(does, &server).await?;
     sleep(BROKEN).await;
-    on.fault(mends, &server).await
+    on.fault(mends, &server).await?;
+    match led {
+        Some(url) => follows(&url).await,
+        None => Ok(()),
+    }
 }
 
-/// The Redis that leads, as the Sentinels say; the only one, where there are none.
-async fn leading_redis(on: &Cluster) -> Result<String, NoVerdict> {
+/// The Redis that leads, as the Sentinels say: its name, and where it is.
+async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
     let at = on.servers()?;
-    let Some(sentinel) = at.sentinels.first() else {
-        return Ok("redis".to_owned());
-    };
+    let none = || NoVerdict::failed("the Sentinels know nobody who leads");
+    let sentinel = at.sentinels.first().ok_or_else(none)?;
     let mut sentinel = redis_at(&sentinel.url).await?;
     let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let port = known.first().and_then(|known| known.get("port"));
+    let port = port.ok_or_else(none)?;
     let members = at.redis.iter().chain(&at.replicas);
-    let names = ["redis", "replica", "replica-2"];
-    let leads = port.and_then(|port| {
-        let is_it = |url: &str| url.rsplit(':').next() == Some(port);
-        members.zip(names).find(|(member, _)| is_it(&member.url))
-    });
-    let (_, name) =
-        leads.ok_or_else(|| NoVerdict::failed("the Sentinels know nobody who leads"))?;
-    Ok(name.to_owned())
+    let mut named = members.zip(["redis", "replica", "replica-2"]);
+    let leads = named.find(|(member, _)| member.url.rsplit(':').next() == Some(port));
+    let (member, name) = leads.ok_or_else(none)?;
+    Ok((name, member.url.clone()))
+}
+
+/// Waits until the Redis that led follows another: until then it takes writes, which are lost.
+async fn follows(led: &str) -> Result<(), NoVerdict> {
+    let followed = async {
+        loop {
+            let role = redis::cmd("INFO").arg("replication").to_owned();
+            let said: Option<String> = match redis_at(led).await {
+                Ok(mut at) => role.query_async(&mut at).await.ok(),
+                Err(_) => None,
+            };
+            if said.is_some_and(|said| said.contains("role:slave")) {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("the Redis that led does not follow");
+    timeout(BACK, followed).await.map_err(late)
 }
 
 async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
