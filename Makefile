@@ -94,7 +94,7 @@ docs: rust ## the pages of docs/ that are made from data
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/course/last_run.json
 
-faults: install build ## strategies while servers break, about 15 minutes, kept in src/course/fault_matrix/last_run.json; then `make docs`
+faults: install build ## strategies while servers break, about 10 minutes, kept in src/course/fault_matrix/last_run.json; then `make docs`
 	$(OVERSELL) faults --json src/course/fault_matrix/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
