@@ -18,7 +18,7 @@ PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/cu
 FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test soak package check course docs bench jmeter interop install build
+.PHONY: help demo lab test soak package check course faults docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ $(BESIDE):
 # Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -54,6 +54,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
+	$(TARGET)/debug/oversell faults --json target/faults.json
 
 package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
@@ -92,6 +93,9 @@ docs: rust ## the pages of docs/ that are made from data
 
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/course/last_run.json
+
+faults: install build ## strategies while servers break, about 10 minutes, kept in src/course/fault_matrix/last_run.json; then `make docs`
+	$(OVERSELL) faults --json src/course/fault_matrix/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

@@ -6,6 +6,7 @@ use crate::{
     course::{
         Lesson,
         command::{self, Course},
+        fault_matrix,
     },
     failure::{Failure, unusable},
     http, lab, load,
@@ -47,6 +48,7 @@ enum Command {
     Seckill(WithLab<load::seckill::Args>),
     /// Tries every claim of the course, and says which came out so.
     Course(WithLab<command::Args>),
+    Faults(fault_matrix::command::Args),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
     Doctor(lab::doctor::Args),
@@ -167,6 +169,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             };
             // What was found before it was stopped is printed all the same.
             done.and(run.end())
+        }
+        Command::Faults(args) => {
+            open(&args)?;
+            fault_matrix::command::run(args, stop).await
         }
         Command::Bench(WithLab { lab, args }) => {
             open(&args)?;

@@ -1,7 +1,7 @@
-//! The pages of `docs/` that are made from data: every claim, from the lessons; every strategy and every step of the seckill,
-//! from their registries.
+//! The pages of `docs/` that are made from data: every claim, from the lessons; the fault matrix, from its last run; every strategy
+//! and every step of the seckill, from their registries.
 
-use super::{ALL, Lesson, Verdict, last_run::LAST_RUN, table::Lang};
+use super::{ALL, Lesson, Verdict, fault_matrix, last_run::LAST_RUN, table::Lang};
 use crate::{
     bilingual::Bilingual,
     registry::{Declared, Rank, Registered},
@@ -216,7 +216,7 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 );
 
 /// Each page: its path, and its text.
-fn pages() -> [(&'static str, String); 6] {
+fn pages() -> [(&'static str, String); 8] {
     let [en, zh] = ["README.md", "README.zh-CN.md"];
     [
         (
@@ -237,6 +237,8 @@ fn pages() -> [(&'static str, String); 6] {
         ),
         ("docs/course.md", course_md(Lang::En)),
         ("docs/course.zh-CN.md", course_md(Lang::Zh)),
+        ("docs/faults.md", fault_matrix::page(Lang::En)),
+        ("docs/faults.zh-CN.md", fault_matrix::page(Lang::Zh)),
         ("docs/strategies.md", strategies_md(Lang::En)),
         ("docs/strategies.zh-CN.md", strategies_md(Lang::Zh)),
     ]

@@ -13,6 +13,7 @@ pub mod command;
 #[cfg(test)]
 mod docs;
 mod experiments;
+pub mod fault_matrix;
 mod found;
 pub mod kept;
 mod last_run;

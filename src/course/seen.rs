@@ -43,6 +43,15 @@ impl Words {
         }
     }
 
+    /// In the language of the terminal.
+    pub(super) fn here(self) -> String {
+        if crate::chinese::is_wanted() {
+            self.zh
+        } else {
+            self.en
+        }
+    }
+
     /// All of them, one after the other with this between two.
     pub(super) fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
         let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);

@@ -41,5 +41,6 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use answer::meaning;
 pub use plan::{ONE, Plan, THREE};
 pub use row::Row;

@@ -34,6 +34,8 @@ const COMMIT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
+/// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
+const RECORD_CHANGED: u16 = 1020;
 /// A row lock was not had in time; only the statement was undone, the transaction is still open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
@@ -286,11 +288,11 @@ fn refused(error: sqlx::Error, job: &Job) -> Error {
     }
 }
 
-/// Whether the server gave up because another transaction holds the row.
+/// Whether the server gave up because another transaction holds the row, or has changed it.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     matches!(
         number(error),
-        Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED)
+        Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED)
     )
 }
 

@@ -24,7 +24,7 @@ const TRIES: usize = 20;
 pub struct Observation {
     started: Instant,
     entered: OnceLock<Instant>,
-    left: OnceLock<Instant>,
+    left: Mutex<Option<Instant>>,
     tries: Mutex<Vec<(Instant, Instant)>>,
     pub(super) waiters: Gauge,
     pub(super) on_console: AtomicBool,
@@ -38,7 +38,7 @@ impl Observation {
         Self {
             started: Instant::now(),
             entered: OnceLock::new(),
-            left: OnceLock::new(),
+            left: Mutex::default(),
             tries: Mutex::default(),
             waiters: Gauge::noop(),
             on_console: AtomicBool::new(false),
@@ -84,9 +84,9 @@ impl Observation {
         });
     }
 
-    /// Marks the end of the critical section, at the first call only.
+    /// Marks the end of the critical section: of its last attempt, if a strategy is run again.
     pub(super) fn leave(&self) {
-        self.left.get_or_init(Instant::now);
+        *self.left.lock() = Some(Instant::now());
         if let Some(lane) = &self.lane {
             lane.leave();
         }
@@ -106,7 +106,7 @@ impl Observation {
     #[must_use]
     pub fn inside_us(&self) -> Option<(u64, u64)> {
         let unix = unix_us();
-        Some((unix(*self.entered.get()?), unix(*self.left.get()?)))
+        Some((unix(*self.entered.get()?), unix((*self.left.lock())?)))
     }
 
     /// When each of its last 20 attempts began and ended, in the unit of [`inside_us`](Self::inside_us): from the read (or

@@ -8,6 +8,7 @@
 mod fenced;
 mod merged;
 mod prelude;
+mod retried;
 mod strategy;
 
 /// Each file of `strategies/`.

@@ -4,16 +4,23 @@ use crate::support::{
     http::{answered, ask, check, put_stock, status},
     *,
 };
+use futures::future::join_all;
 use oversell::{
     addresses::Addresses,
     ctx::Ctx,
+    error::Error,
     lab::{Lab, Options, Part, Writers},
+    section::Job,
+    shelf, stock,
+    stock::Store,
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
+use std::sync::Arc;
 
 const SIZE: &str = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
                     WHERE VARIABLE_NAME = 'wsrep_cluster_size'";
+const MADE: &str = "SELECT COUNT(*) FROM _sqlx_migrations WHERE success";
 const COUNT: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = 1";
 
 async fn number(url: &str, query: &'static str) -> Result<i64> {
@@ -31,7 +38,6 @@ async fn comes_to(url: &str, query: &'static str, value: i64) -> Result<()> {
 #[apply(soak_test!)]
 async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their_node_writes()
 -> Result<()> {
-    const MADE: &str = "SELECT COUNT(*) FROM _sqlx_migrations WHERE success";
     let mut lab = Lab::start(Options {
         galera: 3,
         writers: Writers::Each,
@@ -123,4 +129,102 @@ async fn count(ctx: Ctx) -> Result<i64> {
     let count = sqlx::query_scalar(COUNT).fetch_one(&mut *conn).await?;
     conn.done();
     Ok(count)
+}
+
+/// Strategies whose statements another node's commit rolls back, and those that run them again.
+const RETRIED: [(&str, &str); 4] = [
+    ("single-update", "single-update-retried"),
+    ("single-update", "single-update-node-buckets"),
+    ("select-for-update", "select-for-update-retried"),
+    ("version-cas", "version-cas-retried"),
+];
+
+/// Buyers on three nodes: a strategy of the course refuses some of them, long before their wait is over, since another node has
+/// committed first. One that runs again what was rolled back refuses nobody, and sells every piece once, down to the last.
+#[apply(soak_test!)]
+async fn what_another_node_rolls_back_is_run_again_and_nobody_is_refused() -> Result<()> {
+    const PIECES: i64 = 300;
+    let lab = Lab::start(Options {
+        galera: 3,
+        redis_ports: vec![0],
+        without: vec![Part::ZooKeeper, Part::Instances, Part::Nginx],
+        ..program()
+    })
+    .await?;
+    let nodes: Vec<_> = lab.addresses().mysql_nodes().collect();
+    let mut ctxs = Vec::new();
+    for node in &nodes {
+        let mut on_node = config(lab.addresses());
+        on_node.mysql.url = node.url.clone().into();
+        ctxs.push(Arc::new(Ctx::new(on_node)?));
+    }
+    migrate(&ctxs[0]).await;
+    let files = oversell::migrations::migrator().iter().count() as i64;
+    for node in &nodes {
+        comes_to(&node.url, MADE, files).await?;
+    }
+    let site = Site { ctxs, id: 1 };
+    for (literal, retried) in RETRIED {
+        let told = sell_out(&site, literal, PIECES).await?;
+        ensure!(
+            told.refused > 0 && told.sold == told.gone,
+            "{literal}: {told:?}: nobody was in another's way, or not each piece was sold once"
+        );
+        let told = sell_out(&site, retried, PIECES).await?;
+        ensure!(
+            (told.refused, told.sold, told.gone) == (0, PIECES, PIECES),
+            "{retried}: of {PIECES} pieces {told:?}"
+        );
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+/// What buyers were told, and how many pieces have left the shelf.
+#[derive(Debug, Default)]
+struct Told {
+    sold: i64,
+    refused: i64,
+    retries: u32,
+    gone: i64,
+}
+
+/// Four buyers on each node buy until there is nothing left, or until a strategy that refuses has been asked often enough.
+async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> {
+    const BUYERS: usize = 12;
+    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    site.put_stock(pieces).await;
+    for ctx in &site.ctxs {
+        // It waits until the node has what was put on another one.
+        let put = shelf::count(ctx, Store::MySql, site.id).await?;
+        ensure!(put == pieces, "{put} of {pieces} pieces are on the shelf");
+    }
+    let buyers = (0..BUYERS).map(|n| {
+        let (ctx, id) = (Arc::clone(&site.ctxs[n % site.ctxs.len()]), site.id);
+        tokio::spawn(async move {
+            let mut told = Told::default();
+            for _ in 0..pieces {
+                match deduct(&ctx, &Job::new(id, Duration::ZERO, LONG)).await {
+                    Ok(sold) => {
+                        told.sold += 1;
+                        told.retries += sold.retries;
+                    }
+                    Err(Error::NotHad { waited, .. }) if waited < LONG / 2 => told.refused += 1,
+                    Err(Error::SoldOut) => break,
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            anyhow::Ok(told)
+        })
+    });
+    let mut all = Told::default();
+    for told in join_all(buyers).await {
+        let told = told??;
+        all.sold += told.sold;
+        all.refused += told.refused;
+        all.retries += told.retries;
+    }
+    all.gone = pieces - shelf::count(&site.ctxs[0], Store::MySql, site.id).await?;
+    println!("{slug}: {all:?}");
+    Ok(all)
 }

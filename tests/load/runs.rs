@@ -208,12 +208,15 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
 }
 
 /// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
-const NO_SECTION: [&str; 8] = [
+const NO_SECTION: [&str; 11] = [
     "single-update",
     "single-update-merged",
     "single-update-buckets",
+    "single-update-retried",
+    "single-update-node-buckets",
     "version-cas",
     "version-cas-paced",
+    "version-cas-retried",
     "redis-watch",
     "redis-watch-merged",
     "redis-script",

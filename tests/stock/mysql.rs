@@ -18,7 +18,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 type Running = JoinHandle<Result<Deducted, Error>>;
 
-const STOCK: i64 = 100;
+const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
 /// What a request may wait.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -264,9 +264,10 @@ async fn lets_others_through(
 async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     servers: &Servers,
 ) -> Result<()> {
-    const HOLD_ONE: [&str; 4] = [
+    const HOLD_ONE: [&str; 5] = [
         "mutex-commit-late",
         "select-for-update",
+        "select-for-update-retried",
         "select-share",
         "mysql-named-lock",
     ];
@@ -288,7 +289,7 @@ async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
 /// Another is faster, between the read and the write: the version has changed, so it reads again, and sells.
 #[apply(test!)]
 async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
-    for slug in ["version-cas", "version-cas-paced"] {
+    for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
         let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;

@@ -154,7 +154,7 @@ const SECONDS: Duration = Duration::from_secs(10);
 const MINORITY: Duration = Duration::from_secs(4);
 
 /// A purchase: when it began and ended, and whether a piece was sold; `None` where that is not known.
-type Purchase = (Instant, Instant, Option<bool>);
+pub(in crate::course) type Purchase = (Instant, Instant, Option<bool>);
 
 /// Buyers who go on, while an ensemble of three loses its leader, then its majority, and has it again.
 pub(super) async fn leader_and_majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
@@ -254,7 +254,7 @@ async fn buy_on(
 }
 
 /// Waits until [`SERVED`] purchases that began after this have sold a piece; `None` where they do not in time.
-async fn sold_since(
+pub(in crate::course) async fn sold_since(
     purchases: &Mutex<Vec<Purchase>>,
     since: Instant,
     within: Duration,
@@ -269,7 +269,11 @@ async fn sold_since(
 }
 
 /// The longest time from one sale to the next one.
-fn longest_gap(purchases: &[Purchase], from: Instant, to: Instant) -> Duration {
+pub(in crate::course) fn longest_gap(
+    purchases: &[Purchase],
+    from: Instant,
+    to: Instant,
+) -> Duration {
     let sales = purchases.iter().filter(|(.., sold)| *sold == Some(true));
     let mut times: Vec<_> = sales.map(|(_, ended, _)| *ended).collect();
     times.retain(|ended| (from..to).contains(ended));

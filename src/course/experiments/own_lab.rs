@@ -1,7 +1,7 @@
 //! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
 //! instances ask.
 
-pub(super) use crate::course::cluster::OwnLab;
+pub(in crate::course) use crate::course::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
     course::{Cluster, NoVerdict, Words},
@@ -19,6 +19,7 @@ use tokio::{
     process::Command,
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 /// How long it may take to start, or to elect a leader.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -71,10 +72,22 @@ pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoV
 }
 
 impl OwnLab {
-    /// Starts one.
+    /// Starts one beside the lab that is tried: without that, this machine may have no servers to start.
     pub(super) async fn start(on: &Cluster, kind: Kind) -> Result<Self, NoVerdict> {
-        // Without a lab of its own this machine may have no servers to start.
         on.servers()?;
+        Self::of(kind, on.quick, on.stop.clone()).await
+    }
+
+    /// Starts one with these options of `oversell lab`, where no other is tried.
+    pub(in crate::course) async fn alone(
+        options: &'static str,
+        stop: CancellationToken,
+    ) -> Result<Self, NoVerdict> {
+        let told = None;
+        Self::of(Kind { options, told }, false, stop).await
+    }
+
+    async fn of(kind: Kind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         // Where root starts it, its servers are another user's, who must enter.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
@@ -117,14 +130,14 @@ impl OwnLab {
             lab: Some(at),
         };
         Ok(Self {
-            cluster: Cluster::new(found, on.quick, on.stop.clone())?,
+            cluster: Cluster::new(found, quick, stop)?,
             child,
             _folder: folder,
         })
     }
 
     /// The names of the ZooKeeper servers, the leader first, as soon as there is one beside `not`.
-    pub(super) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
+    pub(in crate::course) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),

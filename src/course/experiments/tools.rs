@@ -21,7 +21,7 @@ pub(super) fn own(name: &str) -> String {
 }
 
 /// One command, as it is typed into `redis-cli`.
-pub(super) async fn ask<T: FromRedisValue>(
+pub(in crate::course) async fn ask<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     line: &[&str],
 ) -> Result<T, NoVerdict> {
@@ -54,7 +54,7 @@ pub(super) async fn until_there(
 }
 
 /// The answer to a GET as JSON.
-pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+pub(in crate::course) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
         .header(ACCEPT, "application/json");

@@ -5,7 +5,7 @@ use oversell_lock::mysql::Conn;
 
 pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.7.2",
-    rank: Rank::Course,
+    rank: Rank::After("select-for-update"),
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],

@@ -23,8 +23,7 @@ pub(super) const STRATEGY: Facts = Facts {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
     let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);
-    let changed = mysql::execute(ctx, job, update).await?;
-    if job.tried(since, changed) == 0 {
+    if job.tried(since, mysql::execute(ctx, job, update).await)? == 0 {
         mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }

@@ -25,13 +25,17 @@ const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let since = job.inside().await;
-    job.tried(since, take(ctx, job).await)
+    take_from(ctx, job, fastrand::u32(..BUCKETS)).await
 }
 
-async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+/// Takes a piece out of this bucket first.
+pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
+    let since = job.inside().await;
+    job.tried(since, take(ctx, job, bucket).await)
+}
+
+async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
     let sold = Deducted::default();
-    let bucket = fastrand::u32(..BUCKETS);
     if mysql::execute(
         ctx,
         job,

@@ -33,7 +33,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
+        if job.tried(since, mysql::execute(ctx, job, write).await)? == 1 {
             job.tell(Point::Written, row.count - 1).await;
             return Ok(Deducted {
                 retries,

@@ -1,0 +1,16 @@
+#![doc = include_str!("select_for_update_retried.md")]
+
+use super::select_for_update;
+use crate::stock::{prelude::*, retried};
+
+pub(super) const STRATEGY: Facts = Facts {
+    rank: Rank::Beyond("select-for-update"),
+    deduct: |ctx, job| {
+        Box::pin(retried::deduct(
+            ctx,
+            job,
+            select_for_update::STRATEGY.deduct,
+        ))
+    },
+    ..select_for_update::STRATEGY
+};

@@ -1,0 +1,25 @@
+#![doc = include_str!("single_update_node_buckets.md")]
+
+use super::single_update_buckets;
+use crate::stock::{prelude::*, retried};
+
+pub(super) const STRATEGY: Facts = Facts {
+    rank: Rank::Beyond("single-update-retried"),
+    pace: 4_500,
+    deduct: |ctx, job| {
+        Box::pin(retried::deduct(ctx, job, |ctx, job| {
+            Box::pin(deduct(ctx, job))
+        }))
+    },
+    ..single_update_buckets::STRATEGY
+};
+
+/// The number of the node that answers: Galera gives each member another one, and a server alone has 1.
+const NODE: &str = "SELECT CAST(@@GLOBAL.auto_increment_offset AS UNSIGNED)";
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let node = mysql::in_time(job, sqlx::query_scalar(NODE).fetch_one(&mut *conn)).await;
+    let bucket = mysql::given_back(conn, node)?;
+    single_update_buckets::take_from(ctx, job, bucket).await
+}

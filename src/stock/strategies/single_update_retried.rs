@@ -1,0 +1,10 @@
+#![doc = include_str!("single_update_retried.md")]
+
+use super::single_update;
+use crate::stock::{prelude::*, retried};
+
+pub(super) const STRATEGY: Facts = Facts {
+    rank: Rank::Beyond("single-update-buckets"),
+    deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, single_update::STRATEGY.deduct)),
+    ..single_update::STRATEGY
+};

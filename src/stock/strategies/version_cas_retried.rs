@@ -1,0 +1,10 @@
+#![doc = include_str!("version_cas_retried.md")]
+
+use super::version_cas;
+use crate::stock::{prelude::*, retried};
+
+pub(super) const STRATEGY: Facts = Facts {
+    rank: Rank::Beyond("version-cas-paced"),
+    deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, version_cas::STRATEGY.deduct)),
+    ..version_cas::STRATEGY
+};
