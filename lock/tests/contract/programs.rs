@@ -338,19 +338,26 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     steps
 }
 
-/// Nobody has it, and the server is silent, or refuses: that is no lock that is taken. What is carried out all the same, of a
-/// long lease, is undone.
+/// The server is silent, or refuses. Where nobody has it, that is no lock that is taken; what is carried out all the same, of a
+/// long lease, is undone, and nothing else.
 fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
     let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
     let event = refusals.chain([Event::Silence(5)]);
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let asks = |event| {
         let wire = |event| Step::Wire { process: 1, event };
-        let ask = |wait| ask(1, None, lease, wait, 0);
+        let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
         // The way is there, and the server knows the scripts.
-        let mut steps = vec![ask(10_000), Step::Answered, Step::Release(0)];
+        let mut steps = vec![ask(1, None, 10_000), Step::Answered, Step::Release(0)];
         steps.push(Step::Pass(Duration::from_millis(500)));
-        steps.extend([wire(event), ask(0), Step::Answered, wire(Event::Heal)]);
+        steps.extend([wire(event), ask(1, None, 0), Step::Answered]);
+        // The owner comes in once more meanwhile, in vain, and has what it had.
+        steps.extend([wire(Event::Heal), ask(1, Some(0), 10_000), Step::Answered]);
+        steps.extend([wire(event), ask(1, Some(0), 0), Step::Answered]);
+        steps.extend([wire(Event::Heal), ask(2, None, 1000), Step::Answered]);
+        // What is given back meanwhile comes back.
+        steps.extend([wire(event), Step::Release(0)]);
+        steps.extend([Step::Pass(Duration::from_millis(100)), wire(Event::Heal)]);
         steps
     };
     event.map(asks).collect()
