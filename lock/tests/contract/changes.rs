@@ -2,8 +2,8 @@
 //! replica becomes the primary and back, without a loss; and with one, which is the twin.
 
 use super::{
-    programs::{break_a_rule, keep_the_rules},
-    subjects::{FAIR_LOCK, LOCK, RW_LOCK, SEMAPHORE, ZK_LOCK, ZK_RW_LOCK, ZK_SEMAPHORE},
+    programs::{Subject, break_a_rule, keep_the_rules},
+    subjects::{semaphore, zk_semaphore},
     support::*,
 };
 use oversell::{
@@ -46,12 +46,13 @@ async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Resu
     let connect = lab.addresses().zookeeper.connect.clone();
     // Until the process ends: a program may leave tasks behind that still use it.
     let ensemble: &ZooKeeper = Box::leak(Box::new(ZooKeeper::at(connect)));
-    for (of, subject) in [
-        ("ZK_LOCK", &ZK_LOCK),
-        ("ZK_RW_LOCK", &ZK_RW_LOCK),
-        ("ZK_SEMAPHORE", &ZK_SEMAPHORE),
-    ] {
-        keep_the_rules(of, ensemble, subject, leaders(&mut lab)).await?;
+    let locks = ["zookeeper", "zookeeper_write"].map(|name| ensemble.family(name).kind);
+    let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
+    for (of, subject) in subjects
+        .into_iter()
+        .chain([("ZK_SEMAPHORE", zk_semaphore())])
+    {
+        keep_the_rules(of, ensemble, &subject, leaders(&mut lab)).await?;
     }
     lab.stop().await;
     Ok(())
@@ -119,13 +120,10 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
         .arg(port)
         .exec_async(&mut redis_at(&both[1]).await?)
         .await?;
-    for (of, subject) in [
-        ("LOCK", &LOCK),
-        ("FAIR_LOCK", &FAIR_LOCK),
-        ("RW_LOCK", &RW_LOCK),
-        ("SEMAPHORE", &SEMAPHORE),
-    ] {
-        keep_the_rules(of, redis, subject, primaries(&way, &both)).await?;
+    let locks = ["redis", "redis_fair", "redis_write"].map(|name| redis.family(name).kind);
+    let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
+    for (of, subject) in subjects.into_iter().chain([("SEMAPHORE", semaphore())]) {
+        keep_the_rules(of, redis, &subject, primaries(&way, &both)).await?;
     }
     lab.stop().await;
     Ok(())
@@ -144,7 +142,8 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
         }
         Ok(())
     };
-    break_a_rule(redis, &LOCK, "both hold it", loses).await?;
+    let lock = Subject::of(redis.family("redis").kind);
+    break_a_rule(redis, &lock, "both hold it", loses).await?;
     lab.stop().await;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What the fair lock in Redis promises beyond the contract, which has the order of arrival: dead waiters that fall out,
-//! scores that do not grow, a queue and scores that agree, no subscription that stays. `fair_twins.rs` breaks it.
+//! scores that do not grow, no subscription that stays. `fair_twins.rs` breaks it. That a waiter that goes leaves neither its
+//! place nor its score, random programs find out.
 
 use super::{redis_own::OwnRedis, support::*};
 use futures::StreamExt;
@@ -202,23 +203,6 @@ async fn a_dead_waiter_falls_out_when_its_score_has_passed(redis: &'static Redis
     fair.nothing_left().await
 }
 
-#[apply(test!)]
-async fn a_dead_first_waiter_does_not_make_the_others_wait_longer(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
-    fair.hold(SOON * 3).await?;
-    fair.enqueue("dead:1", millis(SOON)).await?;
-    let next = fair.waiter(&process, 2).await?;
-    let last = fair.waiter(&process, 3).await?;
-    fair.rescore("dead:1", 900.0).await?;
-    fair.waiting(2).await?;
-    let seen = fair.agree().await?;
-    fair.is_at_most(&seen, &seen.queue[1], SOON * 5).await?;
-    fair.free().await;
-    next.await??.release().await?;
-    last.await??.release().await?;
-    fair.nothing_left().await
-}
-
 /// A queue that is never empty, and from which each waiter goes after the next has come.
 pub(crate) async fn drift(family: Family<Redis>) -> Result {
     let (fair, process) = (Fair::of(family), family.process().await);
@@ -304,33 +288,6 @@ async fn waiting_keeps_the_queue_from_being_forgotten(redis: &'static Redis) -> 
 
 // --- waiters that go ----------------------------------------------------------------------------------------------
 
-#[apply(test!)]
-async fn a_waiter_that_goes_from_the_middle_leaves_the_order_as_it_was(
-    redis: &'static Redis,
-) -> Result {
-    let (fair, process) = Fair::on(redis).await;
-    let guard = process.lock(&fair.name).try_acquire().await?;
-    let mut waiters = Vec::new();
-    for n in 1..=3 {
-        waiters.push(fair.waiter(&process, n).await?);
-    }
-    let before = fair.line().await?;
-    waiters.remove(1).abort();
-    fair.waiting(2).await?;
-    let after = fair.agree().await?;
-    let [first, _, last] = &before.queue[..] else {
-        bail!("three wait: {before:?}");
-    };
-    is("the queue", &after.queue[..], [first.clone(), last.clone()])?;
-    let less = before.score(last)? - after.score(last)?;
-    ensure!(less > 0.0, "the last one still waits for one that has gone");
-    guard.release().await?;
-    for waiter in waiters {
-        waiter.await??.release().await?;
-    }
-    fair.nothing_left().await
-}
-
 /// The holder is gone without a word: the head might take the lock, and goes.
 #[apply(test!)]
 async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
@@ -345,51 +302,6 @@ async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
     let message = timeout(SOON, heard.next()).await;
     ensure!(matches!(message, Ok(Some(_))), "the next one was not told");
     is("the queue", fair.agree().await?.queue, [JAVA])
-}
-
-/// One is in the queue, and goes.
-pub(crate) async fn goes(family: Family<Redis>) -> Result {
-    let (fair, process) = (Fair::of(family), family.process().await);
-    fair.hold(SOON).await?;
-    let waiter = fair.waiter(&process, 1).await?;
-    waiter.abort();
-    fair.waiting(0).await?;
-    fair.agree().await.map(drop)
-}
-
-/// Many come, and most of them go at any moment: at each look the queue and the scores have the same owners.
-pub(crate) async fn storm(family: Family<Redis>) -> Result {
-    const WAITERS: usize = 60;
-    let fair = Fair::of(family);
-    let processes = [family.process().await, family.process().await];
-    let mut waiters = JoinSet::new();
-    for waiter in 0..WAITERS {
-        let lock = processes[waiter % 2].lock(&fair.name);
-        let patience = match waiter % 3 {
-            0 => SOON * 2,
-            _ => Duration::from_millis(1 + waiter as u64 * 7 % 40),
-        };
-        waiters.spawn(async move {
-            let turn = async { lock.acquire(SOON * 2).await?.release().await };
-            // The impatient are dropped wherever they are.
-            timeout(patience, turn).await.ok().transpose()
-        });
-        fair.agree().await?;
-    }
-    while let Some(result) = waiters.join_next().await {
-        result??;
-        fair.agree().await?;
-    }
-    fair.waiting(0).await?;
-    fair.agree().await?;
-    fair.nothing_left().await
-}
-
-#[apply(test!)]
-async fn queue_and_scores_agree_in_a_storm_of_cancels(redis: &'static Redis) -> Result {
-    let family = redis.family("redis_fair");
-    goes(family).await?;
-    storm(family).await
 }
 
 /// A wait that has ended leaves the queue, whenever its caller goes: also between a script that the server has forgotten

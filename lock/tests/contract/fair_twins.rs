@@ -3,7 +3,7 @@
 
 use super::{
     clauses::waiters_are_served_in_order_of_arrival as order,
-    fair::{drift, goes, queue_key, scores_key},
+    fair::{drift, queue_key, scores_key},
     support::*,
 };
 use oversell_lock::redis::RedisClient;
@@ -11,8 +11,6 @@ use redis::{Script, Value};
 
 /// The last one that came waits in front of all.
 const PUSHES_IN: &str = "return redis.call('rpoplpush', KEYS[1], KEYS[1])";
-/// A waiter that goes leaves a score.
-const LEAVES_ITS_SCORE: &str = "return redis.call('zadd', KEYS[2], ARGV[1] * 1e9, 'gone')";
 /// A waiter that goes leaves its wait in the scores of those behind it.
 const LEAVES_THE_OTHERS_SCORES: &str = "
     for _, owner in ipairs(redis.call('lrange', KEYS[1], 0, -1)) do
@@ -50,6 +48,5 @@ macro_rules! twins {
 
 twins! {
     one_that_pushes_in_is_caught: PUSHES_IN, order, "the turns were";
-    one_that_leaves_its_score_is_caught: LEAVES_ITS_SCORE, goes, "scores have";
     one_that_leaves_the_scores_of_the_others_is_caught: LEAVES_THE_OTHERS_SCORES, drift, "too high";
 }

@@ -272,6 +272,8 @@ async fn barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
 
 /// How long a member waits for the others.
 const TOGETHER: Duration = Duration::from_millis(500);
+/// How often each enters: two meet at the same moment only now and then.
+const MEETINGS: usize = 12;
 
 /// One enters and leaves, round by round.
 async fn member(
@@ -280,16 +282,22 @@ async fn member(
     by: usize,
     mut dice: Rng,
 ) -> Result {
-    for _ in 0..ROUNDS {
+    for _ in 0..MEETINGS {
         sleep(moment(&mut dice)).await;
-        let of = recorder.asks(by, Asks::Enter, TOGETHER);
+        // Some give up just when the others open.
+        let wait = if dice.bool() {
+            moment(&mut dice)
+        } else {
+            TOGETHER
+        };
+        let of = recorder.asks(by, Asks::Enter, wait);
         // Some go away before they are in.
         let patience = if dice.u8(0..4) == 0 {
             moment(&mut dice)
         } else {
             Duration::MAX
         };
-        let member = match timeout(patience, barrier.enter(TOGETHER)).await {
+        let member = match timeout(patience, barrier.enter(wait)).await {
             Ok(Ok(member)) => member,
             Ok(Err(error)) => {
                 recorder.answered(of, answer(&error));
@@ -316,8 +324,10 @@ async fn member(
 
 async fn double_barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     let mut run = zookeeper_run(zookeeper, seed).await?;
+    // Of three none is enough for a round of its own while the others leave.
+    let contenders = run.dice.usize(3..=5);
     let mut all = JoinSet::new();
-    for by in 0..5 {
+    for by in 0..contenders {
         let barrier = run.parties[by % 2]
             .client
             .client

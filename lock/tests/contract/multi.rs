@@ -8,6 +8,14 @@ pub(crate) fn parts(name: &str) -> [String; 3] {
     [1, 2, 3].map(|n| format!("{name}-{n}"))
 }
 
+/// A lock of these parts, which are given in one order or the other.
+pub(crate) fn in_any_order<L: Lock>(mut parts: [L; 3]) -> MultiLock<L> {
+    if fastrand::bool() {
+        parts.reverse();
+    }
+    MultiLock::new(parts.into())
+}
+
 /// The second part is never free for long: five of its own process hand it on.
 #[apply(test!)]
 async fn a_part_with_a_long_line_is_had_in_the_end(redis: &Redis) -> Result {

@@ -2,23 +2,20 @@
 //! recorded and judged as it is.
 
 use super::{
-    checker::Share,
+    family::Capability::*,
     programs::{Subject, break_a_rule},
-    subjects::taking,
     support::*,
     twins::{Honest, apart, confusing},
 };
-use oversell_lock::redis::RedisClient;
 
 macro_rules! twins {
     ($($test:ident: $flaw:ident, $by:literal;)*) => {$(
         test! {
             async fn $test(redis: &'static Redis) -> Result {
-                static TWIN: Subject<Redis> = Subject::lock(|client: &RedisClient, name, ask, wait, _| {
-                    let twin = made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait));
-                    taking(Share::Alone, twin, wait)
+                static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, ask| {
+                    made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
                 });
-                break_a_rule(redis, &TWIN, $by, std::future::pending()).await
+                break_a_rule(redis, &Subject::of(&TWIN), $by, std::future::pending()).await
             }
         }
     )*};

@@ -57,13 +57,17 @@ pub(crate) struct Subject<S: Driven> {
     pub(crate) permits: u32,
     /// Whether calls of one owner may be inside together.
     pub(crate) reentrant: bool,
-    /// Takes it; an odd number asks for the other half, or for more.
-    pub(crate) take: fn(&S::Client, &str, Ask, Duration, u8) -> Taking,
-    /// What is left of it on the server.
-    pub(crate) left: for<'a> fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>>,
+    pub(crate) take: Take<S>,
+    pub(crate) left: Left<S>,
     /// What programs must come to, or they prove nothing.
-    pub(crate) wanted: &'static [&'static str],
+    pub(crate) wanted: Vec<&'static str>,
 }
+
+/// Takes it; an odd number asks for the other half, or for more.
+type Take<S> = Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Taking + Send + Sync>;
+
+/// What is left of it on the server.
+type Left<S> = Box<dyn for<'a> Fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>> + Send + Sync>;
 
 /// A busy machine may take so much longer.
 pub(crate) const BUSY: Duration = SOON;
@@ -281,12 +285,16 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     let wire = |process, event| Step::Wire { process, event };
     let all = Event::Silence(5);
     let mut steps = vec![
-        // One that waits, and hears after a cut that its turn has come. It waits for longer than news may take.
-        ask(0, None, 10_000, 0),
+        // One that waits, and hears after a cut that its turn has come. It waits for longer than news may take. Its holder
+        // enters again meanwhile, to read where it can.
+        ask(0, Some(0), 10_000, 0),
         Step::Answered,
         ask(1, None, 40_000, 0),
         Step::Pass(Duration::from_millis(200)),
+        ask(0, Some(0), 100, 1),
+        Step::Pass(Duration::from_millis(200)),
         wire(1, Event::Cut),
+        Step::Release(0),
         Step::Release(0),
         Step::Answered,
         Step::Release(0),
@@ -322,34 +330,43 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     ]);
     for how in 0..S::REFUSALS.len() {
         let refuses = wire(1, Event::Refuse { servers: 5, how });
-        steps.extend([refuses, ask(1, None, 300, 0), Step::Answered]);
+        // A new connection is refused as well, where the refusal is of a login.
+        steps.extend([refuses, wire(1, Event::Cut)]);
+        steps.extend([ask(1, None, 300, 0), Step::Answered]);
     }
     steps.push(wire(1, Event::Heal));
     steps
 }
 
-/// Nobody has it, and the server is silent, or refuses: that is no lock that is taken. What is carried out all the same, of a
-/// long lease, is undone.
+/// The server is silent, or refuses. Where nobody has it, that is no lock that is taken; what is carried out all the same, of a
+/// long lease, is undone, and nothing else.
 fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
     let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
     let event = refusals.chain([Event::Silence(5)]);
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let asks = |event| {
         let wire = |event| Step::Wire { process: 1, event };
-        let ask = |wait| ask(1, None, lease, wait, 0);
+        let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
         // The way is there, and the server knows the scripts.
-        let mut steps = vec![ask(10_000), Step::Answered, Step::Release(0)];
+        let mut steps = vec![ask(1, None, 10_000), Step::Answered, Step::Release(0)];
         steps.push(Step::Pass(Duration::from_millis(500)));
-        steps.extend([wire(event), ask(0), Step::Answered, wire(Event::Heal)]);
+        steps.extend([wire(event), ask(1, None, 0), Step::Answered]);
+        // The owner comes in once more meanwhile, in vain, and has what it had.
+        steps.extend([wire(Event::Heal), ask(1, Some(0), 10_000), Step::Answered]);
+        steps.extend([wire(event), ask(1, Some(0), 0), Step::Answered]);
+        steps.extend([wire(Event::Heal), ask(2, None, 1000), Step::Answered]);
+        // What is given back meanwhile comes back.
+        steps.extend([wire(event), Step::Release(0)]);
+        steps.extend([Step::Pass(Duration::from_millis(100)), wire(Event::Heal)]);
         steps
     };
     event.map(asks).collect()
 }
 
 /// A program that runs.
-struct Run<S: Driven> {
+struct Run<'a, S: Driven> {
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &'a Subject<S>,
     name: String,
     parties: [Party<S>; 3],
     recorder: Arc<Recorder>,
@@ -360,8 +377,8 @@ struct Run<S: Driven> {
 /// Contenders without a name have numbers from here on.
 const UNNAMED: usize = 100;
 
-impl<S: Driven> Run<S> {
-    async fn new(server: &'static S, subject: &'static Subject<S>) -> Result<Self> {
+impl<'a, S: Driven> Run<'a, S> {
+    async fn new(server: &'static S, subject: &'a Subject<S>) -> Result<Self> {
         let promise = Promise {
             permits: subject.permits,
             members: 0,
@@ -513,7 +530,7 @@ impl<S: Driven> Run<S> {
 
 async fn run<S: Driven>(
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &Subject<S>,
     steps: &[Step],
 ) -> Result<History> {
     let mut run = Run::new(server, subject).await?;
@@ -526,7 +543,7 @@ async fn run<S: Driven>(
 /// Leaves out halves, quarters, … of the steps, as long as it still fails.
 async fn shorten<S: Driven>(
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &Subject<S>,
     failing: &mut (Vec<Step>, Verdict),
 ) -> Result {
     let mut part = failing.0.len() / 2;
@@ -565,7 +582,7 @@ const THROUGH: usize = 8;
 pub(crate) async fn keep_the_rules<S: Driven>(
     of: &str,
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &Subject<S>,
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
     let seeds = seeds(of, FIXED);
@@ -608,7 +625,7 @@ pub(crate) async fn keep_the_rules<S: Driven>(
 /// servers until they have ended.
 pub(crate) async fn break_a_rule<S: Driven>(
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &Subject<S>,
     by: &str,
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
@@ -628,7 +645,7 @@ pub(crate) async fn break_a_rule<S: Driven>(
 /// Fails where a program broke a rule, with the shortest program that still does.
 async fn kept_or_shortened<S: Driven>(
     server: &'static S,
-    subject: &'static Subject<S>,
+    subject: &Subject<S>,
     program: &[Step],
     history: &History,
 ) -> Result {

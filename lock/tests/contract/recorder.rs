@@ -2,7 +2,7 @@
 //! the history that `history/checker.rs` judges.
 
 use super::{
-    checker::{Answer, Asks, Call, History, Look, Promise, Share, Time},
+    checker::{Answer, Asks, Call, History, Look, Promise, Time},
     support::{Arc, Duration, Guard, JoinHandle, LockError, Result},
 };
 use oversell_lock::{local::MutexGuard, redis::Permit};
@@ -216,9 +216,4 @@ impl Recorder {
             left: state.left.clone(),
         }
     }
-}
-
-/// The share of a lock that is for one alone, or of one that reads.
-pub(crate) const fn share(reads: bool) -> Share {
-    if reads { Share::Reader } else { Share::Alone }
 }

@@ -6,14 +6,11 @@ use super::{
         Capability::{self, *},
         asked,
     },
-    multi::parts,
+    multi::{in_any_order, parts},
     support::*,
 };
 use oversell::redis_at::redis_at;
-use oversell_lock::{
-    MultiLock,
-    redis::{RedisClient, RedisOptions},
-};
+use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
@@ -43,8 +40,8 @@ static KINDS: [Kind<Redis>; 5] = [
         write,
     )
     .reads(read),
-    Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, _| {
-        MultiLock::new(parts(name).map(|part| client.lock(&part)).into()).boxed()
+    Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, ask| {
+        in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
     })
     .parts(|name| parts(name).into()),
 ];

@@ -17,10 +17,7 @@ const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
 enum Refusal {
     ReadOnly,
     NoReplicas,
-    Misconf,
 }
-
-const REFUSALS: [Refusal; 3] = [Refusal::ReadOnly, Refusal::NoReplicas, Refusal::Misconf];
 
 impl Refusal {
     async fn begin(self, redis: &OwnRedis) -> Result {
@@ -28,66 +25,8 @@ impl Refusal {
             // Of a primary that is not there.
             Self::ReadOnly => redis.ask(&["REPLICAOF", "127.0.0.1", "1"]).await,
             Self::NoReplicas => redis.set("min-replicas-to-write", "1").await,
-            Self::Misconf => {
-                redis.set("save", "3600 1000000").await?;
-                redis.set("stop-writes-on-bgsave-error", "yes").await?;
-                // Its folder is not there any more.
-                redis.ask::<String>(&["BGSAVE"]).await?;
-                let failed = async || {
-                    let info: Result<String> = redis.ask(&["INFO", "persistence"]).await;
-                    info.is_ok_and(|info| info.contains("rdb_last_bgsave_status:err"))
-                };
-                until("it cannot save", failed).await
-            }
         }
     }
-
-    async fn end(self, redis: &OwnRedis) -> Result {
-        match self {
-            Self::ReadOnly => redis.ask(&["REPLICAOF", "NO", "ONE"]).await,
-            Self::NoReplicas => redis.set("min-replicas-to-write", "0").await,
-            Self::Misconf => redis.set("stop-writes-on-bgsave-error", "no").await,
-        }
-    }
-}
-
-/// Permits, which have no lease, as well.
-#[apply(test!)]
-async fn what_is_given_back_while_redis_refuses_comes_back_later(_: &Redis) -> Result {
-    try_join_all(
-        REFUSALS.map(async |refusal| given_back(refusal).await.context(format!("{refusal:?}"))),
-    )
-    .await
-    .map(drop)
-}
-
-async fn given_back(refusal: Refusal) -> Result {
-    let (name, redis) = (name(), OwnRedis::start().await?);
-    let process = redis.client().await;
-    let semaphore = process.semaphore(&format!("{name}-semaphore"));
-    semaphore.try_set_permits(2).await?;
-    let (released, dropped) = (
-        semaphore.try_acquire(1).await?,
-        semaphore.try_acquire(1).await?,
-    );
-    let guard = take(&process.lock(&name).lease(LONG)).await?;
-    let fair = take(&process.fair_lock(&format!("{name}-fair")).lease(LONG)).await?;
-    let reader = process.rw_lock(&format!("{name}-rw")).read().lease(LONG);
-    let reader = take(&reader).await?;
-    refusal.begin(&redis).await?;
-    unavailable("a permit", released.release().await)?;
-    drop(dropped);
-    unavailable("a lock", guard.release().await)?;
-    unavailable("a fair lock", fair.release().await)?;
-    unavailable("a read lock", reader.release().await)?;
-    let another = process.lock(&format!("{name}-another"));
-    unavailable("an acquire", another.try_acquire().await)?;
-    refusal.end(&redis).await?;
-    let back = async || matches!(semaphore.available_permits().await, Ok(2));
-    until("both permits are back", back).await?;
-    redis.no_key_left(&format!("{name}-fair")).await?;
-    redis.no_key_left(&format!("{name}-rw")).await?;
-    pass(&process.lock(&name)).await
 }
 
 /// It has done nothing, and there is nothing to undo. New connections, of which one may lead to another server, are made
@@ -123,7 +62,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     let sent = mute.requests();
     tokio::time::sleep(Duration::from_millis(1500)).await;
     is("requests of nobody", mute.requests() - sent, 0)?;
-    Refusal::ReadOnly.end(&redis).await?;
+    redis.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await?;
     let works = async || pass(&process.lock(&name)).await.is_ok();
     until("it works again", works).await
 }
@@ -178,29 +117,6 @@ async fn a_full_memory_is_told_as_such_and_keeps_nothing(_: &Redis) -> Result {
     redis.set("maxmemory", "0").await?;
     pass(&process.lock(&name)).await?;
     pass(&process.lock(&other)).await
-}
-
-/// A login that is refused when the connection is made again is tried again.
-#[apply(test!)]
-async fn a_refused_login_does_not_end_the_client(_: &Redis) -> Result {
-    let (name, redis) = (name(), OwnRedis::start().await?);
-    let process = redis.client().await;
-    let lock = process.lock(&name);
-    let guard = take(&lock.clone().lease(LONG)).await?;
-    redis.set("requirepass", "secret").await?;
-    redis.close_all().await?;
-    // Not only once, or while the connection is on its way.
-    for _ in 0..5 {
-        let held = lock.holder().await;
-        ensure!(held.is_err(), "without a login: {held:?}");
-    }
-    let released = guard.release().await;
-    ensure!(released.is_err(), "without a login it was released");
-    redis.set("requirepass", "").await?;
-    let works = async || lock.holder().await.is_ok();
-    until("it is let in again", works).await?;
-    // What could not be given back meanwhile is given back.
-    pass(&lock).await
 }
 
 /// The scripts are gone, as after a restart: they are sent again, each once.

@@ -47,7 +47,7 @@ pub(crate) const REDIS: [Refusal; 6] = [
         Refused::Writes,
     ),
     redis(
-        "MISCONF Errors writing to the AOF file: No space left on device",
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
         Refused::Writes,
     ),
     redis(

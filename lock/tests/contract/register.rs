@@ -120,9 +120,9 @@ pub(crate) use soak_test;
 /// `#[apply(clause!)]`: the function is a clause that every lock keeps; with words in brackets before it, those that can do
 /// that.
 macro_rules! clause {
-    ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: Server>($family:ident: Family<S> $(,)?) -> Result $body:block) => {
+    ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: $server:ident>($family:ident: Family<S> $(,)?) -> Result $body:block) => {
         $(#[$meta])*
-        pub(crate) async fn $name<S: Server>($family: Family<S>) -> Result $body
+        pub(crate) async fn $name<S: $server>($family: Family<S>) -> Result $body
 
         inventory::submit!($crate::register::Clause {
             name: stringify!($name),
@@ -151,6 +151,7 @@ macro_rules! needing {
     )*};
 }
 needing! { $
+    driven: [Contract],
     one_server: [Contract, OneServer],
     losable: [Losable],
     in_turn: [InTurn],
@@ -167,18 +168,20 @@ static TESTS: Semaphore = Semaphore::const_new(6);
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// So many tests that play programs run at once: they wait for leases and sessions to end.
 static PLAYERS: Semaphore = Semaphore::const_new(6);
-/// The modules whose tests play many random programs each. Beside other tests these would keep the machine too busy for
-/// their leases, so they have a run of their own, as ignored tests.
-const PROGRAMS: [&str; 4] = ["subjects", "program_twins", "gates", "changes"];
+/// Whether it plays many random programs. Beside other tests these would keep the machine too busy for their leases, so they
+/// have a run of their own, as ignored tests.
+fn plays(test: &str) -> bool {
+    test.trim_start_matches("random_").starts_with("programs_")
+}
 
 /// Every test, of these servers.
 pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
-        let turns = match name.split("::").next() {
-            Some("twins") => &TWINS,
-            Some(module) if PROGRAMS.contains(&module) => &PLAYERS,
+        let turns = match name.split_once("::") {
+            Some(("twins", _)) => &TWINS,
+            Some((_, test)) if plays(test) => &PLAYERS,
             _ => &TESTS,
         };
         let hangs = if soak() { HANGS * 4 } else { HANGS };
@@ -197,8 +200,8 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             format!("{module}::{}", test.name),
             Box::new(move || run(engines)),
         );
-        let alone = PROGRAMS.contains(&module);
-        all.push(trial.with_ignored_flag(alone || test.soak && !soak()));
+        let ignored = plays(test.name) || test.soak && !soak();
+        all.push(trial.with_ignored_flag(ignored));
     }
     for clause in inventory::iter::<Clause> {
         macro_rules! over {
@@ -211,7 +214,8 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
                     let (kind, run) = (family.kind, clause.$engine);
                     let name = format!("{}::{}", kind.name, clause.name);
                     let trial = trial(name, Box::new(move || run(family)));
-                    all.push(trial.with_ignored_flag(kind.once_more && is_shown && !soak()));
+                    let ignored = plays(clause.name) || kind.once_more && is_shown && !soak();
+                    all.push(trial.with_ignored_flag(ignored));
                 }
             )*};
         }

@@ -1,26 +1,27 @@
-//! What random programs are run on: every kind of lock and semaphore, and what they need to know of each engine.
+//! What random programs are run on: every kind of lock, the semaphores and the mutexes of one process, and what they need to
+//! know of each engine.
 //!
 //! Next to read: `gates.rs`, the programs of what is not held.
 
 use super::{
     checker::Share,
-    family::asked,
+    family::Capability::{Losable, Reentrant},
     programs::{Driven, Subject, Taking, keep_the_rules},
-    recorder::{Held, share},
+    recorder::Held,
     redis,
     redlock::clients_with,
     refusals::{self, Refusal, Refuser},
+    register::driven,
     support::*,
-    zookeeper::{ANSWER, Member, SESSION, client_at},
+    zookeeper::{ANSWER, Member, SESSION, client_at, semaphore_parts},
 };
 use futures::{FutureExt, future::BoxFuture};
-use oversell_lock::{
-    MultiLock,
-    local::Mutexes,
-    mysql::MySqlPool,
-    redis::{RedisClient, Redlock},
+use oversell_lock::{local::Mutexes, mysql::MySqlPool, redis::RedisClient};
+use std::{
+    future::ready,
+    io,
+    sync::{Arc, LazyLock},
 };
-use std::{future::ready, io};
 
 /// A busy machine may need a part of it.
 const TIMEOUT: Duration = Duration::from_millis(600);
@@ -153,26 +154,8 @@ impl Driven for Local {
     }
 }
 
-/// Takes a lock.
-pub(crate) fn taking(share: Share, lock: impl Lock + 'static, wait: Duration) -> Taking {
-    let taken = async move { Ok(vec![Held::Guard(lock.acquire(wait).await?)]) };
-    Taking {
-        share,
-        taken: taken.boxed(),
-    }
-}
-
-const LOST: &[&str] = &[
-    "done",
-    "taken again",
-    "not in time",
-    "no answer",
-    "lost",
-    "gone",
-];
-/// Of what no owner takes twice.
-const ONCE: &[&str] = &["done", "not in time", "no answer", "lost", "gone"];
-const READ: &[&str] = &[
+/// What a program with this must come to, unless something of it cannot happen.
+const WANTED: [&str; 7] = [
     "done",
     "taken again",
     "together",
@@ -181,170 +164,134 @@ const READ: &[&str] = &[
     "lost",
     "gone",
 ];
-const PERMITS: &[&str] = &["done", "together", "not in time", "no answer", "gone"];
-/// Of what has no lease.
-const KEPT: &[&str] = &["done", "not in time", "no answer", "gone"];
+
+fn wanted(never: &[&str]) -> Vec<&'static str> {
+    let wanted = WANTED.into_iter();
+    wanted.filter(|wanted| !never.contains(wanted)).collect()
+}
 
 impl<S: Driven> Subject<S> {
-    /// A lock that is for one alone, and is lost with its lease or session.
-    pub(crate) const fn lock(take: fn(&S::Client, &str, Ask, Duration, u8) -> Taking) -> Self {
+    /// A kind of lock; an odd number asks for its half for reading, where it has one.
+    pub(crate) fn of(kind: &'static Kind<S>) -> Self {
+        let (reentrant, losable) = (kind.can.contains(&Reentrant), kind.can.contains(&Losable));
+        let never = [
+            (!reentrant).then_some("taken again"),
+            kind.read.is_none().then_some("together"),
+            (!losable).then_some("lost"),
+        ];
         Self {
             permits: 0,
-            reentrant: true,
-            take,
-            left: |server, name| server.left(name).boxed(),
-            wanted: LOST,
+            reentrant,
+            take: Box::new(|client, name, ask, wait, half| {
+                let read = kind.read.filter(|_| half % 2 == 1);
+                let lock = read.unwrap_or(kind.make)(client, name, ask);
+                let share = read.map_or(Share::Alone, |_| Share::Reader);
+                let taken = async move { Ok(vec![Held::Guard(lock.acquire(wait).await?)]) };
+                Taking {
+                    share,
+                    taken: taken.boxed(),
+                }
+            }),
+            left: Box::new(|server, name| left_of(server, (kind.parts)(name))),
+            wanted: wanted(&never.into_iter().flatten().collect::<Vec<_>>()),
         }
     }
 }
 
 /// What is left of what has parts.
-fn left_of<'a, S: Server>(
-    server: &'a S,
-    parts: impl IntoIterator<Item = String>,
-) -> BoxFuture<'a, Vec<String>> {
-    let parts: Vec<_> = parts.into_iter().collect();
-    async move {
-        join_all(parts.iter().map(|part| server.left(part)))
-            .await
-            .concat()
-    }
-    .boxed()
+fn left_of<S: Server>(server: &S, parts: Vec<String>) -> BoxFuture<'_, Vec<String>> {
+    let left = async move { join_all(parts.iter().map(|part| server.left(part))).await };
+    left.map(|left| left.concat()).boxed()
 }
 
-macro_rules! subjects {
-    ($($test:ident: $static:ident on $engine:ident = $subject:expr;)*) => {$(
-        pub(crate) static $static: Subject<$engine> = $subject;
-
-        test! {
-            async fn $test(engine: &'static $engine) -> Result {
-                keep_the_rules(stringify!($static), engine, &$static, ready(Ok(()))).await
-            }
-        }
-    )*};
+/// Whatever a program does with a lock, it keeps the rules.
+#[apply(driven!)]
+async fn random_programs_keep_the_rules<S: Driven>(family: Family<S>) -> Result {
+    let Family { server, kind } = family;
+    keep_the_rules(kind.name, server, &Subject::of(kind), ready(Ok(()))).await
 }
 
-subjects! {
-    random_programs_with_a_redis_lock_keep_the_rules: LOCK on Redis = Subject::lock(
-        |client: &RedisClient, name, ask, wait, _| taking(Share::Alone, asked!(client.lock(name), ask), wait));
-    random_programs_with_a_fenced_lock_keep_the_rules: FENCED_LOCK on Redis = Subject::lock(
-        |client: &RedisClient, name, ask, wait, _| taking(Share::Alone, asked!(client.fenced_lock(name), ask), wait));
-    random_programs_with_a_fair_lock_keep_the_rules: FAIR_LOCK on Redis = Subject::lock(
-        |client: &RedisClient, name, ask, wait, _| taking(Share::Alone, asked!(client.fair_lock(name), ask), wait));
-    random_programs_with_a_read_write_lock_keep_the_rules: RW_LOCK on Redis = Subject {
-        wanted: READ,
-        ..Subject::lock(|client: &RedisClient, name, ask, wait, half| match half % 2 {
-            0 => taking(share(false), asked!(client.rw_lock(name).write(), ask), wait),
-            _ => taking(share(true), asked!(client.rw_lock(name).read(), ask), wait),
-        })
-    };
-    random_programs_with_a_multi_lock_keep_the_rules: MULTI_LOCK on Redis = Subject {
-        left: |redis, name| left_of(redis, super::multi::parts(name)),
-        reentrant: false,
-        wanted: ONCE,
-        ..Subject::lock(|client: &RedisClient, name, ask, wait, half| {
-            let mut parts: Vec<_> = super::multi::parts(name).map(|part| asked!(client.lock(&part), ask)).into();
-            if half == 1 {
-                parts.reverse();
-            }
-            taking(Share::Alone, MultiLock::new(parts), wait)
-        })
-    };
-    random_programs_with_a_semaphore_keep_the_rules: SEMAPHORE on Redis = Subject {
+pub(crate) fn semaphore() -> Subject<Redis> {
+    Subject {
         permits: 3,
         reentrant: false,
-        take: |client: &RedisClient, name, _, wait, half| {
+        take: Box::new(|client: &RedisClient, name, _, wait, half| {
             let permits = u32::from(half % 3) + 1;
             let semaphore = client.semaphore(name).initially(3);
-            let taken = async move { Ok(vec![Held::Permit(semaphore.acquire(permits, wait).await?)]) };
-            Taking { share: Share::Permits(permits), taken: taken.boxed() }
-        },
-        left: |redis, name| async move {
-            let mut left = redis.keys(name).await;
-            let free: Option<u32> = redis.ask(&["GET", name]).await.ok().flatten();
-            left.retain(|key| key != name && !key.contains(":gone:"));
-            left.extend((free != Some(3)).then(|| format!("{free:?} permits free of 3")));
-            left
-        }.boxed(),
-        wanted: PERMITS,
-    };
-    random_programs_with_a_redlock_keep_the_rules: REDLOCK on Five = Subject::lock(
-        |clients: &Vec<RedisClient>, name, ask, wait, _| taking(Share::Alone, asked!(Redlock::new(clients, name), ask), wait));
-    random_programs_with_a_zookeeper_lock_keep_the_rules: ZK_LOCK on ZooKeeper = Subject::lock(
-        |member: &Member, name, ask, wait, _| match ask.owner {
-            Some(owner) => taking(Share::Alone, member.client.lock(name).owner(owner), wait),
-            None => taking(Share::Alone, member.client.lock(name), wait),
-        });
-    random_programs_with_a_zookeeper_read_write_lock_keep_the_rules: ZK_RW_LOCK on ZooKeeper = Subject::lock(
-        |member: &Member, name, ask, wait, half| {
-            let (lock, owner) = (member.client.rw_lock(name), ask.owner.unwrap_or_else(|| member.client.owner()));
-            match half % 2 {
-                0 => taking(share(false), lock.write().owner(owner), wait),
-                _ => taking(share(true), lock.read().owner(owner), wait),
+            let taken =
+                async move { Ok(vec![Held::Permit(semaphore.acquire(permits, wait).await?)]) };
+            Taking {
+                share: Share::Permits(permits),
+                taken: taken.boxed(),
             }
-        });
-    random_programs_with_a_zookeeper_multi_lock_keep_the_rules: ZK_MULTI_LOCK on ZooKeeper = Subject {
-        left: |zookeeper, name| left_of(zookeeper, super::multi::parts(name)),
-        reentrant: false,
-        wanted: ONCE,
-        ..Subject::lock(|member: &Member, name, _, wait, half| {
-            let mut parts: Vec<_> = super::multi::parts(name).map(|part| member.client.lock(&part)).into();
-            if half == 1 {
-                parts.reverse();
-            }
-            taking(Share::Alone, MultiLock::new(parts), wait)
-        })
-    };
-    random_programs_with_a_semaphore_mutex_keep_the_rules: ZK_SEMAPHORE_MUTEX on ZooKeeper = Subject {
-        left: |zookeeper, name| left_of(zookeeper, ["leases", "locks"].map(|part| format!("{name}/{part}"))),
-        reentrant: false,
-        wanted: ONCE,
-        ..Subject::lock(|member: &Member, name, _, wait, _| taking(Share::Alone, member.client.semaphore_mutex(name), wait))
-    };
-    random_programs_with_a_zookeeper_semaphore_keep_the_rules: ZK_SEMAPHORE on ZooKeeper = Subject {
+        }),
+        left: Box::new(|redis, name| {
+            let left = async move {
+                let mut left = redis.keys(name).await;
+                let free: Option<u32> = redis.ask(&["GET", name]).await.ok().flatten();
+                left.retain(|key| key != name && !key.contains(":gone:"));
+                left.extend((free != Some(3)).then(|| format!("{free:?} permits free of 3")));
+                left
+            };
+            left.boxed()
+        }),
+        wanted: wanted(&["taken again", "lost"]),
+    }
+}
+
+#[apply(test!)]
+async fn random_programs_with_a_semaphore_keep_the_rules(redis: &'static Redis) -> Result {
+    keep_the_rules("SEMAPHORE", redis, &semaphore(), ready(Ok(()))).await
+}
+
+pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
+    Subject {
         permits: 3,
         reentrant: false,
-        wanted: PERMITS,
-        left: |zookeeper, name| left_of(zookeeper, ["leases", "locks"].map(|part| format!("{name}/{part}"))),
-        take: |member: &Member, name, _, wait, half| {
-            let (semaphore, leases) = (member.client.semaphore(name, 3), u32::from(half % 3) + 1);
+        take: Box::new(|member: &Member, name, _, wait, half| {
+            let semaphore = member.client.semaphore(name, 3);
+            let leases = u32::from(half % 3) + 1;
             let taken = async move {
                 let leases = semaphore.acquire(leases, wait).await?;
                 Ok(leases.into_iter().map(Held::Guard).collect())
             };
-            Taking { share: Share::Permits(1), taken: taken.boxed() }
-        },
-    };
-    random_programs_with_a_table_lease_lock_keep_the_rules: TABLE_LEASE_LOCK on Table = Subject::lock(
-        |pool: &MySqlPool, name, ask, wait, _| taking(Share::Alone, asked!(pool.table_lease_lock(name), ask), wait));
-    random_programs_with_a_table_lock_keep_the_rules: TABLE_LOCK on Table = Subject {
-        reentrant: false,
-        wanted: KEPT,
-        ..Subject::lock(|pool: &MySqlPool, name, _, wait, _| taking(Share::Alone, pool.table_lock(name), wait))
-    };
+            Taking {
+                share: Share::Permits(1),
+                taken: taken.boxed(),
+            }
+        }),
+        left: Box::new(|zookeeper, name| left_of(zookeeper, semaphore_parts(name))),
+        wanted: wanted(&["taken again", "lost"]),
+    }
 }
 
-static MUTEXES: Subject<Local> = Subject {
-    permits: 0,
-    reentrant: false,
-    take: |mutexes, name, _, wait, _| {
-        let (mutexes, name) = (mutexes.clone(), name.to_owned());
-        let taken = async move {
-            let held = mutexes.lock(&name, wait).await;
-            let held = held.ok_or_else(|| in_vain(&name, wait))?;
-            Ok(vec![Held::Local(held)])
-        };
-        Taking {
-            share: Share::Alone,
-            taken: taken.boxed(),
-        }
-    },
-    left: |local, name| local.left(name).boxed(),
-    wanted: &["done", "not in time", "gone"],
-};
+#[apply(test!)]
+async fn random_programs_with_a_zookeeper_semaphore_keep_the_rules(
+    zookeeper: &'static ZooKeeper,
+) -> Result {
+    keep_the_rules("ZK_SEMAPHORE", zookeeper, &zk_semaphore(), ready(Ok(()))).await
+}
 
 #[apply(test!)]
 async fn random_programs_with_local_mutexes_keep_the_rules(_: &'static Redis) -> Result {
-    static LOCAL: std::sync::LazyLock<Local> = std::sync::LazyLock::new(|| Local(Arc::default()));
-    keep_the_rules("MUTEXES", &*LOCAL, &MUTEXES, ready(Ok(()))).await
+    static LOCAL: LazyLock<Local> = LazyLock::new(|| Local(Arc::default()));
+    let mutexes = Subject {
+        permits: 0,
+        reentrant: false,
+        take: Box::new(|mutexes: &Arc<Mutexes<String>>, name, _, wait, _| {
+            let (mutexes, name) = (mutexes.clone(), name.to_owned());
+            let taken = async move {
+                let held = mutexes.lock(&name, wait).await;
+                let held = held.ok_or_else(|| in_vain(&name, wait))?;
+                Ok(vec![Held::Local(held)])
+            };
+            Taking {
+                share: Share::Alone,
+                taken: taken.boxed(),
+            }
+        }),
+        left: Box::new(|local: &Local, name| local.left(name).boxed()),
+        wanted: wanted(&["taken again", "together", "no answer", "lost"]),
+    };
+    keep_the_rules("MUTEXES", &*LOCAL, &mutexes, ready(Ok(()))).await
 }

@@ -34,18 +34,6 @@ async fn a_row_says_who_holds_it_and_for_how_long(table: &Table) -> Result {
     is("released", nobody, (None, None))
 }
 
-/// The only connection is in use: nobody can tell whether the lock is free, and so nobody says that it is taken.
-#[apply(test!)]
-async fn a_pool_without_a_connection_says_nothing_of_the_lock(table: &Table) -> Result {
-    let (name, pool) = (name(), pool(table, "test", &Process::new()));
-    let conn = pool.conn(SOON).await.context("the connection")?;
-    let lock = pool.table_lock(&name);
-    let tried = lock.acquire(Duration::from_millis(50)).await;
-    unavailable("without a connection", tried)?;
-    conn.done();
-    pass(&lock).await
-}
-
 /// The server has answered, with an error that asking again does not mend.
 #[apply(test!)]
 async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result {

@@ -77,7 +77,9 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
     let exhausted = reason.downcast_ref::<PoolExhausted>();
     let exhausted = exhausted.context("the reason is another")?;
     is("how long it was waited for", exhausted.waited, BRIEF)?;
+    let plain = pool.table_lock(&name);
     tokio::try_join!(
+        ends("acquire", async { plain.acquire(BRIEF).await.map(drop) }),
         ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
         ends("holder", async { own.holder().await.map(drop) }),
         ends("release of one of two", inner.release()),

@@ -67,16 +67,6 @@ pub(crate) async fn holds_the_row<'c>(
     Ok(transaction)
 }
 
-#[apply(test!)]
-async fn a_dropped_connection_ends_its_waiting_statement(table: &Table) -> Result {
-    let (name, pool, mut human) = (name(), table.client().await, table.outsider().await);
-    let transaction = holds_the_row(&mut human, &name).await?;
-    let connection = pool.conn(SOON).await?;
-    let id = left_waiting(table, &name, connection).await?;
-    gone(table, id).await?;
-    Ok(transaction.rollback().await?)
-}
-
 /// The twin: a connection that is only closed. Its statement waits on, and makes a row that is nobody's.
 #[apply(test!)]
 async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {

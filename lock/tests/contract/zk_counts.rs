@@ -1,7 +1,7 @@
-//! What the shared numbers in ZooKeeper promise beside being exact, and the twin that breaks it.
+//! What the shared numbers in ZooKeeper promise beside being exact, which `gates.rs` finds out.
 
 use super::{support::*, zookeeper::*};
-use oversell_lock::zk::{Outcome, Versioned, ZkAtomicLong, ZkClient};
+use oversell_lock::zk::{Outcome, Versioned};
 use tokio::sync::watch;
 
 fn at(value: i32, version: i32) -> Versioned {
@@ -85,66 +85,31 @@ async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: &ZooKee
     ended.context("the listener of a closed client goes on")
 }
 
-/// A change whose answer is lost with its connection: what its caller is told, and the process with its way, connected
-/// again. The node is there. A change that reads first has read it by then.
-async fn unanswered(
-    zookeeper: &ZooKeeper,
-    name: &str,
-    change: impl AsyncFnOnce(&ZkClient) -> Answer,
-    reads_first: bool,
-) -> Result<(Member, Mute, Answer)> {
-    let mute = Mute::to(zookeeper.address())?;
-    let process = zookeeper.process_with(&mute.address(), LONG).await;
-    let session = connected(&process).await?;
-    let outsider = zookeeper.outsider().await;
-    let version = async || anyhow::Ok(outsider.get_data(name).await?.1.version);
-    let before = version().await?;
-    let told = {
-        let mut change = pin!(change(&process.client));
-        if reads_first {
-            ensure!(futures::poll!(&mut change).is_pending(), "it did not read");
-            // The server answers a session in order: what was read has come back.
-            session.check_stat(name).await?;
-        }
-        mute.mute();
-        let is_done = async || version().await.is_ok_and(|now| now > before);
-        beside(&mut change, until("it is carried out", is_done)).await?;
-        mute.cut();
-        // The client may hear of the loss after its caller: what is asked before that would be lost, too.
-        let is_cut = async || process.client.session().is_err();
-        until("the loss is known", is_cut).await?;
-        mute.mend();
-        change.await
-    };
-    connected(&process).await?;
-    Ok((process, mute, told))
-}
-
-fn unknown(told: Answer) -> Result {
-    let said = matches!(&told, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
-    ensure!(said, "without an answer: {told:?}");
-    Ok(())
-}
-
+/// Its answer is lost with its connection. That what is asked for by version is not made twice, `gates.rs` finds out.
 #[apply(test!)]
 async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeeper) -> Result {
-    for by_version in [false, true] {
-        let (name, seeder) = (name(), zookeeper.client().await);
-        seeder.client.shared_count(&name, 7).get().await?;
-        let set = async |client: &ZkClient| {
-            let count = client.shared_count(&name, 7);
-            match by_version {
-                true => count.try_set(at(7, 0), 8).await.map(drop),
-                false => count.set(8).await.map(drop),
-            }
-        };
-        let (process, _way, told) = unanswered(zookeeper, &name, set, false).await?;
-        unknown(told)?;
-        // The server answers a session in order, so nothing comes after this that was asked before.
-        let now = process.client.shared_count(&name, 7).get().await?;
-        is("set once", now, at(8, 1))?;
-    }
-    Ok(())
+    let (name, seeder) = (name(), zookeeper.client().await);
+    let seen = seeder.client.shared_count(&name, 7);
+    seen.get().await?;
+    let mute = Mute::to(zookeeper.address())?;
+    let process = zookeeper.process_with(&mute.address(), LONG).await;
+    connected(&process).await?;
+    let count = process.client.shared_count(&name, 7);
+    mute.mute();
+    let mut set = pin!(count.set(8));
+    let is_done = async || seen.get().await.is_ok_and(|now| now.value == 8);
+    beside(&mut set, until("it is carried out", is_done)).await?;
+    mute.cut();
+    // The client may hear of the loss after its caller: what is asked before that would be lost, too.
+    let is_cut = async || process.client.session().is_err();
+    until("the loss is known", is_cut).await?;
+    mute.mend();
+    let told = set.await;
+    let said = matches!(&told, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
+    ensure!(said, "without an answer: {told:?}");
+    connected(&process).await?;
+    // The server answers a session in order, so nothing comes after this that was asked before.
+    is("set once", count.get().await?, at(8, 1))
 }
 
 // --- atomic long --------------------------------------------------------------------------------------------------
@@ -216,37 +181,4 @@ async fn a_loser_waits_for_the_mutex(zookeeper: &ZooKeeper) -> Result {
         is("counted once", long.get().await?, 5)?;
     }
     zookeeper.gone(long.lock_name()).await
-}
-
-/// One increment whose answer is lost is counted once, and its caller told.
-async fn is_counted_once(
-    zookeeper: &ZooKeeper,
-    change: impl AsyncFnOnce(ZkAtomicLong) -> Answer,
-) -> Result {
-    let (name, setter) = (name(), zookeeper.client().await);
-    setter.client.atomic_long(&name).try_set(40).await?;
-    let change = async |client: &ZkClient| change(client.atomic_long(&name)).await;
-    let (process, _way, told) = unanswered(zookeeper, &name, change, true).await?;
-    let now = process.client.atomic_long(&name).get().await?;
-    ensure!(now == 41, "counted {} times", now - 40);
-    unknown(told)?;
-    let next = process.client.atomic_long(&name).increment().await;
-    came_to(next, true, 41, 42)
-}
-
-#[apply(test!)]
-async fn an_increment_without_an_answer_is_unknown_and_counted_once(
-    zookeeper: &ZooKeeper,
-) -> Result {
-    is_counted_once(zookeeper, async |long| long.increment().await.map(drop)).await
-}
-
-/// The twin tries again whatever it was told.
-#[apply(test!)]
-async fn an_increment_that_is_repeated_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let verdict = is_counted_once(zookeeper, async |long| {
-        while let Err(LockError::Unavailable { .. }) = long.increment().await {}
-        Ok(())
-    });
-    caught(verdict.await, "counted 2 times")
 }

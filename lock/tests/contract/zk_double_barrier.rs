@@ -84,11 +84,6 @@ async fn joins(client: &ZkClient, name: &str) -> Answer<String> {
     made.map_err(broken).map(|()| own)
 }
 
-async fn leaves_no_member(zookeeper: &ZooKeeper, name: &str, entered: Answer<String>) -> Result {
-    taken("alone", entered)?;
-    none_of(zookeeper.left(name).await)
-}
-
 #[apply(test!)]
 async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
@@ -215,20 +210,4 @@ async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: &ZooKeeper) ->
         .boxed()
     };
     caught(both_or_none(zookeeper, twin).await, "not the same for both")
-}
-
-/// The member is made and its answer lost.
-#[apply(test!)]
-async fn an_unanswered_enter_leaves_no_member(zookeeper: &ZooKeeper) -> Result {
-    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
-    let process = zookeeper.client_at(&mute.address()).await;
-    let barrier = process.client.double_barrier(&name, TWO);
-    // The directory is made: the next one is a single request.
-    leaves_no_member(zookeeper, &name, barrier.enter(Duration::ZERO).await).await?;
-    mute.mute();
-    let entered = tokio::spawn(async move { barrier.enter(SOON).await });
-    until_members(zookeeper, &name, 1).await?;
-    unavailable("without an answer", entered.await?)?;
-    mute.heal();
-    until_members(zookeeper, &name, 0).await
 }

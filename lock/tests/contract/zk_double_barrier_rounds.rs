@@ -2,7 +2,7 @@
 
 use super::{
     support::*,
-    zk_double_barrier::{LEAVE, Leave, THREE, TWO, enter_together, leave_together, members},
+    zk_double_barrier::{LEAVE, Leave, TWO, enter_together, leave_together},
     zk_wire::{GET_DATA, MULTI, Wire},
     zookeeper::*,
 };
@@ -38,41 +38,6 @@ async fn a_member_that_comes_while_others_are_in_needs_no_ready(zookeeper: &ZooK
     let asked = wire.requests() - before;
     ensure!(asked < 30, "asked {asked} times");
     leave_together(&barrier, [one, two, three]).await
-}
-
-/// One that came late is in like the others: when those have gone it still lets the next one in, and those that leave wait
-/// for it. It is only shown where its name is before theirs.
-#[apply(test!)]
-async fn a_late_member_is_in_like_the_first_ones(zookeeper: &ZooKeeper) -> Result {
-    const TRIES: usize = 60;
-    let process = zookeeper.client().await;
-    for _ in 0..TRIES {
-        let name = name();
-        let barrier = process.client.double_barrier(&name, THREE);
-        let inside = enter_together::<3>(&barrier).await?;
-        let late = barrier.enter(SOON).await.context("the late one")?;
-        let shows = inside.iter().all(|member| late < *member);
-        let leaving = inside.map(|member| {
-            let barrier = barrier.clone();
-            tokio::spawn(async move { barrier.leave(&member, SOON).await })
-        });
-        let mut left = vec![late.clone()];
-        if shows {
-            let is_alone = async || members(zookeeper, &name).await == left;
-            until("the three have gone", is_alone).await?;
-            left.push(barrier.enter(SOON).await.context("beside the late one")?);
-            let early = leaving.iter().any(|leaving| leaving.is_finished());
-            ensure!(!early, "left before the late one");
-        }
-        try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await?;
-        for left in leaving {
-            left.await?.context("leaves")?;
-        }
-        if shows {
-            return Ok(());
-        }
-    }
-    bail!("the late one was never the first by name in {TRIES} tries")
 }
 
 /// A waiter for the next round is not inside: the last of this round leaves without it.

@@ -62,21 +62,3 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
     pass(&write).await?;
     zookeeper.gone(&name).await
 }
-
-/// A writer that waits behind it has an older node than the reader's: where the resource has seen the reader's number, it
-/// would refuse that writer.
-#[apply(test!)]
-async fn a_reader_below_its_own_write_has_the_writers_token(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let (lock, owner) = (process.client.rw_lock(&name), process.client.owner());
-    let writing = take(&lock.write().owner(owner)).await?;
-    let next = zookeeper.queued(lock.write()).await?;
-    let reading = take(&lock.read().owner(owner)).await?;
-    let token = reading.fence();
-    is("the reader's token", token, writing.fence())?;
-    writing.release().await?;
-    reading.release().await?;
-    let next = next.await??;
-    ensure!(next.fence() > token, "{:?} after {token:?}", next.fence());
-    Ok(next.release().await?)
-}

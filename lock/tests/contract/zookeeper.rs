@@ -2,12 +2,10 @@
 
 use super::{
     family::Capability::{self, *},
+    multi::{in_any_order, parts},
     support::*,
 };
-use oversell_lock::{
-    MultiLock,
-    zk::{ZkClient, ZkLock, ZkOptions},
-};
+use oversell_lock::zk::{ZkClient, ZkLock, ZkOptions};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
@@ -47,29 +45,33 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
         &[Contract, OneServer, Losable, Reentrant, InTurn],
         write,
     )
-    .reads(|member: &Member, name, _| member.client.rw_lock(name).read().boxed())
+    .reads(|member: &Member, name, ask| {
+        let owner = ask.owner.unwrap_or_else(|| member.client.owner());
+        member.client.rw_lock(name).read().owner(owner).boxed()
+    })
     .queues(),
     Kind::once_more(
         "zookeeper_multi",
         &[Contract, OneServer, Losable],
         |member: &Member, name, _| {
-            let parts = [1, 2].map(|part| member.client.lock(&format!("{name}-{part}")));
-            MultiLock::new(parts.into()).boxed()
+            in_any_order(parts(name).map(|part| member.client.lock(&part))).boxed()
         },
     )
-    .parts(|name| [1, 2].map(|part| format!("{name}-{part}")).into()),
+    .parts(|name| parts(name).into()),
     // A waiter has two nodes, and those behind it one each: their number does not tell which are there.
     Kind::once_more(
         "zookeeper_semaphore_mutex",
         PLAIN,
         |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
     )
-    .parts(|name| {
-        ["leases", "locks"]
-            .map(|part| format!("{name}/{part}"))
-            .into()
-    }),
+    .parts(semaphore_parts),
 ];
+
+/// The directories of a semaphore.
+pub(crate) fn semaphore_parts(name: &str) -> Vec<String> {
+    let parts = ["leases", "locks"].map(|part| format!("{name}/{part}"));
+    parts.into()
+}
 
 pub(crate) fn write(member: &Member, name: &str, ask: Ask) -> AnyLock {
     let owner = ask.owner.unwrap_or_else(|| member.client.owner());

@@ -502,7 +502,8 @@ struct Member<'a> {
 impl Member<'_> {
     /// It may have come before `until`, and had not gone by `from`.
     fn may_be_there(&self, from: Time, until: Time) -> bool {
-        let given_up = matches!(self.enter.answer, Some((at, Answer::No)) if at < from);
+        // One that gave up was never counted: nobody came in on its account.
+        let given_up = matches!(self.enter.answer, Some((_, Answer::No)));
         let left = self.leave.is_some_and(|leave| leave.answered_before(from));
         self.enter.asked <= until && !given_up && !left
     }
