@@ -176,6 +176,18 @@ pub struct Cluster {
     #[serde(deserialize_with = "list")]
     #[garde(inner(custom(empty_or_http)))]
     pub instances: Vec<String>,
+    #[serde(deserialize_with = "list")]
+    #[garde(inner(custom(name_and_port)))]
+    pub members: Vec<String>,
+}
+
+/// As `redis=6379`.
+fn name_and_port(member: &str, (): &()) -> garde::Result {
+    let is_one = |(name, port): (&str, &str)| !name.is_empty() && port.parse::<u16>().is_ok();
+    match member.split_once('=').is_some_and(is_one) {
+        true => Ok(()),
+        false => Err(garde::Error::new("not a name and a port, as redis=6379")),
+    }
 }
 
 /// Instances and nginx are reached without TLS.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A product in both stores.
 #[derive(Debug)]
 pub struct Product<'a> {
-    on: &'a Cluster,
+    pub(super) on: &'a Cluster,
     /// Its number, for `stock_id`.
     pub id: i64,
 }

@@ -9,7 +9,7 @@
 use crate::{
     course::Words,
     http_client::{Answer, Ask, HttpError, client},
-    instance::{State, States},
+    instance::{Role, State, States},
     server::Server,
 };
 use futures::future::join_all;
@@ -142,8 +142,22 @@ pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
             .unwrap_or(of(own))
             .clone()
     };
+    let mut mysql = best(|s| &s.mysql);
+    // Each instance knows which node it writes to itself.
+    let seen = all
+        .iter()
+        .filter_map(|neighbour| neighbour.servers.as_ref());
+    let written: Vec<_> = (seen.flat_map(|seen| &seen.mysql.members))
+        .filter(|member| member.role == Role::Writer)
+        .map(|member| member.name.as_str())
+        .collect();
+    for member in &mut mysql.members {
+        if written.contains(&member.name.as_str()) {
+            member.role = Role::Writer;
+        }
+    }
     States {
-        mysql: best(|s| &s.mysql),
+        mysql,
         redis: best(|s| &s.redis),
         zookeeper: best(|s| &s.zookeeper),
     }
@@ -207,12 +221,14 @@ pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instance::NamedServer;
 
     fn state(up: bool) -> State {
         State {
             up,
             detail: "why".into(),
             session_lost_ms: None,
+            members: Vec::new(),
         }
     }
 
@@ -274,6 +290,29 @@ mod tests {
                 ]
             )
         );
+    }
+
+    #[test]
+    fn each_node_that_an_instance_writes_to_is_a_writer() {
+        let writes_to = |own: &str| {
+            let mut seen = seen(state(true));
+            seen.mysql.members = ["mysql", "mysql-2", "mysql-3"]
+                .map(|name| NamedServer {
+                    name: name.into(),
+                    role: if name == own {
+                        Role::Writer
+                    } else {
+                        Role::Standby
+                    },
+                })
+                .to_vec();
+            neighbour(own, Some(seen))
+        };
+        let all = ["mysql-2", "mysql-3"].map(writes_to);
+        let own = all[0].servers.clone().unwrap();
+        let roles = together(&own, &all).mysql.members;
+        let roles: Vec<_> = roles.into_iter().map(|member| member.role).collect();
+        assert_eq!(roles, [Role::Standby, Role::Writer, Role::Writer]);
     }
 
     #[test]

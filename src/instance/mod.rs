@@ -7,7 +7,9 @@
 mod probes;
 mod startup;
 
-pub(crate) use probes::{State, States};
+#[cfg(test)]
+pub(crate) use probes::NamedServer;
+pub(crate) use probes::{Role, State, States};
 
 use crate::{ctx::Ctx, error::Error, seckill::consumer::Consumer, server::Server};
 use probes::{FRESH_WHILE_DOWN, Probes};

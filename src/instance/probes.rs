@@ -4,9 +4,11 @@
 use crate::{
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
+    four_letters::four_letters,
     server::Server,
     stock,
 };
+use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use sqlx::{Executor, Row, mysql::MySqlRow};
 use std::{
@@ -14,11 +16,14 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 use utoipa::ToSchema;
 
 /// How long a server may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long one of an ensemble may take to say who it is.
+const MEMBER_PATIENCE: Duration = Duration::from_millis(300);
 
 /// How long an answer is good for: one that says that all are there, and one that does not.
 const FRESH: Duration = Duration::from_millis(500);
@@ -37,6 +42,35 @@ pub(crate) struct State {
     /// Of ZooKeeper: how long ago this instance lost its session, and all locks with it, where that was just now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_lost_ms: Option<u64>,
+    /// Where there are several of its kind, and this instance knows their names: those that are there, and who of them leads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) members: Vec<NamedServer>,
+}
+
+/// One of several servers of a kind, by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct NamedServer {
+    #[schema(example = "replica-2")]
+    pub(crate) name: String,
+    pub(crate) role: Role,
+}
+
+/// What one of several servers does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    /// Redis: it takes the writes.
+    Primary,
+    /// Redis: it has what the primary has, a moment later.
+    Replica,
+    /// MariaDB: an instance writes to this node of the cluster.
+    Writer,
+    /// MariaDB: a node that no instance writes to.
+    Standby,
+    /// ZooKeeper: it orders the writes.
+    Leader,
+    /// ZooKeeper: it follows the leader.
+    Follower,
 }
 
 /// Whether each server is there.
@@ -53,6 +87,7 @@ impl State {
             up: false,
             detail,
             session_lost_ms: None,
+            members: Vec::new(),
         }
     }
 }
@@ -152,12 +187,13 @@ impl States {
     }
 }
 
-async fn within(probe: impl Future<Output = Result<String, Error>>) -> State {
-    match tokio::time::timeout(PATIENCE, probe).await {
-        Ok(Ok(detail)) => State {
+async fn within(probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>) -> State {
+    match timeout(PATIENCE, probe).await {
+        Ok(Ok((detail, members))) => State {
             up: true,
             detail,
             session_lost_ms: None,
+            members,
         },
         Ok(Err(error)) => State::down(said(&error)),
         Err(_) => State::down(format!("no answer within {} ms", PATIENCE.as_millis())),
@@ -176,9 +212,22 @@ fn said(error: &Error) -> String {
 
 /// What a node of a Galera cluster says of itself. Without a majority it still tells its version, and refuses what matters.
 const NODE: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
-                    ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready')";
+                    ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
+                     'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-async fn mysql(ctx: &Ctx) -> Result<String, Error> {
+/// The name of the server at `host:port` or `port`, where it has one.
+fn named(ctx: &Ctx, at: &str, role: Role) -> Option<NamedServer> {
+    let port = at.rsplit(':').next()?;
+    let members = ctx.config.cluster.members.iter();
+    let mut members = members.filter_map(|member| member.split_once('='));
+    let (name, _) = members.find(|(_, of)| *of == port)?;
+    Some(NamedServer {
+        name: name.to_owned(),
+        role,
+    })
+}
+
+async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
@@ -188,7 +237,10 @@ async fn mysql(ctx: &Ctx) -> Result<String, Error> {
     let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
     match writes(&node) {
-        true => Ok(version),
+        true => {
+            let member = |(at, role)| named(ctx, at, role);
+            Ok((version, nodes(&node).filter_map(member).collect()))
+        }
         false => Err(Error::refuses(
             Server::MySql,
             NOT_IN_ITS_CLUSTER,
@@ -204,9 +256,19 @@ fn writes(node: &HashMap<String, String>) -> bool {
         || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
 }
 
-async fn redis(ctx: &Ctx) -> Result<String, Error> {
+/// The nodes of a cluster, as one of them tells them, which is the one that is written.
+fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
+    let of = |name| node.get(name).map_or("", String::as_str);
+    let (all, own) = (of("wsrep_incoming_addresses"), of("wsrep_local_index"));
+    let all = all.split(',').enumerate();
+    all.map(move |(n, at)| match own == n.to_string() {
+        true => (at, Role::Writer),
+        false => (at, Role::Standby),
+    })
+}
+
+async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let info = redis::cmd("INFO")
-        .arg("server")
         .query_async(&mut ctx.redis.connection())
         .await;
     let info: String = info?;
@@ -216,20 +278,44 @@ async fn redis(ctx: &Ctx) -> Result<String, Error> {
         .arg(nothing)
         .exec_async(&mut ctx.redis.connection())
         .await?;
-    let version = info
-        .lines()
-        .find_map(|line| line.strip_prefix("redis_version:"));
-    Ok(version.unwrap_or("of unknown version").trim().to_owned())
+    let said = |name| info.lines().find_map(|line| line.strip_prefix(name));
+    let version = said("redis_version:").unwrap_or("of unknown version");
+    let primary = said("tcp_port:").map(|port| (port, Role::Primary));
+    let members = primary.into_iter().chain(replicas(&info));
+    let members = members.filter_map(|(port, role)| named(ctx, port, role));
+    Ok((version.trim().to_owned(), members.collect()))
 }
 
-async fn zookeeper(ctx: &Ctx) -> Result<String, Error> {
+/// The ports of the replicas that a primary has, by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
+fn replicas(info: &str) -> impl Iterator<Item = (&str, Role)> {
+    let all = info.lines().filter(|line| line.starts_with("slave"));
+    let fields = all.flat_map(|line| line.split(','));
+    let ports = fields.filter_map(|field| field.strip_prefix("port="));
+    ports.map(|port| (port, Role::Replica))
+}
+
+async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let client = ctx.zk.session()?;
-    let there = client.check_stat("/").await;
+    let ensemble = ctx.config.zookeeper.connect.split(',');
+    let ensemble = ensemble.filter(|_| !ctx.config.cluster.members.is_empty());
+    let members = join_all(ensemble.map(async |at| {
+        let said = timeout(MEMBER_PATIENCE, four_letters(at, "srvr")).await;
+        let role = match mode(&said.ok()?.ok()?)? {
+            "leader" => Role::Leader,
+            "follower" => Role::Follower,
+            _ => return None,
+        };
+        named(ctx, at, role)
+    }));
+    let (there, members) = tokio::join!(client.check_stat("/"), members);
     there.map_err(|e| Error::down(Server::ZooKeeper, e))?;
-    Ok(format!(
-        "session of {} ms",
-        client.session_timeout().as_millis()
-    ))
+    let detail = format!("session of {} ms", client.session_timeout().as_millis());
+    Ok((detail, members.into_iter().flatten().collect()))
+}
+
+/// What a server of an ensemble says that it is: `Mode: leader`.
+fn mode(said: &str) -> Option<&str> {
+    said.lines().find_map(|line| line.strip_prefix("Mode: "))
 }
 
 #[cfg(test)]
@@ -248,5 +334,28 @@ mod tests {
         assert!(!said(["Galera", "Primary", "OFF"]), "it is joining");
         assert!(said(["", "Disconnected", "OFF"]), "MariaDB alone");
         assert!(writes(&HashMap::new()), "MySQL");
+    }
+
+    #[test]
+    fn a_server_tells_who_of_its_kind_does_what() {
+        let status = [
+            ("wsrep_incoming_addresses", "127.0.0.1:11,127.0.0.1:12"),
+            ("wsrep_local_index", "1"),
+        ];
+        let status = status.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let status = status.into_iter().collect();
+        let all: Vec<_> = nodes(&status).collect();
+        assert_eq!(
+            all,
+            [
+                ("127.0.0.1:11", Role::Standby),
+                ("127.0.0.1:12", Role::Writer)
+            ]
+        );
+        let info = "role:master\r\nconnected_slaves:1\r\nslave0:ip=127.0.0.1,port=12,state=online,lag=0\r\n\
+                    slave_expires_tracked_keys:0\r\n";
+        let all: Vec<_> = replicas(info).collect();
+        assert_eq!(all, [("12", Role::Replica)]);
+        assert_eq!(mode("Zxid: 0x1\nMode: follower\n"), Some("follower"));
     }
 }

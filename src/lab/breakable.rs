@@ -60,16 +60,16 @@ impl Lab {
         } else {
             redis::REPLICA
         };
-        let mut group = self.group.iter().flat_map(|group| &group.members);
-        let follows = (self.replicated.is_some() && name == follower)
-            || group.any(|(member, _)| member == name);
+        let (grouped, isolated) = (self.is_grouped(name), self.isolated.contains(name));
+        let follows = (self.replicated.is_some() && name == follower) || grouped;
         let clock = self.clock(name);
         let ahead = clock.is_some_and(Clock::has_jumped);
         let besides = [
             (Action::Expire, has_session),
             (Action::Promote, follows),
             (Action::Jump, clock.is_some() && !ahead),
-            (Action::Mend, ahead),
+            (Action::Cut, grouped && !isolated),
+            (Action::Mend, ahead || isolated),
         ];
         [Action::Pause, Action::Kill]
             .into_iter()

@@ -60,6 +60,8 @@ In a lab that was started with --replica:
 
 In a lab that was started with --sentinels 3:
   oversell lab fault kill redis          the Sentinels promote a replica after 4 s; the instances ask them, and follow
+  oversell lab fault cut redis           replicas and Sentinels reach it no longer, clients do; a replica is promoted after 4 s
+  oversell lab fault mend redis          it follows the new one
   oversell lab fault promote replica-2   a planned fail-over, at once: what this one has not yet is lost, with who holds it
 
 The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
@@ -224,6 +226,10 @@ impl Lab {
                 return Err(unusable!("{name} runs already"));
             }
             Action::Start => self.restart(&name).await.map(|()| "runs again")?,
+            Action::Cut if self.is_grouped(&name) => self
+                .isolate(&name)
+                .await
+                .map(|()| "is cut off from its replicas and Sentinels")?,
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
             Action::Slow => self
                 .slow(&name, Duration::from_millis(by_ms))
@@ -236,7 +242,8 @@ impl Lab {
             }
             Action::Mend => {
                 let has_ways = self.ways.iter().any(|way| way.is_called(&name));
-                if !self.set_right(&name).await? || has_ways {
+                let mended = self.rejoin(&name).await?;
+                if !(self.set_right(&name).await? || mended) || has_ways {
                     self.mend(&name)?;
                 }
                 "is mended"

@@ -1,10 +1,14 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
 use super::{
+    mysql,
     programs::Needed,
+    redis,
     sentinel::GROUP,
     server::{Check, Server, Started, answers},
     user::User,
+    way::authority,
+    zookeeper,
 };
 use crate::addresses::{Addresses, Control};
 use futures::FutureExt;
@@ -25,8 +29,13 @@ pub(super) fn environment(
     more: &[(String, String)],
 ) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
+    let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let ours = [
         ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
+        (
+            "OVERSELL__MYSQL__URLS",
+            all(nodes.map(|node| node.url.as_str()).collect()),
+        ),
         (
             "OVERSELL__REDIS__URL",
             at.redis
@@ -68,6 +77,24 @@ pub(super) fn environment(
         .map(|(key, value)| (key.to_owned(), value))
         .chain(more.iter().cloned())
         .collect()
+}
+
+/// The servers of which there are several, for the instances' lights: each by its name and its port, or that of the way to it.
+pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
+    let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
+    let nodes = nodes.map(|node| node.url.as_str()).enumerate();
+    let nodes = nodes.map(|(n, url)| (mysql::name(n), authority(url)));
+    let replicas = at.replicas.iter().chain(&at.replica);
+    let replicas: Vec<_> = replicas.map(|replica| replica.url.as_str()).collect();
+    let main = Some(at.main_redis()).filter(|_| !replicas.is_empty());
+    let main = main.map(|url| (redis::name(0), authority(url)));
+    let replicas = replicas.into_iter().enumerate();
+    let replicas = replicas.map(|(n, url)| (redis::replica(n), authority(url)));
+    let ensemble = at.zookeeper.connect.split(',').enumerate();
+    let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
+    let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
+    let all = nodes.chain(main).chain(replicas).chain(ensemble);
+    all.filter_map(|(name, at)| Some(format!("{name}={}", at.rsplit(':').next()?)))
 }
 
 #[derive(Debug)]

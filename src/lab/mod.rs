@@ -45,7 +45,7 @@ pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
 use sentinel::{Group, Replicated};
 use server::{Member, Setting, Tier};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use way::Way;
 
@@ -63,6 +63,8 @@ pub struct Lab {
     clocks: Vec<Clock>,
     replicated: Option<Replicated>,
     group: Option<Group>,
+    /// The members of the group that are cut off from the others.
+    isolated: HashSet<String>,
     following: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
@@ -295,6 +297,41 @@ impl Lab {
             .await
     }
 
+    /// Cuts a main Redis or a replica off from the other members of its group and from the Sentinels, and from nobody else. Only a
+    /// lab with [`Options::sentinels`] has a group.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if it is in no group, or does not answer.
+    pub async fn isolate(&mut self, member: &str) -> Result<(), Failure> {
+        let none = || unusable!("{member} is in no group: `oversell lab --sentinels 3` has one");
+        let group = self.group.as_ref().ok_or_else(none)?;
+        group.isolate(member, true).await?;
+        self.isolated.insert(member.to_owned());
+        Ok(())
+    }
+
+    /// It is one of its group again; whether it was cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if it does not answer.
+    pub async fn rejoin(&mut self, member: &str) -> Result<bool, Failure> {
+        if let Some(group) = self
+            .group
+            .as_ref()
+            .filter(|_| self.isolated.contains(member))
+        {
+            group.isolate(member, false).await?;
+        }
+        Ok(self.isolated.remove(member))
+    }
+
+    fn is_grouped(&self, member: &str) -> bool {
+        let mut members = self.group.iter().flat_map(|group| &group.members);
+        members.any(|(name, _)| name == member)
+    }
+
     /// Which Redis leads, as the Sentinels say that the instances ask; `redis` where there are none.
     ///
     /// # Cancel safety
@@ -370,6 +407,7 @@ impl Lab {
             process.stop(INSTANCE_PATIENCE).await;
         }
         member.start(complete, &self.setting).await?;
+        self.isolated.remove(name);
         self.publish()
     }
 

@@ -104,7 +104,7 @@ impl Galera {
         timeout(LIMIT, begun).await.map_err(late)
     }
 
-    fn options(&self, folder: &Path) -> Vec<String> {
+    fn options(&self, folder: &Path, port: u16) -> Vec<String> {
         let all = self.peers.iter();
         let all: Vec<_> = all
             .map(|peer| format!("127.0.0.1:{}", peer.group))
@@ -119,6 +119,8 @@ impl Galera {
             format!("--wsrep-provider={PROVIDER}"),
             format!("--wsrep-cluster-address=gcomm://{}", all.join(",")),
             "--wsrep-node-address=127.0.0.1".to_owned(),
+            // Where its clients come to: by it each node tells who is in the cluster.
+            format!("--wsrep-node-incoming-address=127.0.0.1:{port}"),
             format!("--wsrep-node-name={}", name(self.index)),
             "--wsrep-sst-method=rsync".to_owned(),
             format!("--wsrep-sst-receive-address=127.0.0.1:{whole}"),
@@ -292,7 +294,7 @@ impl Server for MySql {
             .arg(format!("--secure-file-priv={}", no_files(folder).display()))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
         let galera = self.galera.iter();
-        command.args(galera.flat_map(|galera| galera.options(folder)));
+        command.args(galera.flat_map(|galera| galera.options(folder, self.port)));
         command
     }
 

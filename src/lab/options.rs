@@ -50,7 +50,7 @@ pub enum Part {
 /// Which node of a Galera cluster the instances of a lab write to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Writers {
-    /// All to the first one.
+    /// All to the first one that is part of the cluster.
     One,
     /// Each to a node of its own, as far as there are so many.
     Each,
@@ -315,6 +315,7 @@ impl Options {
                 port: of.replica,
                 role,
                 faketime: None,
+                grouped: false,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
             let (of, replicas) = (1, 1);
@@ -323,6 +324,7 @@ impl Options {
                 main,
                 of,
                 replicas,
+                grouped: false,
             };
             members.push(server(sentinel::SENTINEL, Box::new(watches)));
         }
@@ -348,6 +350,7 @@ impl Options {
             clocks,
             replicated,
             group: ports.group.clone(),
+            isolated: HashSet::new(),
             following: JoinSet::new(),
             folder,
             addresses,
@@ -413,6 +416,7 @@ impl Options {
                 port,
                 role,
                 faketime,
+                grouped: index == 0 && ports.group.is_some(),
             };
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
@@ -433,6 +437,7 @@ impl Options {
                 port: *port,
                 role: Role::Replica { of: main },
                 faketime: None,
+                grouped: true,
             };
             server(name, Box::new(replica) as Box<dyn Server>)
         });
@@ -442,6 +447,7 @@ impl Options {
                 main,
                 of: group.sentinels.len(),
                 replicas: group.members.len() - 1,
+                grouped: true,
             };
             server(&sentinel::name(n), Box::new(watches))
         });
@@ -459,10 +465,16 @@ impl Options {
         self.instance_ports.iter().enumerate().map(|(n, &port)| {
             let name = instance::name(port);
             let seen = way::seen_by(&name, &self.seen_by_instance(n, at), ways);
+            let named = instance::members(at).chain(instance::members(&seen));
+            let members = (
+                "OVERSELL__CLUSTER__MEMBERS".to_owned(),
+                named.collect::<Vec<_>>().join(","),
+            );
+            let more = [&[members], &self.env[..]].concat();
             let instance = Box::new(Instance {
                 port,
                 program: program.to_owned(),
-                env: instance::environment(&seen, self.has(Part::Nginx), &self.env),
+                env: instance::environment(&seen, self.has(Part::Nginx), &more),
                 orders: self.control.clone().map(|control| Orders {
                     control,
                     kinds: kinds.to_vec(),

@@ -21,6 +21,23 @@ pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "ev
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
+/// With this user the members and Sentinels of a group come to each other. Sentinels before Redis 6.2 know none.
+const PEER: [&str; 11] = [
+    "--user",
+    USER,
+    "on",
+    ">peer",
+    "~*",
+    "&*",
+    "+@all",
+    "--masteruser",
+    USER,
+    "--masterauth",
+    USER,
+];
+/// Its name, and its password.
+pub(super) const USER: &str = "peer";
+
 /// A new replica does not wait for others that may come.
 const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
@@ -55,6 +72,8 @@ pub(super) struct Redis {
     pub(super) role: Role,
     /// libfaketime, where its clock can jump.
     pub(super) faketime: Option<PathBuf>,
+    /// Whether it is one of a group whose Sentinels the instances ask.
+    pub(super) grouped: bool,
 }
 
 #[derive(Debug)]
@@ -87,6 +106,9 @@ impl Server for Redis {
             None => Command::new(program),
         };
         options(&mut command, self.port, folder);
+        if self.grouped {
+            command.args(PEER);
+        }
         match self.role {
             Role::Main { known_by } => command
                 .args(KEEPS)

@@ -1,7 +1,8 @@
 //! Replicas of the main Redis, and Redis Sentinels that promote one when the main one is gone (§2.9).
 //!
 //! Where the instances ask the Sentinels themselves ([`Group`]), all reach each other directly: the main one, two replicas, and
-//! as many Sentinels as are asked for. Where they know one address each ([`Replicated`]), there is one replica and one
+//! as many Sentinels as are asked for. Replicas and Sentinels have a user of their own ([`USER`]): a member that refuses it, and
+//! closes its connections, is cut off from them, and from nobody else. Where they know one address each ([`Replicated`]), there is one replica and one
 //! Sentinel, and the lab leads their ways:
 //!
 //! 1. Both reach the main one by one way, `replica-redis`. While that is cut, the replica hears of no write, and for the
@@ -15,7 +16,7 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{NEEDED, follows, has_pid, numbered},
+    redis::{NEEDED, USER, follows, has_pid, numbered},
     server::{Check, Server, Started},
     user::User,
     way::Way,
@@ -78,6 +79,8 @@ pub(super) struct Sentinel {
     /// How many Sentinels there are, and how many replicas.
     pub(super) of: usize,
     pub(super) replicas: usize,
+    /// Whether the instances ask it.
+    pub(super) grouped: bool,
 }
 
 impl Server for Sentinel {
@@ -87,7 +90,7 @@ impl Server for Sentinel {
 
     /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
     fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
-        let settings = format!(
+        let mut settings = format!(
             "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} {}\n\
              sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
             self.port,
@@ -95,6 +98,10 @@ impl Server for Sentinel {
             self.main,
             self.of / 2 + 1,
         );
+        if self.grouped {
+            settings +=
+                &format!("sentinel auth-user {GROUP} {USER}\nsentinel auth-pass {GROUP} {USER}\n");
+        }
         vec![(SETTINGS, settings)]
     }
 
@@ -176,13 +183,36 @@ impl Group {
         None
     }
 
+    fn port(&self, member: &str) -> Result<u16, Failure> {
+        let port = self.members.iter().find(|(name, _)| name == member);
+        let none = || unusable!("{member} is none of those that can lead");
+        Ok(port.ok_or_else(none)?.1)
+    }
+
+    /// Has this one refuse the others of its group and their Sentinels, and close their connections; or take them again.
+    pub(super) async fn isolate(&self, member: &str, isolated: bool) -> Result<(), Failure> {
+        let rights = if isolated { "-@all" } else { "+@all" };
+        let port = self.port(member)?;
+        let told = async {
+            let mut connection = at(port).await?;
+            let lines = [
+                ["ACL", "SETUSER", USER, rights],
+                ["CLIENT", "KILL", "USER", USER],
+            ];
+            for [command, rest @ ..] in lines {
+                let told = redis::cmd(command).arg(&rest).to_owned();
+                told.exec_async(&mut connection).await?;
+            }
+            RedisResult::Ok(())
+        };
+        told.await
+            .map_err(|e| unusable!("{member} does not take the order: {e}"))
+    }
+
     /// Has the Sentinels promote this one, which follows (`SENTINEL FAILOVER`: nothing is down, and nobody votes); returns once
     /// all that run say that it leads. They choose by priority: so its own is the lowest number.
     pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
-        let port = self.members.iter().find(|(name, _)| name == to);
-        let to = port
-            .ok_or_else(|| unusable!("{to} is none of those that can lead"))?
-            .1;
+        let to = self.port(to)?;
         let asked: Vec<_> = self
             .sentinels
             .iter()

@@ -9,9 +9,11 @@ const TRIES = 2;
 /** @type {Record<string, string>} */
 const SHORT = { zookeeper: 'zk' };
 
+/** One of several servers of a kind, and what it does. @typedef {{name: string, role: string}} Member */
+
 /**
  * What `GET /health/ready?instances=true` answers. `notes`: each trouble, and whose it is.
- * @typedef {{instance: string, servers: Record<string, {up: boolean, detail?: string}>, waiting: string[],
+ * @typedef {{instance: string, servers: Record<string, {up: boolean, detail?: string, members?: Member[]}>, waiting: string[],
  *   instances?: {name: string, url: string, up: boolean, detail?: string}[], notes?: {says: import('./course.js').Title}[]}} Health
  */
 
@@ -45,12 +47,14 @@ export function draw(health, reached) {
   const state = (/** @type {boolean} */ up) => (reached ? (up ? 'up' : 'down') : 'unknown');
   // A full dot is up, an empty ring is not: no colour needed, and the word stands beside it. What a server says is in English.
   // Each opens what can be done to it: breaking.js listens.
-  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: `${(current() === 'en' && detail) || t(state(up))}\n${t('lightOpens')}` },
+  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail, /** @type {Member[]} */ members = []) => el('li', { class: state(up), title: `${(current() === 'en' && detail) || t(state(up))}\n${t('lightOpens')}` },
     el('button', { type: 'button', 'data-key': name, 'aria-controls': 'breaking' },
-      SHORT[name] ?? name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up)))));
+      SHORT[name] ?? name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up)))),
+    // Who led when nobody answered any more may not lead by now.
+    ...(reached ? members : []).map((m) => el('span', { class: 'role', 'data-role': m.role }, `${m.name} ${t('role', m.role)}`)));
   refill($('lights'), [
     ...instances(health).map((i) => light(i.name, i.up, i.detail)),
-    ...Object.entries(health?.servers ?? {}).map(([name, s]) => light(name, s.up, s.detail))]);
+    ...Object.entries(health?.servers ?? {}).map(([name, s]) => light(name, s.up, s.detail, s.members))]);
 }
 
 const dot = () => el('i', { class: 'dot', 'aria-hidden': 'true' });

@@ -35,6 +35,7 @@ const zh = {
   settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
+  role: (role) => of({ primary: '主', replica: '从', writer: '写', standby: '备', leader: 'Leader', follower: 'Follower' }, role) ?? role,
   theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
 
   promiseLong: (p) => of({
@@ -146,6 +147,7 @@ const en = {
   ...together.en,
   settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
+  role: (role) => role,
   theme: (name) => `Theme: ${name}`,
 
   promiseLong: (p) => of({

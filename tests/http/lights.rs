@@ -10,6 +10,7 @@ use oversell::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What the instance at `base` says of the whole cluster.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
@@ -121,6 +122,92 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
             && of_all)
     })
     .await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Three servers of each kind, of which each loses the one that leads.
+#[apply(soak_test!)]
+async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_too() -> Result<()> {
+    let lab = Lab::start(Options {
+        galera: 3,
+        sentinels: 3,
+        zookeeper: 3,
+        instance_ports: vec![0; 2],
+        redis_ports: vec![0],
+        ..labs::short_leases()
+    })
+    .await?;
+    let url = lab.addresses().instances[1].url.clone();
+    // Who of three does what: the first has this role, all others that one.
+    let are = async |server: &str, [first, leads, follows]: [&str; 3], all: &[&str]| {
+        let role = |name: &&str| {
+            (
+                (*name).to_owned(),
+                if *name == first { leads } else { follows },
+            )
+        };
+        let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
+        until(&format!("{server}: {first} is the {leads}"), || async {
+            let (_, lights) = lights(&url, "?instances=true").await?;
+            let members = each(&lights["servers"][server]["members"]);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let seen = members.map(|member| (text(&member["name"]), text(&member["role"])));
+            let seen: BTreeMap<_, _> = seen.collect();
+            Ok(seen
+                .iter()
+                .map(|(name, role)| (name, role.as_str()))
+                .eq(wanted.iter().map(|(name, role)| (name, *role))))
+        })
+        .await
+    };
+    let zookeeper = ["zookeeper", "zookeeper-2", "zookeeper-3"];
+    let leader = lab.zookeeper_leader().await.context("nobody leads")?;
+    are(
+        "mysql",
+        ["mysql", "writer", "standby"],
+        &["mysql", "mysql-2", "mysql-3"],
+    )
+    .await?;
+    are(
+        "redis",
+        ["redis", "primary", "replica"],
+        &["redis", "replica", "replica-2"],
+    )
+    .await?;
+    are("zookeeper", [&leader, "leader", "follower"], &zookeeper).await?;
+
+    for dies in ["mysql", "redis", &leader] {
+        lab.kill(dies).await?;
+    }
+    are(
+        "mysql",
+        ["mysql-2", "writer", "standby"],
+        &["mysql-2", "mysql-3"],
+    )
+    .await?;
+    let main_redis = async || lab.main_redis().await.context("no Sentinel");
+    until("a replica leads", || async {
+        Ok(main_redis().await? != "redis")
+    })
+    .await?;
+    are(
+        "redis",
+        [&main_redis().await?, "primary", "replica"],
+        &["replica", "replica-2"],
+    )
+    .await?;
+    let elected = async || lab.zookeeper_leader().await;
+    until("another server leads", || async {
+        Ok(elected().await.is_some())
+    })
+    .await?;
+    let left: Vec<_> = zookeeper
+        .into_iter()
+        .filter(|name| **name != leader)
+        .collect();
+    let elected = elected().await.context("nobody leads")?;
+    are("zookeeper", [&elected, "leader", "follower"], &left).await?;
     lab.stop().await;
     Ok(())
 }

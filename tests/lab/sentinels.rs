@@ -9,7 +9,9 @@ use crate::support::{
 use oversell::{
     addresses::Instance,
     lab::{Lab, Options},
+    redis_at::redis_at,
 };
+use redis::Value;
 use reqwest::StatusCode;
 use std::sync::atomic::Ordering;
 
@@ -65,6 +67,30 @@ async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Res
         until("it is ready at the end", || ready(instance)).await?;
         answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
     }
+    lab.stop().await;
+    Ok(())
+}
+
+/// Its replicas and Sentinels do not reach it, and promote another one; its clients do. Mended, it follows that one.
+#[apply(soak_test!)]
+async fn a_primary_that_is_cut_off_goes_on_beside_the_next_one_until_it_is_mended() -> Result<()> {
+    let mut lab = group(&[]).await?;
+    let first = lab.addresses().main_redis().to_owned();
+    // The Sentinels close the connections of one that they make a replica.
+    let is = async |role: &str| {
+        let mut first = redis_at(&first).await?;
+        let told: Vec<Value> = redis::cmd("ROLE").query_async(&mut first).await?;
+        anyhow::Ok(told.first() == Some(&Value::BulkString(role.into())))
+    };
+    lab.isolate("redis").await?;
+    until("another one leads", async || {
+        Ok(lab.main_redis().await.is_some_and(|name| name != "redis"))
+    })
+    .await?;
+    ensure!(is("master").await?, "it has heard of the next one");
+    ensure!(lab.rejoin("redis").await?, "it was cut off");
+    ensure!(!lab.rejoin("redis").await?, "it is mended twice");
+    until("it follows", || is("slave")).await?;
     lab.stop().await;
     Ok(())
 }

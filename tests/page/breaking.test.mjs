@@ -205,6 +205,26 @@ describe("breaking by hand, from the class's page", () => {
   });
 });
 
+(SOAK ? describe : describe.skip)('servers of which there are several', () => {
+  const suite = lab(['--sentinels=3', '--zookeeper=3']);
+
+  it('are named at their lights with what they do, and who is promoted leads there too', async () => {
+    const tab = await suite.tab('#/2.8');
+    await tab.reads('#lights [data-role=primary]', /^redis 主$/);
+    await tab.has('#lights [data-role=leader]');
+    await tab.screenshot('roles-1280');
+    await tab.click('#lights [data-key=redis]');
+    await tab.press('#breaking-members [data-key="replica-2"]');
+    await act(tab, 'promote replica-2');
+    await tab.reads('#lights [data-role=primary]', /^replica-2 主$/);
+    await tab.everybodyCanUseIt();
+    tab.nothingWentWrong();
+    const phone = await suite.tab('#/2.8', PHONE);
+    await phone.has('#lights [data-role=primary]');
+    assert.ok(!(await phone.isWide()));
+  });
+});
+
 /** The light of one that is up. @param {string} name */
 const light = (name) => `#lights .up [data-key="${name}"]`;
 

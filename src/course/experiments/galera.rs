@@ -3,7 +3,7 @@
 
 use super::{
     own_lab::{galera, galera_with_causal_reads},
-    tools::got,
+    tools::{got, is_sold},
 };
 use crate::{
     course::{Cluster, NoVerdict, Product, Says, Seen, Verdict, Words, words},
@@ -11,27 +11,28 @@ use crate::{
 };
 use futures::future::{join_all, try_join_all};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlDatabaseError};
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// The pieces of a product: more than anybody buys.
-const STOCK: i64 = 1_000_000;
+pub(super) const STOCK: i64 = 1_000_000;
 /// A deadlock, and where the row has changed meanwhile: the transaction is rolled back.
 const ROLLED_BACK: [u16; 2] = [1213, 1020];
 
 /// What buyers were told, and what left the shelf.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Sold {
-    sold: i64,
+pub(super) struct Sold {
+    pub(super) sold: i64,
     /// Of these, with a lock that was kept.
-    kept: i64,
+    pub(super) kept: i64,
     /// Answered that nothing was changed.
-    refused: i64,
+    pub(super) refused: i64,
     /// Any other answer, or none.
-    unknown: i64,
-    gone: i64,
-    per_sec: f64,
+    pub(super) unknown: i64,
+    pub(super) gone: i64,
+    pub(super) per_sec: f64,
 }
 
 impl Sold {
@@ -52,7 +53,7 @@ impl Sold {
     }
 
     /// What is not known was done or was not.
-    fn is_exact(self) -> bool {
+    pub(super) fn is_exact(self) -> bool {
         self.sold > 0 && (0..=self.unknown).contains(&-self.oversold())
     }
 
@@ -90,14 +91,14 @@ async fn sell(
     let buyers = at.iter().cycle().take(buyers).map(|at| async move {
         let mut told = Sold::default();
         for _ in 0..each {
-            match product.buy(at, strategy, more).await {
-                Ok((200, answer)) => {
-                    told.sold += 1;
-                    told.kept += i64::from(answer["lock"] == "kept");
-                }
-                Ok((409 | 503, _)) => told.refused += 1,
-                _ => told.unknown += 1,
+            let answer = product.buy(at, strategy, more).await;
+            match is_sold(&answer) {
+                Some(true) => told.sold += 1,
+                Some(false) => told.refused += 1,
+                None => told.unknown += 1,
             }
+            let is_kept = |(status, answer): (_, Value)| status == 200 && answer["lock"] == "kept";
+            told.kept += i64::from(answer.is_ok_and(is_kept));
         }
         told
     });
@@ -221,6 +222,52 @@ fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A node that applies nothing for a while: what is read there, and what is sold.
+pub(super) async fn lagging(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const WAIT: Duration = Duration::from_secs(1);
+    let on = galera(on).await?;
+    let product = product(on).await?;
+    let [one, two, ..] = on.instances() else {
+        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+    };
+    let node = on.servers()?.mysql_nodes().nth(1).map(|node| &node.url);
+    let node = node.ok_or_else(|| NoVerdict::failed("no second node"))?;
+    let read = async |waits: u8| {
+        let mut node = MySqlConnection::connect(node).await?;
+        let waits = format!("SET SESSION wsrep_sync_wait = {waits}");
+        node.execute(waits.as_str()).await?;
+        let read = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
+        let read = sqlx::query_scalar::<_, i64>(read).bind(product.id);
+        Ok::<_, NoVerdict>(read.fetch_one(&mut node).await?)
+    };
+    let mut lags = MySqlConnection::connect(node).await?;
+    if !twin {
+        lags.execute("FLUSH TABLES WITH READ LOCK").await?;
+    }
+    let sold = product.buy(one, "single-update", "").await?.0;
+    let plain = read(0).await?;
+    let causal = match timeout(WAIT, read(1)).await {
+        Ok(read) => Some(read?),
+        Err(_) => None,
+    };
+    let refused = product.buy(two, "single-update", "&wait_ms=1000").await?.0;
+    lags.execute("UNLOCK TABLES").await?;
+    let fresh = read(1).await?;
+    let gone = STOCK - product.left().await?.mysql;
+    product.remove().await?;
+    let (old, missed) = (STOCK - plain, STOCK - fresh);
+    let waited = causal.map_or_else(|| "-".to_owned(), |read| (STOCK - read).to_string());
+    let words = words!(
+        "一个节点暂时什么也不应用，别的节点上卖了一件（{sold}）：在它上面读，少了 {old} 件；先等一等的读（wsrep_sync_wait）1 s 内：{waited}；在它上面卖：{refused}。它跟上以后读到少了 {missed} 件，一共少了 {gone} 件。",
+        "A node applies nothing for a while, and a piece is sold on another one ({sold}). Read there, {old} are gone; by a read that waits (wsrep_sync_wait) within 1 s: {waited}; a sale there: {refused}. Once it has caught up, {missed} are gone when read there; in all {gone} are gone."
+    );
+    let holds =
+        [sold, refused] == [200, 503] && old == 0 && causal.is_none() && missed == 1 && gone == 1;
+    Ok(Seen::holds(holds, words)
+        .value("status", json!([sold, refused]))
+        .value("gone", gone))
 }
 
 /// One row that one node writes, or three; and a row for each node.

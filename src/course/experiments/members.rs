@@ -1,251 +1,249 @@
-//! What the loss of a member costs: a planned fail-over of Redis with Sentinels, and a ZooKeeper ensemble that loses its leader and
-//! then its majority.
+//! What the loss of a member costs those who buy: a ZooKeeper ensemble that loses a follower, its leader and then its majority, and a
+//! Galera cluster that loses the node that is written.
 
 use super::{
-    own_lab::{ENSEMBLE, OwnLab, SENTINELS},
-    tools::{ask, own},
+    galera::{STOCK, Sold},
+    own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
+    tools::is_sold,
 };
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, words},
     orders::Action,
-    redis_at::redis_at,
 };
 use futures::future::join_all;
-use oversell_lock::{
-    Guard, Lease, LockError,
-    redis::{RedisClient, RedisOptions, Replicas},
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
 };
 use parking_lot::Mutex;
 use serde_json::json;
 use std::{
-    collections::HashMap,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::{Duration, Instant},
 };
 use tokio::time::{sleep, timeout};
-
-/// The leases of the locks: longer than a fail-over takes.
-const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
-/// How long a lock is tried for, while nobody leads.
-const SHORT: Duration = Duration::from_millis(500);
-
-/// Locks that are held while the Sentinels promote a replica that is well: plain ones, those that one of two replicas has, and
-/// those that both have.
-pub(super) async fn planned_fail_over(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let own = OwnLab::start(on, SENTINELS).await?;
-    let waited_for = if twin { [2; 3] } else { [0, 1, 2] };
-    let seen = fail_over(&own.cluster, waited_for).await?;
-    own.stop().await?;
-    Ok(seen)
-}
-
-async fn fail_over(on: &Cluster, waited_for: [u32; 3]) -> Result<Seen, NoVerdict> {
-    let group = group(on).await?;
-    let processes: Vec<_> = (waited_for.iter())
-        .map(|replicas| process(on, &group, *replicas))
-        .collect::<Result<_, _>>()?;
-    let (mut twice, mut of, mut fail_overs) = ([0; 3], [0; 3], 0);
-    for to in ["replica-2", "replica", "redis"] {
-        let over = AtomicBool::new(false);
-        let fault = async {
-            let done = on.fault(Action::Promote, to).await;
-            over.store(true, SeqCst);
-            done
-        };
-        let held = join_all(processes.iter().map(|process| hold(process, &over)));
-        let (done, held) = tokio::join!(fault, held);
-        done?;
-        fail_overs += 1;
-        let other = process(on, &group, 0)?;
-        locks_again(&other).await?;
-        for (n, held) in held.iter().enumerate() {
-            twice[n] += held_twice(&other, held).await?;
-            of[n] += held.len();
-        }
-        if twice[..2].iter().all(|twice| *twice > 0) {
-            break;
-        }
-    }
-    let words = words!(
-        "计划内的主从切换 {fail_overs} 次，同时有两个持有者的锁：不等从节点的 {} 把里有 {} 把，等一个从节点的 {} 把里有 {} 把，等两个的 {} 把里有 {} 把。",
-        "Planned fail-overs: {fail_overs}. Held twice at once: of {} plain locks {}, of {} that one replica had {}, of {} that both had {}.",
-        of[0],
-        twice[0],
-        of[1],
-        twice[1],
-        of[2],
-        twice[2]
-    );
-    let holds = twice[0] > 0 && twice[1] > 0 && twice[2] == 0 && of[2] > 0;
-    Ok(Seen::holds(holds, words)
-        .value("fail_overs", fail_overs)
-        .value("held_twice", json!(twice))
-        .value("held", json!(of)))
-}
-
-/// What the Sentinels call the primary and its replicas.
-async fn group(on: &Cluster) -> Result<String, NoVerdict> {
-    let sentinel = on.servers()?.sentinels.first();
-    let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
-    let mut sentinel = redis_at(&sentinel.url).await?;
-    let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
-    let name = known.first().and_then(|known| known.get("name")).cloned();
-    name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
-}
-
-/// A process with the lock library, whose locks so many replicas must have.
-fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
-    let at = on.servers()?;
-    let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
-    let options = RedisOptions::new(at.main_redis())
-        .sentinels(sentinels, group)
-        .wait_replicas(Replicas::AtLeast(replicas));
-    RedisClient::new(options).map_err(NoVerdict::failed)
-}
-
-/// Takes locks, one after the other, and holds all of them, until it is over.
-async fn hold(process: &RedisClient, over: &AtomicBool) -> Vec<(String, Guard)> {
-    let mut held = Vec::new();
-    while !over.load(SeqCst) {
-        let name = own("lock");
-        // While nobody leads there is none to be had.
-        if let Ok(guard) = process.lock(&name).lease(LEASE).acquire(SHORT).await {
-            held.push((name, guard));
-        }
-        sleep(Duration::from_millis(1)).await;
-    }
-    held
-}
-
-/// How many of them another one can take, while their guards say that they are held.
-async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
-    let mut twice = 0;
-    for (name, guard) in held {
-        match other.lock(name).try_acquire().await {
-            Ok(second) => {
-                twice += usize::from(!guard.is_lost());
-                second.release().await.map_err(NoVerdict::failed)?;
-            }
-            Err(LockError::Taken { .. }) => {}
-            Err(error) => return Err(NoVerdict::failed(error)),
-        }
-    }
-    Ok(twice)
-}
-
-async fn locks_again(process: &RedisClient) -> Result<(), NoVerdict> {
-    let had = async {
-        while process.lock(&own("lock")).acquire(SHORT).await.is_err() {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(Duration::from_secs(30), had).await.map_err(late)
-}
 
 /// So many sales are service again.
 const SERVED: usize = 20;
 /// How long that may take while most of the servers live, and once a server is started.
 const ELECTED: Duration = Duration::from_secs(20);
 const BACK: Duration = Duration::from_secs(60);
-/// Some seconds: no longer nobody is served while another leader is elected.
+/// Some seconds: no longer nobody is served while another one leads.
 const SECONDS: Duration = Duration::from_secs(10);
+/// A moment: no longer it takes those to go on who were at a server that dies while the leader lives.
+const MOMENT: Duration = Duration::from_secs(2);
 /// How long it stays without a majority.
 const MINORITY: Duration = Duration::from_secs(4);
+/// A cluster waits 5 s before it goes on without a node that says nothing, `evs.suspect_timeout`; some seconds more are allowed.
+const SUSPECTED: Duration = Duration::from_secs(15);
 
 /// A purchase: when it began and ended, and whether a piece was sold; `None` where that is not known.
-pub(in crate::course) type Purchase = (Instant, Instant, Option<bool>);
+type Purchase = (Instant, Instant, Option<bool>);
+pub(in crate::course) type Purchases = Mutex<Vec<Purchase>>;
 
-/// Buyers who go on, while an ensemble of three loses its leader, then its majority, and has it again.
-pub(super) async fn leader_and_majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Buyers who go on, while an ensemble of three loses a follower, its leader, then its majority, and has it again.
+pub(super) async fn ensemble(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
-    let seen = losses(&own, twin).await?;
+    let seen = ensemble_losses(&own, twin).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-async fn losses(own: &OwnLab, twin: bool) -> Result<Seen, NoVerdict> {
-    const STOCK: i64 = 1_000_000;
-    const BUYERS: usize = 6;
+async fn ensemble_losses(own: &OwnLab, twin: bool) -> Result<Seen, NoVerdict> {
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
+    let [leader, another, follower] = &servers[..] else {
+        return Err(NoVerdict::failed("three servers are needed"));
+    };
     let product = on.product(STOCK).await?;
-    let (purchases, over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    let at = on.instances().iter().cycle().take(BUYERS);
-    let buyers = join_all(at.map(|at| buy_on(&product, at, &purchases, &over)));
+    let purchases = Purchases::default();
     let losses = async {
-        let lost = async {
-            sold_since(&purchases, Instant::now(), ELECTED).await;
-            let without_leader = Instant::now();
-            on.fault(Action::Kill, &servers[0]).await?;
-            if twin {
-                on.fault(Action::Kill, &servers[1]).await?;
+        sold_since(&purchases, Instant::now(), ELECTED).await;
+        let fault = on.fault(Action::Kill, follower);
+        let without_follower = without_service(&purchases, fault).await?;
+        on.fault(Action::Start, follower).await?;
+        sold_since(&purchases, Instant::now(), ELECTED).await;
+        let fault = async {
+            on.fault(Action::Kill, leader).await?;
+            match twin {
+                true => on.fault(Action::Kill, another).await,
+                false => Ok(()),
             }
-            let elected = sold_since(&purchases, Instant::now(), ELECTED).await;
-            if !twin {
-                on.fault(Action::Kill, &servers[1]).await?;
-            }
-            let minority = Instant::now();
-            sleep(MINORITY).await;
-            let mended = Instant::now();
-            on.fault(Action::Start, &servers[1]).await?;
-            let back = sold_since(&purchases, mended, BACK).await;
-            Ok::<_, NoVerdict>((without_leader, elected, [minority, mended], back))
         };
-        let lost = lost.await;
+        let without_leader = without_service(&purchases, fault).await?;
+        if !twin {
+            on.fault(Action::Kill, another).await?;
+        }
+        let minority = Instant::now();
+        sleep(MINORITY).await;
+        let mended = Instant::now();
+        on.fault(Action::Start, another).await?;
+        let back = sold_since(&purchases, mended, BACK).await;
+        let back = back.map(|()| first_sale(&purchases.lock(), mended));
+        Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
+    };
+    let lost = while_they_buy(&product, "zk-lock", &purchases, losses).await?;
+    let (without_follower, without_leader, [minority, mended], back) = lost;
+    let purchases = purchases.into_inner();
+    let in_minority = purchases
+        .iter()
+        .filter(|(begun, ended, sold)| *begun > minority && *ended < mended && *sold == Some(true));
+    let in_minority = in_minority.count();
+    let all = told(&purchases, STOCK - product.left().await?.mysql);
+    let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(seconds);
+    let words = words!(
+        "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，少了 {} 件，{} 个没有回答。",
+        "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
+        MINORITY.as_secs(),
+        all.sold,
+        all.gone,
+        all.unknown
+    );
+    let within = |time: Option<Duration>, most| time.is_some_and(|time| time <= most);
+    let holds = within(without_follower, MOMENT)
+        && within(without_leader, SECONDS)
+        && in_minority == 0
+        && back.is_some()
+        && all.is_exact();
+    Ok(Seen::holds(holds, words)
+        .value("without_follower_s", without_follower.map(as_secs))
+        .value("without_leader_s", without_leader.map(as_secs))
+        .value("sold_by_minority", in_minority)
+        .value("sales", json!(all)))
+}
+
+/// Buyers who go on, while three Galera nodes lose the one that is written by kill -9, and then the next one, which ends in order.
+pub(super) async fn dead_writer(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let own = OwnLab::start(on, ONE_WRITER).await?;
+    let seen = writers_lost(&own.cluster, twin).await?;
+    own.stop().await?;
+    Ok(seen)
+}
+
+async fn writers_lost(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let second = on.servers()?.galera.first().map(|node| node.pid);
+    let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
+    let second = Pid::from_raw(second.cast_signed());
+    let product = on.product(STOCK).await?;
+    let purchases = Purchases::default();
+    let losses = async {
+        sold_since(&purchases, Instant::now(), ELECTED).await;
+        let dies = async {
+            on.fault(Action::Kill, "mysql").await?;
+            match twin {
+                true => on.fault(Action::Kill, "mysql-2").await,
+                false => Ok(()),
+            }
+        };
+        let killed = without_service(&purchases, dies).await?;
+        if killed.is_none() {
+            return Ok([None, None]);
+        }
+        let ended = without_service(&purchases, ends_in_order(second)).await?;
+        Ok::<_, NoVerdict>([killed, ended])
+    };
+    let [killed, ended] = while_they_buy(&product, "single-update", &purchases, losses).await?;
+    let [killed_s, ended_s] = [killed, ended].map(seconds);
+    // Where nobody sells, nobody can count either.
+    let gone = match ended {
+        Some(_) => STOCK - product.left().await?.mysql,
+        None => 0,
+    };
+    let all = told(&purchases.into_inner(), gone);
+    let words = words!(
+        "三个节点，只写一个，它被杀（kill -9）：最长 {killed_s} s 没有卖出；接着写的那个正常关机（SIGTERM）：{ended_s} s，剩下的一个接着卖。一共卖出 {} 件，少了 {} 件，{} 个没有回答，拒绝 {} 个。",
+        "Three nodes, of which one is written, and it is killed (kill -9): at most {killed_s} s without a sale; the one that is written next ends in order (SIGTERM): {ended_s} s, and the last one goes on selling. {} were sold, {} are gone, {} are unknown, {} were refused.",
+        all.sold,
+        all.gone,
+        all.unknown,
+        all.refused
+    );
+    let holds = match (killed, ended) {
+        (Some(killed), Some(ended)) => ended < killed && killed <= SUSPECTED && all.is_exact(),
+        _ => false,
+    };
+    Ok(Seen::holds(holds, words)
+        .value("killed_s", killed.map(as_secs))
+        .value("ended_s", ended.map(as_secs))
+        .value("sales", json!(all)))
+}
+
+/// SIGTERM; returns once it is gone.
+async fn ends_in_order(server: Pid) -> Result<(), NoVerdict> {
+    kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
+    let gone = async {
+        while kill(server, None).is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("a node does not end");
+    timeout(BACK, gone).await.map_err(late)
+}
+
+/// Has buyers go on at all instances until `losses` are over.
+async fn while_they_buy<T>(
+    product: &Product<'_>,
+    strategy: &'static str,
+    purchases: &Purchases,
+    losses: impl Future<Output = Result<T, NoVerdict>>,
+) -> Result<T, NoVerdict> {
+    const BUYERS: usize = 6;
+    let over = AtomicBool::new(false);
+    let at = product.on.instances().iter().cycle().take(BUYERS);
+    let buyers = join_all(at.map(|at| buy_on(product, strategy, at, purchases, &over)));
+    let losses = async {
+        let lost = losses.await;
         over.store(true, SeqCst);
         lost
     };
-    let (lost, _) = tokio::join!(losses, buyers);
-    let (without_leader, elected, [minority, mended], back) = lost?;
-    let purchases = purchases.into_inner();
-    let sold = |sold: &&Purchase| sold.2 == Some(true);
-    let (sales, unknown) = (
-        purchases.iter().filter(sold).count(),
-        purchases.iter().filter(|one| one.2.is_none()).count(),
-    );
-    let in_minority = purchases.iter().filter(sold);
-    let in_minority = in_minority.filter(|(begun, ended, _)| *begun > minority && *ended < mended);
-    let in_minority = in_minority.count();
-    let gone = STOCK - product.left().await?.mysql;
-    let over_and_above = i64::try_from(sales).unwrap_or(i64::MAX) - gone;
-    let is_exact = (0..=i64::try_from(unknown).unwrap_or(i64::MAX)).contains(&-over_and_above);
-    let without = elected.map(|()| longest_gap(&purchases, without_leader, minority));
-    let seconds = |time: Option<Duration>| {
-        time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
+    tokio::join!(losses, buyers).0
+}
+
+/// The longest time without a sale, from a loss until there are sales again; `None` where there are none in time.
+async fn without_service(
+    purchases: &Purchases,
+    loss: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<Option<Duration>, NoVerdict> {
+    let begun = Instant::now();
+    loss.await?;
+    let served = sold_since(purchases, Instant::now(), ELECTED).await;
+    Ok(served.map(|()| longest_gap(&purchases.lock(), begun, Instant::now())))
+}
+
+/// What buyers were told, and what is gone.
+fn told(purchases: &[Purchase], gone: i64) -> Sold {
+    let mut all = Sold {
+        gone,
+        ..Sold::default()
     };
-    let (without_s, back_s) = (
-        seconds(without),
-        seconds(back.map(|()| first_sale(&purchases, mended))),
-    );
-    let words = words!(
-        "三台里的 Leader 被杀：{without_s} s 没有卖出；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {sales} 件，少了 {gone} 件，{unknown} 个没有回答。",
-        "The leader of three is killed: {without_s} s without a sale; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {sales} were sold, {gone} are gone, {unknown} are unknown.",
-        MINORITY.as_secs()
-    );
-    let is_short = without.is_some_and(|without| without <= SECONDS);
-    let holds = is_short && in_minority == 0 && back.is_some() && is_exact;
-    Ok(Seen::holds(holds, words)
-        .value("without_service_s", without.map(|time| time.as_secs_f64()))
-        .value("sold_by_minority", in_minority)
-        .value("sold", sales)
-        .value("gone", gone)
-        .value("unknown", unknown))
+    for (.., sold) in purchases {
+        match sold {
+            Some(true) => all.sold += 1,
+            Some(false) => all.refused += 1,
+            None => all.unknown += 1,
+        }
+    }
+    all
+}
+
+fn as_secs(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+fn seconds(time: Option<Duration>) -> String {
+    time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
 }
 
 async fn buy_on(
     product: &Product<'_>,
+    strategy: &str,
     at: &str,
-    purchases: &Mutex<Vec<Purchase>>,
+    purchases: &Purchases,
     over: &AtomicBool,
 ) {
     while !over.load(SeqCst) {
         let begun = Instant::now();
-        let sold = match product.buy(at, "zk-lock", "&wait_ms=2000").await {
-            Ok((200, _)) => Some(true),
-            Ok((409 | 503, _)) => Some(false),
-            _ => None,
-        };
+        let sold = is_sold(&product.buy(at, strategy, "&wait_ms=2000").await);
         purchases.lock().push((begun, Instant::now(), sold));
         if sold != Some(true) {
             sleep(Duration::from_millis(20)).await;
@@ -255,7 +253,7 @@ async fn buy_on(
 
 /// Waits until [`SERVED`] purchases that began after this have sold a piece; `None` where they do not in time.
 pub(in crate::course) async fn sold_since(
-    purchases: &Mutex<Vec<Purchase>>,
+    purchases: &Purchases,
     since: Instant,
     within: Duration,
 ) -> Option<()> {
@@ -312,6 +310,10 @@ mod tests {
             [gap(100, 2000), gap(200, 2000), gap(100, 1000)],
             [900, 830, 30]
         );
+        let all = told(&purchases, 5);
+        assert_eq!((all.sold, all.refused, all.unknown), (4, 1, 1));
+        let exact = [3, 4, 5, 6].map(|gone| told(&purchases, gone).is_exact());
+        assert_eq!(exact, [false, true, true, false]);
         assert_eq!(first_sale(&purchases, at(92)).as_millis(), 38);
         assert_eq!(first_sale(&purchases, at(990)).as_millis(), 40);
     }

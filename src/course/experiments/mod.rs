@@ -3,6 +3,7 @@
 mod aggregate;
 mod deadlocks;
 mod demos;
+mod fail_over;
 mod galera;
 mod ids;
 mod limits;
@@ -106,12 +107,16 @@ custom! {
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
     "1.4.printed" => aggregate::lines,
-    "beyond.fail-over" => members::planned_fail_over,
-    "beyond.ensemble" => members::leader_and_majority,
+    "beyond.fail-over" => fail_over::planned,
+    "beyond.cut-off" => fail_over::cut_off,
+    "beyond.lost-release" => fail_over::lost_release,
+    "beyond.ensemble" => members::ensemble,
     "beyond.node-locks" => galera::locked_on_one_node,
     "beyond.stale-read" => galera::stale,
+    "beyond.lagging" => galera::lagging,
     "beyond.writers" => galera::three_writers,
     "beyond.snapshots" => galera::snapshots,
+    "beyond.dead-writer" => members::dead_writer,
 }
 
 /// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.

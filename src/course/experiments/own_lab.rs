@@ -49,6 +49,11 @@ pub(super) const SENTINELS: Kind = Kind {
     options: "--instances 0 --redis-ports 0 --sentinels 3",
     told: None,
 };
+/// Three MariaDB nodes as one cluster, of which the instances write to the first that is there.
+pub(super) const ONE_WRITER: Kind = Kind {
+    options: "--instances 0,0 --redis-ports 0 --galera 3",
+    told: None,
+};
 /// Three MariaDB nodes as one cluster, and an instance on each.
 const GALERA: Kind = Kind {
     options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",

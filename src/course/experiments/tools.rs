@@ -3,7 +3,7 @@
 use crate::{
     bilingual::Bilingual,
     course::{Cluster, NoVerdict, Target, Words, words},
-    http_client::Ask,
+    http_client::{Ask, HttpError},
     load::Row,
     redis_at::redis_at,
 };
@@ -61,6 +61,15 @@ pub(in crate::course) async fn got(on: &Cluster, url: &str) -> Result<Value, NoV
     Ok(request.answer().await?.success()?.json()?)
 }
 
+/// Whether a purchase has sold a piece; `None` where that is not known.
+pub(super) fn is_sold(answer: &Result<(u16, Value), HttpError>) -> Option<bool> {
+    match answer {
+        Ok((200, _)) => Some(true),
+        Ok((409 | 503, answer)) if answer["outcome"] != "unknown" => Some(false),
+        _ => None,
+    }
+}
+
 /// How many nodes are below this one.
 pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
@@ -113,4 +122,24 @@ pub(super) fn sale(row: &Row) -> Words {
 pub(super) fn sales(rows: &[Row]) -> Words {
     let each: Vec<_> = rows.iter().map(sale).collect();
     Words::join(&each, ["", " "])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_answered_without_a_result_is_neither_sold_nor_refused() {
+        for (status, outcome, sold) in [
+            (200, "sold", Some(true)),
+            (409, "sold-out", Some(false)),
+            (503, "failed", Some(false)),
+            (503, "unknown", None),
+            (500, "failed", None),
+        ] {
+            let answer = Ok((status, json!({"outcome": outcome})));
+            assert_eq!(is_sold(&answer), sold, "{status} {outcome}");
+        }
+    }
 }

@@ -63,7 +63,7 @@ enum Fault {
     Kill,
     /// SIGSTOP; it goes on.
     Pause,
-    /// No instance reaches it; then they do again.
+    /// No instance reaches it; of a Redis with Sentinels, none of the others in its group. Then they do again.
     Cut,
     /// Another is promoted in its place, by plan.
     Promote,
@@ -156,7 +156,13 @@ static ENGINES: [Engine; 7] = [
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
         hits: Hits::Redis,
-        faults: &[Fault::None, Fault::Kill, Fault::Pause, Fault::Promote],
+        faults: &[
+            Fault::None,
+            Fault::Kill,
+            Fault::Pause,
+            Fault::Cut,
+            Fault::Promote,
+        ],
         strategies: IN_REDIS,
     },
     Engine {
@@ -450,7 +456,13 @@ mod tests {
             let engine = ENGINES.iter().find(|known| known.id == engine);
             engine.expect("an engine").promises(slug, fault)
         };
-        for fault in [Fault::None, Fault::Kill, Fault::Pause, Fault::Promote] {
+        for fault in [
+            Fault::None,
+            Fault::Kill,
+            Fault::Pause,
+            Fault::Cut,
+            Fault::Promote,
+        ] {
             assert!(promises(SENTINELS, "redis-fenced", fault));
             assert!(promises("ensemble", "zk-fenced", fault));
             assert!(promises(GALERA_EACH, "version-cas-retried", fault));

@@ -30,7 +30,7 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 - **承诺**：`每件一次` 不丢不重，也不会凭空少；`无` 表示这种故障下不作承诺。没守住的用粗体写出，`oversell faults` 的退出码就是 1。不管承诺什么，修好以后都要接着卖。
 - `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有副本时，被提升的副本可能没有最后几件。带租约的锁只在没有故障时
   承诺；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
-- 有哨兵时，旧主节点变成副本，故障才算过去：在那之前写给它的都会丢。不试“断开”：主节点在哪里由哨兵告诉实例，不经过实验环境的线路。
+- 有哨兵时，旧主节点变成副本，故障才算过去：在那之前写给它的都会丢。*断开*的是主节点和副本、哨兵之间，实例照样连得上它。
 ", "# The fault matrix
 
 [中文](faults.zh-CN.md)
@@ -47,7 +47,7 @@ they sell, the node that is written or the server that leads is hit, and mended 
 - What is `safe` promises each once under every fault, but for what is in Redis (`redis-script`, `script-stream`) where it has replicas:
   the one that is promoted may lack the last sales. A lock with a lease promises it only while nothing breaks, and `GET_LOCK` on a
   cluster whose nodes all write not even then.
-- With Sentinels a fault is over once the primary that was follows: until then it takes writes, which are lost. Nothing is cut off: they tell the instances where the primary is, and no way of the lab leads there.
+- With Sentinels a fault is over once the primary that was follows: until then it takes writes, which are lost. *Cut off* is the primary from replicas and Sentinels: the instances still reach it.
 ");
 
 /// Where it was run.

@@ -5,7 +5,7 @@ use crate::{
     course::{
         Cluster, NoVerdict, Product,
         experiments::{
-            members::{Purchase, longest_gap, sold_since},
+            members::{Purchases, longest_gap, sold_since},
             own_lab::OwnLab,
             tools::{ask, got},
         },
@@ -48,7 +48,7 @@ const WRITTEN: Duration = Duration::from_secs(10);
 struct Stall<'a> {
     slug: &'static str,
     goods: Goods<'a>,
-    purchases: Mutex<Vec<Purchase>>,
+    purchases: Purchases,
     told: Mutex<Told>,
 }
 
