@@ -191,7 +191,6 @@ pub(super) async fn locked_on_one_node(on: &Cluster, twin: bool) -> Result<Seen,
     }
     let gone = STOCK - product.left().await?.mysql;
     product.remove().await?;
-    let shown = |error: Option<u16>| error.map_or("OK".to_owned(), |error| error.to_string());
     let (second_shown, one_ends, two_ends) = (shown(second), shown(ends[0]), shown(ends[1]));
     let named_shown: Vec<_> = named
         .iter()
@@ -211,6 +210,11 @@ pub(super) async fn locked_on_one_node(on: &Cluster, twin: bool) -> Result<Seen,
         .value("waited_ms", u64::try_from(waited_ms).unwrap_or(u64::MAX))
         .value("commits", json!(ends))
         .value("get_lock", json!(named)))
+}
+
+/// A server's error, or that there was none.
+fn shown(error: Option<u16>) -> String {
+    error.map_or("OK".to_owned(), |error| error.to_string())
 }
 
 /// The number of the server's error, where it answers with one.
@@ -268,6 +272,48 @@ pub(super) async fn lagging(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
     Ok(Seen::holds(holds, words)
         .value("status", json!([sold, refused]))
         .value("gone", gone))
+}
+
+/// A node that is read only: what a user of a shop may do there, and what root does.
+pub(super) async fn read_only(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const SHOP: &str = "shop@'127.0.0.1'";
+    let on = galera(on).await?;
+    let product = product(on).await?;
+    let node = on.servers()?.mysql_nodes().nth(1).map(|node| &node.url);
+    let node = node.ok_or_else(|| NoVerdict::failed("no second node"))?;
+    let rights = if twin { ", READ ONLY ADMIN" } else { "" };
+    let mut root = MySqlConnection::connect(node).await?;
+    for order in [
+        format!("CREATE OR REPLACE USER {SHOP}"),
+        format!("GRANT SELECT, UPDATE{rights} ON *.* TO {SHOP}"),
+        "SET GLOBAL read_only = ON".to_owned(),
+    ] {
+        root.execute(order.as_str()).await?;
+    }
+    let mut shop = MySqlConnection::connect(&node.replace("root@", "shop@")).await?;
+    let read = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(product.id);
+    let read = error_of(read.fetch_one(&mut shop).await)?;
+    let takes = |user| {
+        let take = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
+        let take = sqlx::query(take).bind(product.id);
+        async move { error_of(take.execute(user).await) }
+    };
+    let [by_shop, by_root] = [takes(&mut shop).await?, takes(&mut root).await?];
+    for order in [
+        "SET GLOBAL read_only = OFF".to_owned(),
+        format!("DROP USER {SHOP}"),
+    ] {
+        root.execute(order.as_str()).await?;
+    }
+    let gone = STOCK - product.left().await?.mysql;
+    product.remove().await?;
+    let [reads, writes, root_writes] = [read, by_shop, by_root].map(shown);
+    let words = words!(
+        "节点只读（read_only=ON）。普通用户：SELECT {reads}，UPDATE {writes}；root：UPDATE {root_writes}。一共少了 {gone} 件。",
+        "The node is read only (read_only=ON). A user of the shop: SELECT {reads}, UPDATE {writes}; root: UPDATE {root_writes}. In all {gone} are gone."
+    );
+    let holds = [read, by_shop, by_root] == [None, Some(1290), None] && gone == 1;
+    Ok(Seen::holds(holds, words).value("errors", json!([read, by_shop, by_root])))
 }
 
 /// One row that one node writes, or three; and a row for each node.

@@ -114,6 +114,7 @@ custom! {
     "beyond.node-locks" => galera::locked_on_one_node,
     "beyond.stale-read" => galera::stale,
     "beyond.lagging" => galera::lagging,
+    "beyond.read-only" => galera::read_only,
     "beyond.writers" => galera::three_writers,
     "beyond.snapshots" => galera::snapshots,
     "beyond.dead-writer" => members::dead_writer,

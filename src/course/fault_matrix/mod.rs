@@ -1,10 +1,10 @@
 //! The fault matrix, as jepsen has one: strategies × engines × faults, and what buyers saw of each from outside.
 //!
-//! 1. An [`Engine`] is a lab on one machine or on several, and the server of it that is hit: the only one, the one that is
+//! 1. An `Engine` is a lab on one machine or on several, and the server of it that is hit: the only one, the one that is
 //!    written, the one that leads. All strategies that need it sell at the same time, each a product of its own.
-//! 2. A [`Fault`] comes, stays for a while, and is mended; then each sells again.
-//! 3. A [`Cell`] has what a strategy told its buyers, what left the shelf, and how long nobody was served. It has a promise, and
-//!    [`Cell::broken`] says where that is not kept.
+//! 2. A `Fault` comes, stays for a while, and is mended; then each sells again.
+//! 3. A `Cell` has what a strategy told its buyers, what left the shelf, and how long nobody was served. It has a promise, and
+//!    `Cell::broken` says where that is not kept.
 //!
 //! What is never seen here: which of two buyers has the piece that both were told of, and what a machine loses that goes down
 //! with its disk's cache: processes die, and the machine stays.
