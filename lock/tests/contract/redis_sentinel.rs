@@ -8,7 +8,7 @@ use oversell::{
 };
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 use redis::AsyncTypedCommands;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 const NONE: Replicas = Replicas::AtLeast(0);
 const BOTH: Replicas = Replicas::AtLeast(2);
@@ -188,25 +188,28 @@ async fn a_main_redis_that_dies_doubles_no_lock_that_all_replicas_had(_: &Redis)
 /// Three processes take locks while `fault` happens: plain, and once one, or both, of the replicas have them. How many plain ones
 /// are held twice; of those that both replicas had, none may be.
 async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) -> Result<usize> {
-    let over = AtomicBool::new(false);
+    let (over, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
     let fault = async {
-        let done = fault.await;
+        let all_hold = async || begun.load(SeqCst) == 3;
+        let done = match until("each holds a lock", all_hold).await {
+            Ok(()) => fault.await,
+            late => late,
+        };
         over.store(true, SeqCst);
         done
     };
     let [plain, one, both] = [NONE, Replicas::AtLeast(1), BOTH].map(|n| process(lab, n));
     let (done, plain, one, both) = tokio::join!(
         fault,
-        hold(&plain, &over),
-        hold(&one, &over),
-        hold(&both, &over)
+        hold(&plain, &begun, &over),
+        hold(&one, &begun, &over),
+        hold(&both, &begun, &over)
     );
     done?;
     let other = process(lab, NONE);
     until("there are locks again", || passes(&other)).await?;
     let mut twice = Vec::new();
     for held in [&plain, &one, &both] {
-        ensure!(!held.is_empty(), "nobody had a lock");
         twice.push((held_twice(&other, held).await?, held.len()));
     }
     println!(
@@ -217,13 +220,18 @@ async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) 
     Ok(twice[0].0)
 }
 
-/// Takes locks, one after the other, and holds all of them, until it is over.
-async fn hold(process: &RedisClient, over: &AtomicBool) -> Vec<(String, Guard)> {
+/// Takes locks, one after the other, and holds all of them, until it is over; counts those who have `begun`.
+async fn hold(
+    process: &RedisClient,
+    begun: &AtomicUsize,
+    over: &AtomicBool,
+) -> Vec<(String, Guard)> {
     let (mut held, minute) = (Vec::new(), Lease::Fixed(Duration::from_secs(60)));
     while !over.load(SeqCst) {
         let name = name();
         // While nobody leads there is none to be had.
         if let Ok(guard) = process.lock(&name).lease(minute).acquire(SHORT).await {
+            begun.fetch_add(usize::from(held.is_empty()), SeqCst);
             held.push((name, guard));
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
