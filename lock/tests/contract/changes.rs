@@ -136,7 +136,7 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
     let (redis, way, both) = two(&lab).await?;
     let loses = async {
         for to in both.iter().cycle().skip(1) {
-            sleep(REIGN / 6).await;
+            sleep(REIGN / 16).await;
             let (host, port) = host_and_port(to)?;
             way.lead(&format!("{host}:{port}"));
         }
