@@ -1,5 +1,6 @@
 mod galera;
 mod members;
 mod orders;
+mod redis_cluster;
 mod sentinel;
 mod sentinels;
