@@ -13,13 +13,14 @@ use oversell::{
 };
 use reqwest::StatusCode;
 use std::process::Stdio;
+use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// A cluster of one node, which has all slots.
-async fn cluster() -> Result<(Child, String, [Port; 2])> {
+/// A cluster of one node, which has all slots: where it is, and what it needs for as long as it runs.
+async fn cluster() -> Result<(String, (Child, TempDir, [Port; 2]))> {
     let ports = [Port::free()?, Port::free()?];
     let [port, bus] = [0, 1].map(|n: usize| ports[n].number().to_string());
-    let folder = labs::folder()?.keep();
+    let folder = labs::folder()?;
     let server = Command::new("redis-server")
         .args([
             "--bind",
@@ -30,7 +31,7 @@ async fn cluster() -> Result<(Child, String, [Port; 2])> {
             "yes",
         ])
         .args(["--port", &port, "--cluster-port", &bus, "--dir"])
-        .arg(folder)
+        .arg(folder.path())
         .stdout(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
@@ -48,13 +49,13 @@ async fn cluster() -> Result<(Child, String, [Port; 2])> {
         Ok(info.contains("cluster_state:ok"))
     })
     .await?;
-    Ok((server, url, ports))
+    Ok((url, (server, folder, ports)))
 }
 
 /// Every strategy that needs Redis sells with a prefix in braces; without one the stock cannot even be set.
 #[apply(soak_test!)]
 async fn with_a_prefix_in_braces_an_instance_sells_on_a_cluster() -> Result<()> {
-    let (_server, url, _ports) = cluster().await?;
+    let (url, _running) = cluster().await?;
     let start = async |prefix: &str| {
         let mut options = Options {
             instance_ports: vec![0],
