@@ -142,7 +142,8 @@ impl ZkClient {
 
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
     /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
-    /// when it is called. Where a caller has kept what [`session`](Self::session) gave, the session lasts as long as that,
+    /// when it is called. The server has [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer
+    /// it goes when the session ends. Where a caller has kept what [`session`](Self::session) gave, the session lasts as long as that,
     /// without the nodes that it had.
     ///
     /// ```no_run

@@ -251,15 +251,16 @@ impl Supervisor {
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();
+        // The session ends when nobody has its client any more, and a caller may have kept it.
+        let cleared = timeout(session.timeout, session.clear()).await;
+        if let Ok(Err(error)) = &cleared {
+            tracing::debug!(%error, "the session's nodes are left to its end");
+        }
+        drop(session);
         let closed = async {
-            // The session ends when nobody has its client any more, and a caller may have kept it.
-            if let Err(error) = session.clear().await {
-                tracing::debug!(%error, "the session's nodes are left to its end");
-            }
-            drop(session);
             while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
         };
-        if timeout(GOODBYE, closed).await.is_err() {
+        if cleared.is_err() || timeout(GOODBYE, closed).await.is_err() {
             tracing::warn!(
                 "zookeeper did not confirm the end of the session: what is left there goes with it"
             );
