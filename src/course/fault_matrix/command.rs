@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 The server that is written, or that leads, is killed, paused, cut off, or replaced by plan, and mended after 8 s. What each strategy
 promises under that stands beside what was seen: docs/faults.md has the last full run.
 
-Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, 130 cut short by a signal.")]
+Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
 pub struct Args {
     /// Only these engines
     #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = known())]

@@ -181,7 +181,21 @@ const ONE: &str = "--instances 0,0,0 --redis-ports 0 --ways";
 const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 
+/// Without a sale for so long, something is broken: three ZooKeeper servers choose another leader within 0.5 to 1.4 s, and while all
+/// is well there is a sale every 0.3 s at least.
+const NOTICED_MS: u64 = 400;
+
 impl Engine {
+    /// Whether every strategy must notice the fault: nobody is served by a server that is killed or paused. Where one of several is
+    /// only cut off from the instances, they may be at another one; a planned fail-over can be over between two purchases.
+    fn is_felt(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::None | Fault::Promote => false,
+            Fault::Cut => self.lab == ONE,
+            Fault::Kill | Fault::Pause => true,
+        }
+    }
+
     /// Whether a strategy, or a step of the seckill, promises to sell each piece once, and to lose none: what is safe does, but for
     /// what is in a Redis whose replica may lack the last sales; a lock with a lease does while nothing breaks, but for one that each
     /// node has for itself.
@@ -282,6 +296,12 @@ impl Cell {
             done: (report.orders - (told.sold - lost) - vanished).max(0),
             ..Self::default()
         }
+    }
+
+    /// Whether its buyers noticed that something was broken.
+    fn felt(&self) -> bool {
+        let waited = self.without_service_ms.is_none_or(|gap| gap >= NOTICED_MS);
+        waited || self.refused + self.unknown > 0
     }
 
     /// What is not as it was promised. Whatever it promises, it sells again once the fault is mended.
@@ -448,6 +468,25 @@ mod tests {
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
             assert_eq!(cell.broken().is_none(), sound, "{what}: {cell:?}");
         }
+    }
+
+    /// The twin: a fault that nobody has made.
+    #[test]
+    fn a_fault_that_no_buyer_noticed_is_none() {
+        let seen = |refused, gap| Cell {
+            refused,
+            without_service_ms: gap,
+            ..cell(3, &[], 0, 3)
+        };
+        assert!(!seen(0, Some(330)).felt(), "all was well");
+        assert!(seen(1, Some(330)).felt() && seen(0, Some(5025)).felt() && seen(0, None).felt());
+        let must_be = |id: &str| {
+            let engine = ENGINES.iter().find(|known| known.id == id);
+            let faults = [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+            faults.map(|fault| engine.expect("an engine").is_felt(fault))
+        };
+        assert_eq!(must_be("redis"), [false, true, true, true]);
+        assert_eq!(must_be("ensemble"), [false, true, true, false]);
     }
 
     #[test]

@@ -239,6 +239,14 @@ pub(super) async fn run(
         cells.push(Cell { promises, ..cell });
         stall.goods.remove().await?;
     }
+    if let Some(cell) = cells
+        .iter()
+        .find(|cell| engine.is_felt(fault) && !cell.felt())
+    {
+        let (engine, slug) = (engine.id, &cell.strategy);
+        let why = format!("{engine}, {fault:?}: {slug} sold on, as if nothing were broken");
+        return Err(NoVerdict::failed(why));
+    }
     Ok(Ran {
         engine: engine.id.to_owned(),
         fault,
