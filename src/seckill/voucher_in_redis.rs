@@ -50,7 +50,9 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
             .hset_nx(&key, "begin", voucher.begin.timestamp_millis());
         set.hset_nx(&key, "end", voucher.end.timestamp_millis())
             .hset_nx(&key, "stock", voucher.stock);
-        redis_key::answered(set.exec_async(&mut ctx.redis.connection()).await)?;
+        let mut redis = ctx.redis.connection();
+        let set = set.exec_async(&mut redis).await;
+        redis_key::answered(set, redis.has_sent())?;
     }
     mysql::commit(conn, &order.job).await
 }

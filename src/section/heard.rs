@@ -24,6 +24,13 @@ impl<C> Heard<C> {
     }
 }
 
+impl Heard {
+    /// Whether the last command went out.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.redis.has_sent()
+    }
+}
+
 impl<C: ConnectionLike + Send> ConnectionLike for Heard<C> {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         self.points.sends(|| line(cmd));

@@ -39,11 +39,11 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclus
     })
 }
 
-/// Classifies the result of a write: done, refused by the server (nothing changed), or without a readable answer
-/// ([`Error::Unknown`]).
-pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
+/// Classifies the result of a write: done, refused by the server or not even `sent` (nothing changed), or without a readable
+/// answer ([`Error::Unknown`]).
+pub(crate) fn answered<T>(result: Result<T, RedisError>, sent: bool) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType if sent => {
             Error::unknown(Server::Redis, e)
         }
         _ => e.into(),
@@ -83,14 +83,15 @@ mod tests {
             ErrorKind::Parse,
             ErrorKind::UnexpectedReturnType,
         ] {
-            let came: Result<(), _> = answered(Err(RedisError::from((kind, "?"))));
-            assert!(matches!(came, Err(Error::Unknown { .. })), "{kind:?}");
+            let came = |sent| answered::<()>(Err(RedisError::from((kind, "?"))), sent);
+            assert!(matches!(came(true), Err(Error::Unknown { .. })), "{kind:?}");
+            assert!(
+                matches!(came(false), Err(Error::Unavailable { .. })),
+                "{kind:?}: it did not go out"
+            );
         }
-        let refused: Result<(), _> = answered(Err(RedisError::from((
-            ErrorKind::Extension,
-            "no",
-            "READONLY".into(),
-        ))));
+        let refused = RedisError::from((ErrorKind::Extension, "no", "READONLY".into()));
+        let refused = answered::<()>(Err(refused), true);
         assert!(matches!(refused, Err(Error::Unavailable { .. })));
     }
 

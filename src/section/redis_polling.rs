@@ -148,13 +148,12 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     }
     job.inside().await;
     job.tell(Point::Read, count).await;
-    redis_key::answered(
-        redis::cmd("SET")
-            .arg(&key)
-            .arg(count - 1)
-            .exec_async(&mut redis)
-            .await,
-    )?;
+    let set = redis::cmd("SET")
+        .arg(&key)
+        .arg(count - 1)
+        .exec_async(&mut redis)
+        .await;
+    redis_key::answered(set, redis.has_sent())?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deducted::left(count - 1))

@@ -256,7 +256,7 @@ async fn set(
     };
     in_time(Server::Redis, cleared)
         .await
-        .and_then(redis_key::answered)
+        .and_then(|cleared| redis_key::answered(cleared, true))
         .map_err(unknown)?;
     if let Some(zk) = zk {
         let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, paths)).await;

@@ -3,7 +3,7 @@
 //! A holder that is paused, and a replica that is promoted without the key, are replays: `replay/races.rs`. A way to Redis
 //! that is cut and mended is in `lab/members.rs`.
 
-use crate::support::{buyers::under_load, *};
+use crate::support::{buyers::under_load, http::*, *};
 use reqwest::StatusCode;
 
 /// Redis is killed under load and comes back with what its file has, be that nothing. A request that is caught by it is answered 503;
@@ -27,6 +27,23 @@ async fn redis_that_is_restarted_under_load_costs_answers_and_no_piece(
         Ok(lab.restart("redis").await?)
     })
     .await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// What did not go out was not done, and the answer says so: only a request that was sent may have sold a piece.
+#[apply(test!)]
+async fn what_did_not_reach_redis_is_refused_and_not_unknown() -> Result<()> {
+    let mut lab = labs::whole().await?;
+    let at = lab.addresses().instances[0].url.clone();
+    lab.kill("redis").await?;
+    let gone = async || Ok(!status(format!("{at}/health/ready")).await?.is_success());
+    until("the instance sees that redis is gone", gone).await?;
+    for slug in ["redis-script", "redis-write"] {
+        let answer = ask_json(check(&at, slug, 0, 300)).await?;
+        ensure!(answer["outcome"] == "failed", "{slug}: {answer}");
+    }
+    lab.restart("redis").await?;
     labs::hand_on(lab);
     Ok(())
 }

@@ -107,8 +107,21 @@ impl Connection {
         }
     }
 
-    /// Whether the last command went out; where not, there was no connection.
-    pub(super) fn has_sent(&self) -> bool {
+    /// Whether the last command went out, so that a server may have carried it out; where not, there was no connection. Always
+    /// `true` of one that its user gives ([`RedisClient::over`](super::RedisClient::over)), of which this is not known.
+    ///
+    /// ```no_run
+    /// # async fn example(redis: oversell_lock::redis::RedisClient) -> redis::RedisResult<()> {
+    /// let mut connection = redis.connection();
+    /// let left = redis::cmd("DECR").arg("stock").query_async::<i64>(&mut connection).await;
+    /// if left.is_err() && !connection.has_sent() {
+    ///     println!("nothing was sold");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn has_sent(&self) -> bool {
         self.sent
     }
 }

@@ -56,5 +56,7 @@ async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
         .arg(order.user_id)
         .arg(order.voucher_id)
         .arg(order_id);
-    redis_key::answered(script.invoke_async(&mut ctx.redis.connection()).await)
+    let mut redis = ctx.redis.connection();
+    let claimed = script.invoke_async(&mut redis).await;
+    redis_key::answered(claimed, redis.has_sent())
 }

@@ -23,11 +23,9 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/t
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let left: Option<i64> = redis_key::answered(
-        TAKE.key(key)
-            .invoke_async(&mut Heard::new(ctx.redis.connection(), job.seen.points()))
-            .await,
-    )?;
+    let mut redis = Heard::new(ctx.redis.connection(), job.seen.points());
+    let left = TAKE.key(key).invoke_async(&mut redis).await;
+    let left: Option<i64> = redis_key::answered(left, redis.has_sent())?;
     match job.tried(since, left) {
         None => Err(redis_key::missing(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),

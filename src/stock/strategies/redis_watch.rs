@@ -71,5 +71,5 @@ pub(super) async fn exec(
         .set(key, count)
         .query_async(conn)
         .await;
-    Ok(redis_key::answered::<Option<()>>(exec)?.is_some())
+    Ok(redis_key::answered::<Option<()>>(exec, true)?.is_some())
 }
