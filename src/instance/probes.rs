@@ -272,12 +272,16 @@ async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         .query_async(&mut ctx.redis.connection())
         .await;
     let info: String = info?;
-    // Changes nothing. A replica refuses it, and this connection goes: with Sentinels, the next one leads to the primary.
-    let nothing = ctx.redis_key("oversell:nothing");
-    redis::cmd("UNLINK")
-        .arg(nothing)
-        .exec_async(&mut ctx.redis.connection())
-        .await?;
+    // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the
+    // primary. A primary is not asked for one: while it lets nobody write (CLIENT PAUSE), what is read over the same connection
+    // afterwards would wait with it.
+    if info.lines().any(|line| line == "role:slave") {
+        let nothing = ctx.redis_key("oversell:nothing");
+        redis::cmd("UNLINK")
+            .arg(nothing)
+            .exec_async(&mut ctx.redis.connection())
+            .await?;
+    }
     let said = |name| info.lines().find_map(|line| line.strip_prefix(name));
     let version = said("redis_version:").unwrap_or("of unknown version");
     let primary = said("tcp_port:").map(|port| (port, Role::Primary));

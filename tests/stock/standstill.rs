@@ -3,6 +3,7 @@
 use crate::support::{http::*, leftovers::nothing_is_left, *};
 use futures::future::join_all;
 use oversell::{
+    redis_at::redis_at,
     server::Server,
     stock::{self, Strategy},
 };
@@ -71,6 +72,31 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
     })
     .await?;
     nothing_is_left(&lab).await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// As it does before a planned fail-over: `CLIENT PAUSE … WRITE`. An instance that asked whether it may write would find no answer,
+/// and what it reads over the same connection would have to wait.
+#[apply(test!)]
+async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Result<()> {
+    let lab = labs::whole().await?;
+    let at = lab.addresses().instances[0].url.clone();
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    let mut pause = redis::cmd("CLIENT");
+    pause.arg("PAUSE").arg(60_000).arg("WRITE");
+    pause.exec_async(&mut redis).await?;
+    // Longer than what was seen before is repeated, and than a probe may take.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        for asked in ["health/ready", "stock"] {
+            answered(format!("{at}/{asked}"), StatusCode::OK).await?;
+        }
+    }
+    redis::cmd("CLIENT")
+        .arg("UNPAUSE")
+        .exec_async(&mut redis)
+        .await?;
     labs::hand_on(lab);
     Ok(())
 }
