@@ -122,6 +122,14 @@ fn knows_its_servers(compose: &str) -> Result<()> {
             );
         }
     }
+    // The lights name a server by its service, where its address is the one that it announces.
+    let ports = [("mysql", 3306), ("redis", 6379), ("zookeeper", 2181)];
+    let known = ports.iter().flat_map(|(kind, port)| {
+        (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}"))
+    });
+    let known: Vec<_> = known.collect();
+    let members = &ha.cluster.members;
+    ensure!(*members == known, "the lights know {members:?}");
     let mut service = "";
     let mut hosts = 0;
     for line in compose.lines() {
@@ -147,6 +155,12 @@ fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers()
         ("SERVER__PORT: \"8200\"", "SERVER__PORTS: \"8200\"", "ports"),
         ("WAIT_REPLICAS: all", "WAIT_REPLICAS: most", "wait_replicas"),
         (",ha-zookeeper-3:2181", "", "2 servers"),
+        (
+            "=ha-redis-3:6379",
+            "=ha-redis-2:6379",
+            "ha-redis-3=ha-redis-2:6379",
+        ),
+        ("=ha-mysql-1:3306", "=3306", "cluster.members"),
         (
             "@ha-mysql-2:3306",
             "@ha-mysq1-2:3306",
