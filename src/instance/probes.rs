@@ -215,7 +215,7 @@ const NODE: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-/// The server at `host:port`, where `cluster.members` have a name for it. Another host's has none, though its port is the same.
+/// The server at `host:port`, where `cluster.members` have a name for it. One at the same port of another host has none.
 fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
@@ -254,7 +254,8 @@ fn writes(node: &HashMap<String, String>) -> bool {
         || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
 }
 
-/// The nodes of a cluster, as one of them tells them, which is the one that is written.
+/// The nodes of a cluster, as one of them tells them, which is the one that is written. A node that joined together with
+/// another one may not tell of that one before the cluster changes again (seen with Galera 26.4.23).
 fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     let of = |name| node.get(name).map_or("", String::as_str);
     let (all, own) = (of("wsrep_incoming_addresses"), of("wsrep_local_index"));
