@@ -177,17 +177,22 @@ pub struct Cluster {
     #[garde(inner(custom(empty_or_http)))]
     pub instances: Vec<String>,
     #[serde(deserialize_with = "list")]
-    #[garde(inner(custom(name_and_port)))]
+    #[garde(inner(custom(name_and_address)))]
     pub members: Vec<String>,
 }
 
-/// As `redis=6379`.
-fn name_and_port(member: &str, (): &()) -> garde::Result {
-    let is_one = |(name, port): (&str, &str)| !name.is_empty() && port.parse::<u16>().is_ok();
-    match member.split_once('=').is_some_and(is_one) {
-        true => Ok(()),
-        false => Err(garde::Error::new("not a name and a port, as redis=6379")),
+/// As `redis-2=10.0.0.2:6379`.
+fn name_and_address(member: &str, (): &()) -> garde::Result {
+    let parts = member.split_once('=');
+    let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
+    if parts.is_some_and(|(name, (host, port))| {
+        !name.is_empty() && !host.is_empty() && port.parse::<u16>().is_ok()
+    }) {
+        return Ok(());
     }
+    Err(garde::Error::new(
+        "not a name and an address, as redis-2=10.0.0.2:6379",
+    ))
 }
 
 /// Instances and nginx are reached without TLS.
@@ -425,6 +430,10 @@ mod tests {
                 "http://a:8000,b:8100",
                 "http://127.0.0.1:8000",
             ),
+            ("cluster.members", "redis=6379", "a name and an address"),
+            ("cluster.members", "a=b:1,=b:2", "a name and an address"),
+            ("cluster.members", "a=:6379", "a name and an address"),
+            ("cluster.members", "a=b:redis", "a name and an address"),
             ("zookeeper.session_ms", "60001", "greater than 60000"),
             ("zookeeper.chroot", "oversell/", "a path like /oversell"),
         ] {
@@ -467,6 +476,7 @@ mod tests {
             ("OVERSELL__REDIS__MASTER", "main"),
             ("OVERSELL__REDIS__WAIT_REPLICAS", "2"),
             ("OVERSELL__CLUSTER__INSTANCES", ""),
+            ("OVERSELL__CLUSTER__MEMBERS", "r=ha-1:6379,s=[::1]:6379"),
         ]);
         let config = config.unwrap();
         assert_eq!(config.admin.token.expose_secret(), "00123456");
@@ -479,6 +489,7 @@ mod tests {
         let nodes: Vec<_> = nodes.map(ExposeSecret::expose_secret).collect();
         assert_eq!(nodes, ["redis://one", "redis://two"]);
         assert!(config.cluster.instances.is_empty());
+        assert_eq!(config.cluster.members, ["r=ha-1:6379", "s=[::1]:6379"]);
         assert_eq!(config.redis.sentinels.len(), 2);
         assert_eq!(config.redis.wait_replicas, Replicas::AtLeast(2));
         let all = from_environment(&[("OVERSELL__REDIS__WAIT_REPLICAS", "all")]).unwrap();

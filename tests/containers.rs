@@ -7,6 +7,8 @@ use std::{fs, path::Path, process::Command};
 
 const COMPOSE: &str = include_str!("../docker-compose.yml");
 const DOCKERFILE: &str = include_str!("../Dockerfile");
+const GALERA: &str = include_str!("../config/galera");
+const REPLICATED: &str = include_str!("../config/replicated");
 
 /// What stands behind this word, in each line that begins with it.
 fn behind<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
@@ -122,6 +124,14 @@ fn knows_its_servers(compose: &str) -> Result<()> {
             );
         }
     }
+    // The lights name a server by its service, where its address is the one that it announces.
+    let ports = [("mysql", 3306), ("redis", 6379), ("zookeeper", 2181)];
+    let known = ports.iter().flat_map(|(kind, port)| {
+        (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}"))
+    });
+    let known: Vec<_> = known.collect();
+    let members = &ha.cluster.members;
+    ensure!(*members == known, "the lights know {members:?}");
     let mut service = "";
     let mut hosts = 0;
     for line in compose.lines() {
@@ -148,6 +158,12 @@ fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers()
         ("WAIT_REPLICAS: all", "WAIT_REPLICAS: most", "wait_replicas"),
         (",ha-zookeeper-3:2181", "", "2 servers"),
         (
+            "=ha-redis-3:6379",
+            "=ha-redis-2:6379",
+            "ha-redis-3=ha-redis-2:6379",
+        ),
+        ("=ha-mysql-1:3306", "=3306", "cluster.members"),
+        (
             "@ha-mysql-2:3306",
             "@ha-mysq1-2:3306",
             "no service ha-mysq1-2",
@@ -163,6 +179,27 @@ fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers()
         caught(knows_its_servers(&COMPOSE.replace(from, to)), by)?;
     }
     Ok(())
+}
+
+/// A server of the profile `ha` announces the name of its host, which is that of its service: the lights know it by that.
+fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
+    let is_said = galera.contains("--wsrep-node-incoming-address=\"$name:3306\"\n");
+    ensure!(is_said, "a MariaDB does not announce its name");
+    let is_said = replicated.contains("\"replica-announce-ip $name\"\n");
+    ensure!(is_said, "a Redis does not announce its name");
+    Ok(())
+}
+
+#[apply(test!)]
+fn each_server_in_a_container_announces_the_name_by_which_the_lights_know_it() -> Result<()> {
+    announces_its_name(GALERA, REPLICATED)?;
+    let galera = GALERA.replace(
+        "incoming-address=\"$name",
+        "incoming-address=\"$(hostname -i)",
+    );
+    caught(announces_its_name(&galera, REPLICATED), "a MariaDB")?;
+    let replicated = REPLICATED.replace("replica-announce-ip", "replica-announce-port");
+    caught(announces_its_name(GALERA, &replicated), "a Redis")
 }
 
 /// Cargo reads what the Dockerfile makes of the manifests before it has copied the sources.

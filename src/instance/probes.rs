@@ -215,12 +215,10 @@ const NODE: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-/// The name of the server at `host:port` or `port`, where it has one.
-fn named(ctx: &Ctx, at: &str, role: Role) -> Option<NamedServer> {
-    let port = at.rsplit(':').next()?;
-    let members = ctx.config.cluster.members.iter();
-    let mut members = members.filter_map(|member| member.split_once('='));
-    let (name, _) = members.find(|(_, of)| *of == port)?;
+/// The server at `host:port`, where `cluster.members` have a name for it. One at the same port of another host has none.
+fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
+    let mut members = members.iter().filter_map(|member| member.split_once('='));
+    let (name, _) = members.find(|(_, of)| *of == at)?;
     Some(NamedServer {
         name: name.to_owned(),
         role,
@@ -238,7 +236,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
     match writes(&node) {
         true => {
-            let member = |(at, role)| named(ctx, at, role);
+            let member = |(at, role)| named(&ctx.config.cluster.members, at, role);
             Ok((version, nodes(&node).filter_map(member).collect()))
         }
         false => Err(Error::refuses(
@@ -256,7 +254,8 @@ fn writes(node: &HashMap<String, String>) -> bool {
         || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
 }
 
-/// The nodes of a cluster, as one of them tells them, which is the one that is written.
+/// The nodes of a cluster, as one of them tells them, which is the one that is written. A node that joined together with
+/// another one may not tell of that one before the cluster changes again (seen with Galera 26.4.23).
 fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     let of = |name| node.get(name).map_or("", String::as_str);
     let (all, own) = (of("wsrep_incoming_addresses"), of("wsrep_local_index"));
@@ -275,33 +274,71 @@ async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the
     // primary. A primary is not asked for one: while it lets nobody write (CLIENT PAUSE), what is read over the same connection
     // afterwards would wait with it.
-    if info.lines().any(|line| line == "role:slave") {
+    if line(&info, "role:") == Some("slave") {
         let nothing = ctx.redis_key("oversell:nothing");
         redis::cmd("UNLINK")
             .arg(nothing)
             .exec_async(&mut ctx.redis.connection())
             .await?;
     }
-    let said = |name| info.lines().find_map(|line| line.strip_prefix(name));
-    let version = said("redis_version:").unwrap_or("of unknown version");
-    let primary = said("tcp_port:").map(|port| (port, Role::Primary));
+    let version = line(&info, "redis_version:").unwrap_or("of unknown version");
+    let known = &ctx.config.cluster.members;
+    let announced = match known.is_empty() {
+        true => HashMap::new(),
+        false => announced(ctx).await,
+    };
+    let primary = primary(&info, &announced).map(|at| (at, Role::Primary));
     let members = primary.into_iter().chain(replicas(&info));
-    let members = members.filter_map(|(port, role)| named(ctx, port, role));
-    Ok((version.trim().to_owned(), members.collect()))
+    let members = members.filter_map(|(at, role)| named(known, &at, role));
+    Ok((version.to_owned(), members.collect()))
 }
 
-/// The ports of the replicas that a primary has, by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
-fn replicas(info: &str) -> impl Iterator<Item = (&str, Role)> {
+/// What stands behind `name` in an answer to `INFO`.
+fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = info.lines();
+    lines
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
+}
+
+/// What a Redis announces itself as. Where the user may not ask for it, that is nothing, and the server has no name.
+async fn announced(ctx: &Ctx) -> HashMap<String, String> {
+    let mut ask = redis::cmd("CONFIG");
+    ask.arg("GET").arg("replica-announce-*");
+    let said = ask.query_async(&mut ctx.redis.connection()).await;
+    said.unwrap_or_else(|error| {
+        tracing::debug!(%error, "redis does not say what it announces");
+        HashMap::new()
+    })
+}
+
+/// The address of a primary as its replicas and Sentinels know it, where it announces its host: `INFO` has the port only.
+fn primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
+    let is_set = |name, unset| announced.get(name).filter(|value| *value != unset);
+    let host = is_set("replica-announce-ip", "")?;
+    let port = is_set("replica-announce-port", "0").map(String::as_str);
+    let port = port.or_else(|| line(info, "tcp_port:"))?;
+    Some(format!("{host}:{port}"))
+}
+
+/// The replicas that a primary has, by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
+fn replicas(info: &str) -> impl Iterator<Item = (String, Role)> {
     let all = info.lines().filter(|line| line.starts_with("slave"));
-    let fields = all.flat_map(|line| line.split(','));
-    let ports = fields.filter_map(|field| field.strip_prefix("port="));
-    ports.map(|port| (port, Role::Replica))
+    all.filter_map(|line| {
+        let (_, fields) = line.split_once(':')?;
+        let field = |name| fields.split(',').find_map(|field| field.strip_prefix(name));
+        Some((
+            format!("{}:{}", field("ip=")?, field("port=")?),
+            Role::Replica,
+        ))
+    })
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let client = ctx.zk.session()?;
+    let known = &ctx.config.cluster.members;
     let ensemble = ctx.config.zookeeper.connect.split(',');
-    let ensemble = ensemble.filter(|_| !ctx.config.cluster.members.is_empty());
+    let ensemble = ensemble.filter(|_| !known.is_empty());
     let members = join_all(ensemble.map(async |at| {
         let said = timeout(MEMBER_PATIENCE, four_letters(at, "srvr")).await;
         let role = match mode(&said.ok()?.ok()?)? {
@@ -309,7 +346,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
             "follower" => Role::Follower,
             _ => return None,
         };
-        named(ctx, at, role)
+        named(known, at, role)
     }));
     let (there, members) = tokio::join!(client.check_stat("/"), members);
     there.map_err(|e| Error::down(Server::ZooKeeper, e))?;
@@ -356,10 +393,32 @@ mod tests {
                 ("127.0.0.1:12", Role::Writer)
             ]
         );
-        let info = "role:master\r\nconnected_slaves:1\r\nslave0:ip=127.0.0.1,port=12,state=online,lag=0\r\n\
+        let info = "tcp_port:11\r\nrole:master\r\nconnected_slaves:1\r\nslave0:ip=redis-2,port=12,state=online,lag=0\r\n\
                     slave_expires_tracked_keys:0\r\n";
         let all: Vec<_> = replicas(info).collect();
-        assert_eq!(all, [("12", Role::Replica)]);
+        assert_eq!(all, [("redis-2:12".to_owned(), Role::Replica)]);
+        let announced = |host: &str, port: &str| {
+            let said = [
+                ("replica-announce-ip", host),
+                ("replica-announce-port", port),
+            ];
+            let said = said.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            primary(info, &said.into())
+        };
+        assert_eq!(announced("redis-1", "0").as_deref(), Some("redis-1:11"));
+        assert_eq!(announced("redis-1", "13").as_deref(), Some("redis-1:13"));
+        assert_eq!(announced("", "13"), None, "its host is not known");
+        assert_eq!(primary(info, &HashMap::new()), None, "it may not be asked");
         assert_eq!(mode("Zxid: 0x1\nMode: follower\n"), Some("follower"));
+    }
+
+    #[test]
+    fn a_server_has_the_name_of_its_host_and_port_and_none_for_the_same_port_of_another_host() {
+        let members = ["redis-1=ha-1:6379", "redis-2=ha-2:6379"].map(str::to_owned);
+        let name = |at| named(&members, at, Role::Replica).map(|member| member.name);
+        assert_eq!(name("ha-2:6379").as_deref(), Some("redis-2"));
+        for nobodys in ["ha-3:6379", "ha-2:6380", "a-2:6379", "6379", "ha-2", ""] {
+            assert_eq!(name(nobodys), None, "{nobodys}");
+        }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn environment(
         .collect()
 }
 
-/// The servers of which there are several, for the instances' lights: each by its name and its port, or that of the way to it.
+/// The servers of which there are several, for the instances' lights: each by its name and its address, or that of the way to it.
 pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let nodes = nodes.map(|node| node.url.as_str()).enumerate();
@@ -94,7 +94,12 @@ pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
     let all = nodes.chain(main).chain(replicas).chain(ensemble);
-    all.filter_map(|(name, at)| Some(format!("{name}={}", at.rsplit(':').next()?)))
+    all.map(|(name, at)| member(&name, at))
+}
+
+/// One of them, as `cluster.members` has it.
+pub(super) fn member(name: &str, at: &str) -> String {
+    format!("{name}={at}")
 }
 
 #[derive(Debug)]

@@ -304,7 +304,8 @@ impl Options {
         let mut members = self.servers(&folder, &ports, replicated.as_ref(), faketime);
         members.extend(self.group(&folder, &ports));
         let kinds = self.kinds(!clocks.is_empty());
-        members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds));
+        let main = replicated.as_ref();
+        members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds, main));
         if let Some(of) = &replicated {
             let (port, main) = (of.sentinel, of.main.proxy.port());
             let server = |name, server| {
@@ -461,11 +462,16 @@ impl Options {
         at: &Addresses,
         ways: &[Arc<Way>],
         kinds: &[&'static str],
+        main: Option<&Replicated>,
     ) -> impl Iterator<Item = Member> {
-        self.instance_ports.iter().enumerate().map(|(n, &port)| {
+        let all = self.instance_ports.iter().enumerate();
+        all.map(move |(n, &port)| {
             let name = instance::name(port);
             let seen = way::seen_by(&name, &self.seen_by_instance(n, at), ways);
             let named = instance::members(at).chain(instance::members(&seen));
+            // By the way to it the Sentinel and the replica know the main one.
+            let main = main.map(|of| instance::member(&redis::name(0), &of.main.proxy.address()));
+            let named = named.chain(main);
             let members = (
                 "OVERSELL__CLUSTER__MEMBERS".to_owned(),
                 named.collect::<Vec<_>>().join(","),

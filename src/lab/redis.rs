@@ -18,6 +18,8 @@ use std::{
 
 /// The main node and its replicas: each write goes to a file, which is flushed to the disk every second.
 pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+/// The host by which it knows itself: what else it says of itself has its port only.
+const ANNOUNCES: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
@@ -112,13 +114,14 @@ impl Server for Redis {
         match self.role {
             Role::Main { known_by } => command
                 .args(KEEPS)
+                .args(ANNOUNCES)
                 .args(["--replica-announce-port", &known_by.to_string()]),
             Role::Independent => command.args(KEEPS_NOTHING),
-            Role::Replica { of } => {
-                command
-                    .args(KEEPS)
-                    .args(["--replicaof", "127.0.0.1", &of.to_string()])
-            }
+            Role::Replica { of } => command.args(KEEPS).args(ANNOUNCES).args([
+                "--replicaof",
+                "127.0.0.1",
+                &of.to_string(),
+            ]),
         };
         command
     }

@@ -5,7 +5,7 @@ use crate::support::{
     *,
 };
 use oversell::{
-    lab::{Lab, Options},
+    lab::{Lab, Options, Part},
     stock::Store,
 };
 use reqwest::StatusCode;
@@ -126,6 +126,45 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     Ok(())
 }
 
+fn named(name: &str, role: &str) -> (String, String) {
+    (name.to_owned(), role.to_owned())
+}
+
+/// The servers of a kind by their names, and what each does, as the instance at `base` says it.
+async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
+    let (_, lights) = lights(base, "?instances=true").await?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let members = each(&lights["servers"][server]["members"]);
+    let members = members.map(|member| (text(&member["name"]), text(&member["role"])));
+    Ok(members.collect())
+}
+
+/// A way is led from the main Redis to the replica that a Sentinel has promoted: the server has the name, and not the way.
+#[apply(test!)]
+async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Result<()> {
+    let lab = Lab::start(Options {
+        without: vec![Part::MySql, Part::ZooKeeper, Part::Nginx],
+        replica: true,
+        instance_ports: vec![0],
+        redis_ports: vec![0],
+        ..labs::short_leases()
+    })
+    .await?;
+    let url = lab.addresses().instances[0].url.clone();
+    let are = async |redis: &str, replica: &str| {
+        let wanted = [named("redis", redis), named("replica", replica)].into();
+        until(&format!("redis is the {redis}"), || async {
+            Ok(roles(&url, "redis").await? == wanted)
+        })
+        .await
+    };
+    are("primary", "replica").await?;
+    lab.promote().await?;
+    are("replica", "primary").await?;
+    lab.stop().await;
+    Ok(())
+}
+
 /// Three servers of each kind, of which each loses the one that leads.
 #[apply(soak_test!)]
 async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_too() -> Result<()> {
@@ -141,23 +180,13 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
     let url = lab.addresses().instances[1].url.clone();
     // Who of three does what: the first has this role, all others that one.
     let are = async |server: &str, [first, leads, follows]: [&str; 3], all: &[&str]| {
-        let role = |name: &&str| {
-            (
-                (*name).to_owned(),
-                if *name == first { leads } else { follows },
-            )
+        let role = |name: &&str| match *name == first {
+            true => named(name, leads),
+            false => named(name, follows),
         };
         let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
         until(&format!("{server}: {first} is the {leads}"), || async {
-            let (_, lights) = lights(&url, "?instances=true").await?;
-            let members = each(&lights["servers"][server]["members"]);
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let seen = members.map(|member| (text(&member["name"]), text(&member["role"])));
-            let seen: BTreeMap<_, _> = seen.collect();
-            Ok(seen
-                .iter()
-                .map(|(name, role)| (name, role.as_str()))
-                .eq(wanted.iter().map(|(name, role)| (name, *role))))
+            Ok(roles(&url, server).await? == wanted)
         })
         .await
     };
