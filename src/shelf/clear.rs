@@ -101,7 +101,7 @@ pub(super) async fn may_change(node: &mut Connection, keys: &[String]) -> RedisR
     let mut ask = redis::pipe();
     for key in keys {
         // Unlike UNLINK, it is refused where memory is full.
-        ask.setrange(format!("{}:nothing", braced(key)), 0, "");
+        ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
     }
     ask.exec_async(node).await
 }
@@ -138,7 +138,7 @@ pub(super) async fn carry_out(
 pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Pipeline>> {
     let mut parts = Vec::new();
     for (name, holds) in keys.iter().zip(holds(node, keys).await?) {
-        let braced = braced(name);
+        let braced = names::in_braces(name);
         let mut commands = redis::pipe();
         commands
             .atomic()
@@ -173,14 +173,6 @@ pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResul
     Ok(parts)
 }
 
-fn braced(name: &str) -> String {
-    if name.contains('{') {
-        name.to_owned()
-    } else {
-        format!("{{{name}}}")
-    }
-}
-
 /// For each key, those of the holds that a read-write lock counts.
 async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
     if keys.is_empty() {
@@ -198,7 +190,7 @@ async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<St
         }
         let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
         if hash.iter().any(|(field, _)| field == "mode") {
-            *found = counted(&braced(name), &hash);
+            *found = counted(&names::in_braces(name), &hash);
         }
     }
     Ok(found)
