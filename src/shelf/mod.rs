@@ -193,7 +193,6 @@ async fn set(
         names.node_keys(ctx),
         names.paths(),
     );
-
     let stock = sets(Store::Redis).then(|| redis_key::of(ctx, stock_id));
 
     // All are asked whether they would do it before the first is changed.

@@ -4,7 +4,7 @@
 use crate::{
     seckill::on_sale,
     support::{
-        http::{answer, answered, check, client, put_stock, stock},
+        http::{answer, answered, check, client, put_stock, status, stock},
         labs::short_leases,
         *,
     },
@@ -103,11 +103,11 @@ impl Node {
     }
 }
 
-/// Nothing was done, and the answer names the setting that cures it.
-fn is_refused<T: Debug>(came: Result<T, Error>, setting: &str) -> Result<()> {
+/// Nothing was done, and the answer has these words: the setting that cures it.
+fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
     let named =
-        matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(setting));
-    ensure!(named, "not refused with a word of {setting}: {came:?}");
+        matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
+    ensure!(named, "not refused with {words}: {came:?}");
     Ok(())
 }
 
@@ -245,6 +245,16 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
             ensure!(claimed == left, "the refused claim leaves {claimed:?}");
         }
         voucher::remove(&ctx, voucher).await?;
+
+        // A full one takes no transaction, be it to delete: that is found before MySQL is changed.
+        let mut limit = redis::cmd("CONFIG").arg("SET").to_owned();
+        limit.arg("maxmemory");
+        limit.clone().arg(1).exec_async(&mut redis).await?;
+        is_refused(shelf::reset(&ctx, id, 8, None).await, "full")?;
+        is_refused(shelf::remove(&ctx, id, None).await, "full")?;
+        let count = shelf::count(&ctx, Store::MySql, id).await?;
+        ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
+        limit.arg(0).exec_async(&mut redis).await?;
         ctx.close(LONG).await;
         redis::cmd("FLUSHALL")
             .exec_async(&mut redis_at(&node.url).await?)
@@ -273,6 +283,11 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
         ]);
         let lab = Lab::start(options).await?;
         let base = &lab.addresses().instances[0].url;
+        // The lab has no Redis to wait for, and does not wait until the instance is ready.
+        until("it is ready", async || {
+            Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
+        })
+        .await?;
         put_stock(base, 5000).await?;
         let mut sold = [0, 0];
         for strategy in stock::ALL.iter() {
