@@ -283,13 +283,24 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
     })
 }
 
-/// The same, by the word with which Redis begins its answer.
+/// The same, by the word with which Redis begins its answer; of a transaction, its answer to the first command that it refused.
 fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
         return Some("the user of redis.url may not do this");
     }
-    Some(match error.code()? {
+    let refused = error.clone().into_server_errors()?;
+    let (_, first) = refused.first()?;
+    Some(match first.code() {
         "ERR" if error.to_string().contains("user_script") => "a script fails in it",
+        "ASK" | "MOVED" => {
+            "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
+             node that has its slot (CLUSTER KEYSLOT)"
+        }
+        "CROSSSLOT" => {
+            "it is a Redis Cluster, and the keys of this are in several of its slots: set redis.prefix to a name in braces, as \
+             \"{oversell}:\", so that all keys are in one"
+        }
+        "TRYAGAIN" => "a slot of its Redis Cluster is on its way to another node",
         "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" => "its main node or its replicas are away",
         "LOADING" => "it is still reading its file",
         "MISCONF" => "it cannot write its file, and takes no writes",
@@ -298,4 +309,29 @@ fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
         "READONLY" => "it is a replica, and takes no writes",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cluster_refuses_names_the_setting_that_cures_it() {
+        for (line, words) in [
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                "redis.prefix",
+            ),
+            ("MOVED 3999 127.0.0.1:6381", "redis.url"),
+            ("ASK 3999 127.0.0.1:6381", "redis.url"),
+        ] {
+            let said = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+            let Ok(redis::Value::ServerError(said)) = said else {
+                panic!("{line} is {said:?}");
+            };
+            let error = Error::from(redis::RedisError::from(said));
+            let named = matches!(&error, Error::Refuses { why, .. } if why.contains(words));
+            assert!(named, "{line}: {error:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Job, LockState, Name},
+    section::{Job, LockState, Name, names},
 };
 use futures::future::BoxFuture;
 use oversell_lock::{Guard, Lock, Owner};
@@ -267,7 +267,7 @@ const KEPT_SECONDS: i64 = 24 * 3600;
 
 /// The next number of what is counted beside a lock.
 pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
-    let key = format!("{{{}}}:{counted}", ctx.redis_key(lock));
+    let key = format!("{}:{counted}", names::in_braces(&ctx.redis_key(lock)));
     let mut count = redis::pipe();
     count.incr(&key, 1).expire(&key, KEPT_SECONDS).ignore();
     let (next,) = count.query_async(&mut ctx.redis.connection()).await?;
@@ -278,7 +278,9 @@ pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Er
 pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();
-    keep.expire(&name, KEPT_SECONDS)
-        .expire(format!("{{{name}}}:{beside}"), KEPT_SECONDS);
+    keep.expire(&name, KEPT_SECONDS).expire(
+        format!("{}:{beside}", names::in_braces(&name)),
+        KEPT_SECONDS,
+    );
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }

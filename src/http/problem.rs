@@ -228,11 +228,16 @@ mod tests {
     use std::time::Duration;
 
     /// Every error that has inner detail, which is a password here.
-    fn secretive() -> [Error; 4] {
+    fn secretive() -> [Error; 5] {
         let (server, reason) = ("redis", || "password=hunter2".to_owned());
         [
             Error::Unavailable {
                 server,
+                reason: reason(),
+            },
+            Error::Refuses {
+                server,
+                why: "it is read-only",
                 reason: reason(),
             },
             Error::Unknown {
@@ -246,9 +251,10 @@ mod tests {
 
     #[test]
     fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
-        let [unavailable, unknown, panicked, internal] = secretive();
+        let [unavailable, refuses, unknown, panicked, internal] = secretive();
         for (error, status, outcome) in [
             (unavailable, 503, Outcome::Failed),
+            (refuses, 503, Outcome::Failed),
             (unknown, 503, Outcome::Unknown),
             (Error::TimedOut(Duration::ZERO), 503, Outcome::Unknown),
             (panicked, 500, Outcome::Unknown),

@@ -275,7 +275,7 @@ impl Sights {
 /// lock has its waiters, after its holder.
 async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error> {
     let mut read = redis::pipe();
-    let queue = format!("redisson_lock_queue:{{{key}}}");
+    let queue = format!("redisson_lock_queue:{}", names::in_braces(&key));
     read.cmd("TYPE")
         .arg(&key)
         .cmd("PTTL")

@@ -124,8 +124,8 @@ pub async fn add(
 ///
 /// [`Error::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
-    let mut forget = redis::cmd("DEL");
-    forget.arg(stock_key(ctx, id)).arg(users_key(ctx, id));
+    let mut forget = redis::pipe();
+    forget.del(stock_key(ctx, id)).del(users_key(ctx, id));
     if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
         tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
     }

@@ -37,6 +37,16 @@ pub(crate) fn in_redis(name: &str, stock_id: i64) -> String {
     }
 }
 
+/// A key in braces, as the names of what belongs to it have it: a Redis Cluster keeps all of them in one slot. One that has
+/// braces stays as it is.
+pub(crate) fn in_braces(key: &str) -> String {
+    if key.contains('{') {
+        key.to_owned()
+    } else {
+        format!("{{{key}}}")
+    }
+}
+
 /// A path in ZooKeeper for this product: `/curator/lock`, or `/curator/lock-7` for product 7.
 pub(crate) fn in_zookeeper(path: &str, stock_id: i64) -> String {
     if stock_id == 1 {

@@ -11,7 +11,7 @@ use crate::{
 };
 use futures::future::{BoxFuture, try_join_all};
 use oversell_lock::redis::Connection;
-use redis::{Pipeline, RedisResult};
+use redis::{ErrorKind, Pipeline, RedisResult, ServerErrorKind};
 use zookeeper_client::{Client, Error as Zk};
 
 /// What is set and cleared of a product, where that is not all of it: what one strategy uses, or one race.
@@ -96,24 +96,66 @@ impl Names {
     }
 }
 
-/// One transaction that deletes these keys with what belongs to each, and wakes who waits on its channel.
-pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResult<Pipeline> {
-    let holds = holds(node, keys).await?;
-    let mut commands = redis::pipe();
-    commands.atomic();
-    for name in keys {
-        let braced = braced(name);
-        commands.cmd("DEL").arg(name).arg(&[
-            format!("redisson_lock_queue:{braced}"),
-            format!("redisson_lock_timeout:{braced}"),
-            format!("redisson_lock_token:{braced}"),
-            format!("{braced}:timeout"),
-            format!("{braced}:claims"),
-            format!("{braced}:opened"),
-            format!("{braced}:seen"),
-            format!("{braced}:came"),
-            format!("{braced}:entered"),
-        ]);
+/// Asks Redis whether it would change these keys: by writes beside them, in the same slots, that change nothing.
+pub(super) async fn may_change(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
+    let mut ask = redis::pipe();
+    for key in keys {
+        // Unlike UNLINK, it is refused where memory is full, as all that a transaction has.
+        ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
+    }
+    ask.exec_async(node).await
+}
+
+/// Carries all of it out in one transaction. A Redis Cluster refuses that where the parts are in several slots; then each part
+/// is a transaction of its own, in their order. Says in `changed` when something was carried out.
+pub(super) async fn carry_out(
+    node: &mut Connection,
+    parts: &[Pipeline],
+    changed: &mut bool,
+) -> RedisResult<()> {
+    let mut all = redis::pipe();
+    all.atomic();
+    for command in parts.iter().flat_map(Pipeline::cmd_iter) {
+        all.add_command(command.clone());
+    }
+    match all.exec_async(node).await {
+        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::CrossSlot) => {
+            for part in parts {
+                part.exec_async(node).await?;
+                *changed = true;
+            }
+        }
+        done => {
+            done?;
+            *changed = true;
+        }
+    }
+    Ok(())
+}
+
+/// For each of these keys a transaction within its slot: it deletes the key with what belongs to it, and wakes who waits on its
+/// channel.
+pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Pipeline>> {
+    let mut parts = Vec::new();
+    for (name, holds) in keys.iter().zip(holds(node, keys).await?) {
+        let braced = names::in_braces(name);
+        let mut commands = redis::pipe();
+        commands
+            .atomic()
+            .cmd("DEL")
+            .arg(name)
+            .arg(&[
+                format!("redisson_lock_queue:{braced}"),
+                format!("redisson_lock_timeout:{braced}"),
+                format!("redisson_lock_token:{braced}"),
+                format!("{braced}:timeout"),
+                format!("{braced}:claims"),
+                format!("{braced}:opened"),
+                format!("{braced}:seen"),
+                format!("{braced}:came"),
+                format!("{braced}:entered"),
+            ])
+            .arg(holds);
         commands
             .cmd("PUBLISH")
             .arg(format!("redisson_lock__channel:{braced}"))
@@ -126,23 +168,13 @@ pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResul
             .cmd("PUBLISH")
             .arg(format!("redisson_countdownlatch__channel__{{{name}}}"))
             .arg(0);
+        parts.push(commands);
     }
-    for key in holds {
-        commands.cmd("DEL").arg(key);
-    }
-    Ok(commands)
+    Ok(parts)
 }
 
-fn braced(name: &str) -> String {
-    if name.contains('{') {
-        name.to_owned()
-    } else {
-        format!("{{{name}}}")
-    }
-}
-
-/// The keys of the holds that read-write locks count.
-async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<String>> {
+/// For each key, those of the holds that a read-write lock counts.
+async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -151,11 +183,14 @@ async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<String
         types.cmd("TYPE").arg(key);
     }
     let types: Vec<String> = types.query_async(node).await?;
-    let mut found = Vec::new();
-    for (name, _) in keys.iter().zip(&types).filter(|(_, kind)| *kind == "hash") {
+    let mut found = vec![Vec::new(); keys.len()];
+    for ((name, kind), found) in keys.iter().zip(&types).zip(&mut found) {
+        if kind != "hash" {
+            continue;
+        }
         let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
         if hash.iter().any(|(field, _)| field == "mode") {
-            found.extend(counted(&braced(name), &hash));
+            *found = counted(&names::in_braces(name), &hash);
         }
     }
     Ok(found)

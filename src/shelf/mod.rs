@@ -1,7 +1,7 @@
 //! What is on the shelf, in both stores, and putting it back there: for the operator, not for a strategy.
 //!
-//! A reset is done in all servers that it needs, or in none: they are asked whether they are there before the first is
-//! changed. Where one falls silent after that, the answer says that the outcome is unknown.
+//! A reset is done in all servers that it needs, or in none: they are asked whether they would do it before the first is
+//! changed. Where one falls silent after that, or refuses all the same, the answer says that the outcome is unknown.
 
 mod clear;
 
@@ -154,8 +154,8 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where a server that is needed is down: nothing was changed. [`Error::NotHad`] where somebody
-/// holds the row. [`Error::Unknown`] where a server fell silent in the middle.
+/// [`Error::Unavailable`] where a server that is needed is down, [`Error::Refuses`] where it refuses: nothing was changed.
+/// [`Error::NotHad`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -193,20 +193,22 @@ async fn set(
         names.node_keys(ctx),
         names.paths(),
     );
+    let stock = sets(Store::Redis).then(|| redis_key::of(ctx, stock_id));
 
-    // All are asked whether they are there before the first is changed.
+    // All are asked whether they would do it before the first is changed.
     let mut missing = Vec::new();
     let mut conn = None;
     if sets(Store::MySql) || names.fence() || !rows.is_empty() {
         conn = Some(ctx.at_desk(PATIENCE).await?);
     }
-    let main = sets(Store::Redis) || !keys.is_empty();
-    if main {
-        ping(&ctx.redis).await?;
+    let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
+    if !on_main.is_empty() {
+        may_change(&ctx.redis, &on_main).await?;
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
-        let asked = join_all(ctx.nodes.iter().map(ping)).await;
+        let asked = ctx.nodes.iter().map(|node| may_change(node, &node_keys));
+        let asked = join_all(asked).await;
         for ((node, asked), name) in ctx.nodes.iter().zip(asked).zip(NODES) {
             if asked.is_ok() {
                 nodes.push(node)
@@ -224,6 +226,7 @@ async fn set(
         }
     }
 
+    let mut changed = conn.is_some();
     if let Some(conn) = conn {
         set_rows(
             conn,
@@ -235,29 +238,34 @@ async fn set(
         .await?;
     }
     // The pieces come before the locks: who gets one of these must not read what was there before.
-    let stock = sets(Store::Redis).then(|| (redis_key::of(ctx, stock_id), count));
+    let stock = stock.map(|key| {
+        let mut pieces = redis::pipe();
+        match count {
+            Some(count) => pieces.set(key, count),
+            None => pieces.del(key),
+        };
+        pieces
+    });
     let cleared = async {
         for node in nodes {
-            clear::unlock(&mut node.connection(), &node_keys)
-                .await?
-                .exec_async(&mut node.connection())
-                .await?;
+            let mut node = node.connection();
+            let parts = clear::unlock(&mut node, &node_keys).await?;
+            clear::carry_out(&mut node, &parts, &mut changed).await?;
         }
-        if main {
-            let mut commands = clear::unlock(&mut ctx.redis.connection(), &keys).await?;
-            match stock {
-                Some((key, Some(count))) => commands.set(key, count),
-                Some((key, None)) => commands.del(key),
-                None => &mut commands,
-            };
-            commands.exec_async(&mut ctx.redis.connection()).await?;
+        if !on_main.is_empty() {
+            let mut redis = ctx.redis.connection();
+            let locks = clear::unlock(&mut redis, &keys).await?;
+            let parts: Vec<_> = stock.into_iter().chain(locks).collect();
+            clear::carry_out(&mut redis, &parts, &mut changed).await?;
         }
         Ok(())
     };
-    in_time(Server::Redis, cleared)
-        .await
-        .and_then(|cleared| redis_key::answered(cleared, true))
-        .map_err(unknown)?;
+    let cleared = in_time(Server::Redis, cleared).await.map_err(unknown)?;
+    redis_key::answered(cleared, true).map_err(|error| match error {
+        Error::Refuses { server, reason, .. } if changed => Error::Unknown { server, reason },
+        error if changed => unknown(error),
+        error => error,
+    })?;
     if let Some(zk) = zk {
         let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, paths)).await;
         cleared.and_then(|done| done).map_err(unknown)?;
@@ -300,13 +308,9 @@ async fn set_rows(
     Ok(())
 }
 
-async fn ping(redis: &RedisClient) -> Result<(), Error> {
-    in_time(
-        Server::Redis,
-        redis::cmd("PING").exec_async(&mut redis.connection()),
-    )
-    .await??;
-    Ok(())
+async fn may_change(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
+    let asked = async { clear::may_change(&mut redis.connection(), keys).await };
+    Ok(in_time(Server::Redis, asked).await??)
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {

@@ -1,62 +1,273 @@
-//! A Redis Cluster: it refuses commands whose keys are in different slots, so all keys of an instance are in one, by its prefix.
+//! A Redis Cluster: it refuses commands whose keys are in several slots, and keys in a slot of another node. So all keys of an
+//! instance are in one slot, by its prefix; and what is refused has changed nothing.
 
-use crate::support::{
-    http::{answered, check, put_stock, stock},
-    labs::short_leases,
-    *,
+use crate::{
+    seckill::on_sale,
+    support::{
+        http::{answer, answered, check, client, put_stock, status, stock},
+        labs::short_leases,
+        *,
+    },
 };
 use oversell::{
+    classroom,
+    ctx::Ctx,
+    error::Error,
     lab::{Lab, Options, Part, Port},
     redis_at::redis_at,
+    seckill::{self, Order, consumer::Consumer, stream, voucher},
+    section::{Job, Name},
     server::Server,
+    shelf,
     stock::{self, Store},
 };
+use redis::AsyncCommands;
 use reqwest::StatusCode;
-use std::process::Stdio;
+use std::{fmt::Debug, ops::RangeInclusive, process::Stdio, sync::Arc};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// A cluster of one node, which has all slots: where it is, and what it needs for as long as it runs.
-async fn cluster() -> Result<(String, (Child, TempDir, [Port; 2]))> {
-    let ports = [Port::free()?, Port::free()?];
-    let [port, bus] = [0, 1].map(|n: usize| ports[n].number().to_string());
-    let folder = labs::folder()?;
-    let server = Command::new("redis-server")
-        .args([
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--cluster-enabled",
-            "yes",
-        ])
-        .args(["--port", &port, "--cluster-port", &bus, "--dir"])
-        .arg(folder.path())
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let url = format!("redis://127.0.0.1:{port}");
-    until("it answers", async || Ok(redis_at(&url).await.is_ok())).await?;
-    let mut node = redis_at(&url).await?;
-    let slots = ["ADDSLOTSRANGE", "0", "16383"];
-    redis::cmd("CLUSTER")
-        .arg(&slots)
-        .exec_async(&mut node)
-        .await?;
-    until("it is whole", async || {
-        let info = redis::cmd("CLUSTER").arg("INFO").to_owned();
-        let info: String = info.query_async(&mut redis_at(&url).await?).await?;
-        Ok(info.contains("cluster_state:ok"))
-    })
-    .await?;
-    Ok((url, (server, folder, ports)))
+const SLOTS: u32 = 16384;
+const BRACES: &str = "{oversell}:";
+
+/// Masters that share the slots evenly, and what they need for as long as they run.
+struct Cluster {
+    nodes: Vec<Node>,
+    _running: Vec<(Child, TempDir, [Port; 2])>,
 }
 
-/// Every strategy that needs Redis sells with a prefix in braces; without one the stock cannot even be set.
+/// Where a node is, and the slots that it has.
+struct Node {
+    url: String,
+    slots: RangeInclusive<u32>,
+}
+
+impl Cluster {
+    async fn of(size: u32) -> Result<Self> {
+        let mut cluster = Self {
+            nodes: Vec::new(),
+            _running: Vec::new(),
+        };
+        for n in 0..size {
+            let ports = [Port::free()?, Port::free()?];
+            let [port, bus] = [0, 1].map(|n: usize| ports[n].number().to_string());
+            let folder = labs::folder()?;
+            let server = Command::new("redis-server")
+                .args(["--bind", "127.0.0.1", "--save", ""])
+                .args(["--cluster-enabled", "yes", "--cluster-port", &bus])
+                .args(["--port", &port, "--dir"])
+                .arg(folder.path())
+                .stdout(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()?;
+            let url = format!("redis://127.0.0.1:{port}");
+            until("it answers", async || Ok(redis_at(&url).await.is_ok())).await?;
+            let slots = n * SLOTS / size..=(n + 1) * SLOTS / size - 1;
+            let mut has = redis::cmd("CLUSTER");
+            has.arg("ADDSLOTSRANGE").arg(slots.start()).arg(slots.end());
+            has.exec_async(&mut redis_at(&url).await?).await?;
+            if let Some(first) = cluster.nodes.first() {
+                let mut meet = redis::cmd("CLUSTER");
+                meet.arg(&["MEET", "127.0.0.1", &port, &bus]);
+                meet.exec_async(&mut redis_at(&first.url).await?).await?;
+            }
+            cluster.nodes.push(Node { url, slots });
+            cluster._running.push((server, folder, ports));
+        }
+        for Node { url, .. } in &cluster.nodes {
+            until("it is whole", async || {
+                let info = redis::cmd("CLUSTER").arg("INFO").to_owned();
+                let info: String = info.query_async(&mut redis_at(url).await?).await?;
+                Ok(info.contains("cluster_state:ok"))
+            })
+            .await?;
+        }
+        Ok(cluster)
+    }
+}
+
+impl Node {
+    /// Whether this key is in one of its slots.
+    async fn has(&self, key: &str) -> Result<bool> {
+        let slot = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).to_owned();
+        let slot = slot.query_async(&mut redis_at(&self.url).await?).await?;
+        Ok(self.slots.contains(&slot))
+    }
+
+    /// An instance whose main Redis it is.
+    fn instance(&self, servers: &Servers, prefix: &str) -> Arc<Ctx> {
+        servers.with(|config| {
+            config.redis.url = self.url.clone().into();
+            config.redis.prefix = prefix.to_owned();
+        })
+    }
+}
+
+/// Nothing was done, and the answer has these words: the setting that cures it.
+fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
+    let named =
+        matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
+    ensure!(named, "not refused with {words}: {came:?}");
+    Ok(())
+}
+
+/// Three nodes, and an instance at each. Without braces a reset is refused before it has changed anything, and a strategy
+/// sells just where the node has its keys. The twin: with braces all goes at the node that has their slot, and nothing elsewhere.
+#[apply(test!)]
+async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
+    servers: &Servers,
+) -> Result<()> {
+    let cluster = Cluster::of(3).await?;
+    let mut sold_out_of = [0, 0];
+    for (prefix, cure) in [("", "redis.prefix"), (BRACES, "redis.url")] {
+        let site = servers.site().await;
+        site.put_stock(1000).await;
+        let (mut resets, mut left) = (0, 1000);
+        for node in &cluster.nodes {
+            let ctx = node.instance(servers, prefix);
+            match shelf::reset(&ctx, site.id, 500, None).await {
+                Ok(_) => (resets, left) = (resets + 1, 500),
+                refused => is_refused(refused, cure)?,
+            }
+            let seen = site.stock(Store::MySql).await;
+            ensure!(seen == left, "{prefix}: not {left} but {seen}");
+            let on = |name: &str| ctx.redis_key(&Job::new(site.id, LONG, LONG).redis_name(name));
+            let stock_is_there = node.has(&on("stock")).await?;
+            if stock_is_there {
+                ctx.redis
+                    .connection()
+                    .set::<_, _, ()>(on("stock"), 500)
+                    .await?;
+            }
+            for strategy in stock::ALL.iter() {
+                let redlock = strategy.slug == "redis-redlock";
+                if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+                    continue;
+                }
+                let mut sells = strategy.store == Store::MySql || stock_is_there;
+                for name in strategy.names {
+                    if let Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) =
+                        name
+                    {
+                        sells &= node.has(&on(name)).await?;
+                    }
+                }
+                let job = Job::new(site.id, Duration::ZERO, LONG);
+                let sold = (strategy.deduct)(&ctx, &job).await;
+                if sells {
+                    sold.with_context(|| format!("{} at {}", strategy.slug, node.url))?;
+                    left -= i64::from(strategy.store == Store::MySql);
+                } else {
+                    is_refused(sold, "redis.prefix").with_context(|| strategy.slug)?;
+                }
+                sold_out_of[usize::from(sells)] += 1;
+            }
+            if prefix == BRACES && stock_is_there {
+                visited_and_reset(&ctx, site.id).await?;
+            }
+            ctx.close(LONG).await;
+        }
+        let all = usize::from(prefix == BRACES);
+        ensure!(resets == all, "{prefix}: {resets} nodes could reset");
+    }
+    ensure!(sold_out_of.iter().all(|some| *some > 0), "{sold_out_of:?}");
+    Ok(())
+}
+
+/// The lessons that wait for nobody find all their keys in the one slot, and so does the reset that clears them.
+async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
+    let in_redis = classroom::windows()
+        .filter(|window| window.wait.is_none() && !window.path.starts_with("/test/zk"));
+    for window in in_redis {
+        let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, LONG)).await;
+        visit.with_context(|| window.path)?;
+    }
+    let mut redis = ctx.redis.connection();
+    let written: Vec<String> = redis.keys(format!("*:{id}*")).await?;
+    ensure!(
+        written.len() > 1,
+        "the lessons have written nothing to clear"
+    );
+    let kept: i64 = redis.ttl(ctx.redis_key(&format!("latch:{id}"))).await?;
+    ensure!(kept > 0, "nothing ends the latch of a class that has gone");
+    shelf::reset(ctx, id, 500, None).await?;
+    let left: Vec<String> = redis.keys(format!("*:{id}*")).await?;
+    let stock = ctx.redis_key(&format!("stock:{id}"));
+    ensure!(left == [stock], "a reset leaves {left:?} of {written:?}");
+    Ok(())
+}
+
+/// One node that has all slots. Without braces a reset is done slot by slot, and clears as much; the claim of the seckill,
+/// which must be one script, is refused before it has claimed anything. With braces it claims, and its order is written.
+#[apply(test!)]
+async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
+    servers: &Servers,
+) -> Result<()> {
+    let cluster = Cluster::of(1).await?;
+    let node = &cluster.nodes[0];
+    for prefix in ["", BRACES] {
+        let (ctx, id) = (node.instance(servers, prefix), servers.site().await.id);
+        let mut redis = ctx.redis.connection();
+        for lock in [
+            ctx.redis_key(&format!("lock:{id}")),
+            ctx.redis_key(&format!("fairLock:{id}")),
+            format!(
+                "redisson_lock_queue:{}",
+                match prefix {
+                    "" => format!("{{fairLock:{id}}}"),
+                    prefix => format!("{prefix}fairLock:{id}"),
+                }
+            ),
+        ] {
+            redis.set::<_, _, ()>(lock, "somebody's").await?;
+        }
+        shelf::reset(&ctx, id, 9, None).await?;
+        let left: Vec<String> = redis.keys("*").await?;
+        let stock = ctx.redis_key(&format!("stock:{id}"));
+        ensure!(left == [stock], "{prefix}: a reset leaves {left:?}");
+        let count = shelf::count(&ctx, Store::Redis, id).await?;
+        ensure!(count == 9, "{prefix}: {count}");
+
+        let voucher = on_sale(&ctx, 10).await?;
+        let step = seckill::find("script-stream").context("no step")?;
+        let ordered = (step.order)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
+        if prefix == BRACES {
+            let order = ordered?.order_id;
+            ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
+            until("the order is written", async || {
+                Ok(stream::state(&ctx, order).await? == stream::State::Stored)
+            })
+            .await?;
+        } else {
+            is_refused(ordered, "redis.prefix")?;
+            let mut claimed: Vec<String> = redis.keys("*").await?;
+            claimed.retain(|key| !key.starts_with("icr:"));
+            ensure!(claimed == left, "the refused claim leaves {claimed:?}");
+        }
+        voucher::remove(&ctx, voucher).await?;
+
+        // A full one takes no transaction, be it to delete: that is found before MySQL is changed.
+        let mut limit = redis::cmd("CONFIG").arg("SET").to_owned();
+        limit.arg("maxmemory");
+        limit.clone().arg(1).exec_async(&mut redis).await?;
+        is_refused(shelf::reset(&ctx, id, 8, None).await, "full")?;
+        is_refused(shelf::remove(&ctx, id, None).await, "full")?;
+        let count = shelf::count(&ctx, Store::MySql, id).await?;
+        ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
+        limit.arg(0).exec_async(&mut redis).await?;
+        ctx.close(LONG).await;
+        redis::cmd("FLUSHALL")
+            .exec_async(&mut redis_at(&node.url).await?)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Every strategy that needs Redis sells, with a prefix in braces and without; of the steps of the seckill one needs the braces.
 #[apply(soak_test!)]
-async fn with_a_prefix_in_braces_an_instance_sells_on_a_cluster() -> Result<()> {
-    let (url, _running) = cluster().await?;
-    let start = async |prefix: &str| {
+async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
+    let cluster = Cluster::of(1).await?;
+    for prefix in ["", BRACES] {
         let mut options = Options {
             instance_ports: vec![0],
             without: vec![Part::Redis, Part::Nginx],
@@ -64,37 +275,57 @@ async fn with_a_prefix_in_braces_an_instance_sells_on_a_cluster() -> Result<()> 
             ..short_leases()
         };
         options.env.extend([
-            ("OVERSELL__REDIS__URL".to_owned(), url.clone()),
+            (
+                "OVERSELL__REDIS__URL".to_owned(),
+                cluster.nodes[0].url.clone(),
+            ),
             ("OVERSELL__REDIS__PREFIX".to_owned(), prefix.to_owned()),
         ]);
-        anyhow::Ok(Lab::start(options).await?)
-    };
-    let lab = start("").await?;
-    let base = &lab.addresses().instances[0].url;
-    ensure!(
-        put_stock(base, 5000).await.is_err(),
-        "the twin: keys in several slots"
-    );
-    lab.stop().await;
-
-    let lab = start("{oversell}:").await?;
-    let base = &lab.addresses().instances[0].url;
-    put_stock(base, 5000).await?;
-    let mut sold = [0, 0];
-    for strategy in stock::ALL.iter() {
-        let redlock = strategy.slug == "redis-redlock";
-        if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
-            continue;
+        let lab = Lab::start(options).await?;
+        let base = &lab.addresses().instances[0].url;
+        // The lab has no Redis to wait for, and does not wait until the instance is ready.
+        until("it is ready", async || {
+            Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
+        })
+        .await?;
+        put_stock(base, 5000).await?;
+        let mut sold = [0, 0];
+        for strategy in stock::ALL.iter() {
+            let redlock = strategy.slug == "redis-redlock";
+            if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+                continue;
+            }
+            answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
+            sold[usize::from(strategy.store == Store::Redis)] += 1;
         }
-        answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
-        sold[usize::from(strategy.store == Store::Redis)] += 1;
+        for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {
+            ensure!(
+                sold > 0 && stock(base, store).await? == 5000 - sold,
+                "{store:?}: {sold}"
+            );
+        }
+        let voucher = serde_json::json!({"title": "100元代金券", "stock": 100, "begin": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"});
+        let (_, voucher) = answer(client().post(format!("{base}/voucher")).json(&voucher)).await?;
+        let voucher: serde_json::Value = serde_json::from_str(&voucher)?;
+        for (user, step) in seckill::ALL.iter().enumerate() {
+            let order = format!(
+                "{base}/voucher-order/seckill/{}?strategy={}",
+                voucher["id"], step.slug
+            );
+            let order = client().post(order).header("x-user-id", user + 1);
+            let (status, words) = answer(order.header("accept", "application/json")).await?;
+            let refused = prefix.is_empty() && step.slug == "script-stream";
+            let as_it_should = match refused {
+                true => {
+                    status == 503
+                        && words.contains(r#""outcome":"failed""#)
+                        && words.contains("redis.prefix")
+                }
+                false => status == 200,
+            };
+            ensure!(as_it_should, "{prefix} {}: {status} {words}", step.slug);
+        }
+        lab.stop().await;
     }
-    for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {
-        ensure!(
-            sold > 0 && stock(base, store).await? == 5000 - sold,
-            "{store:?}: {sold}"
-        );
-    }
-    lab.stop().await;
     Ok(())
 }

@@ -10,15 +10,22 @@ use oversell::{
     classroom::{self, demo_layer, demo1, demo2, window::Window, zk_atomic, zk_double_barrier},
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part},
+    lab::{Lab, Options, Part, Proxy},
     redis_at::redis_at,
-    section::Job,
+    section::{Job, Name},
     shelf,
     stock::{self, Store},
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;
-use std::{num::NonZeroU32, sync::Arc};
+use secrecy::ExposeSecret;
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::task::JoinHandle;
 
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
@@ -386,5 +393,62 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         answers(&bases[1], slug, StatusCode::OK).await?;
     }
     lab.stop().await;
+    Ok(())
+}
+
+/// What Redis refuses before anything is changed has changed nothing, and says why. The twins: what it refuses after MySQL was
+/// changed, and what it does without an answer, is unknown.
+#[apply(test!)]
+async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
+    const OF_REDIS: shelf::Scope<'static> = shelf::Scope {
+        store: Some(Store::Redis),
+        names: &[Name::Redis("lock")],
+    };
+    let site = servers.site().await;
+    let url = site.ctxs[0].config.redis.url.expose_secret();
+    let host = url.trim_start_matches("redis://").to_owned();
+    for (user, may_not) in [("reader", "-@write"), ("no-del", "-del")] {
+        let mut redis = redis_at(url).await?;
+        let mut user = redis::cmd("ACL").arg("SETUSER").arg(user).to_owned();
+        user.arg(&["reset", "on", ">x", "~*", "&*", "+@all", may_not]);
+        user.exec_async(&mut redis).await?;
+    }
+    let executed = AtomicBool::new(false);
+    let way = Proxy::filtered(&host, move |piece| {
+        let exec = piece.bytes.windows(4).any(|part| part == b"EXEC");
+        let executed = executed.fetch_or(exec && !piece.from_server, Ordering::SeqCst);
+        !(executed && piece.from_server)
+    })?;
+    let [reader, no_del, mute] = [
+        format!("redis://reader:x@{host}"),
+        format!("redis://no-del:x@{host}"),
+        format!("redis://{}", way.address()),
+    ];
+    // What Redis refuses, or none where the outcome is unknown; then the stock of MySQL and of Redis.
+    for (url, scope, refused, mysql, redis) in [
+        (&reader, None, Some("may not"), STOCK, STOCK),
+        (&reader, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
+        (&no_del, None, None, 1, STOCK),
+        (&no_del, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
+        (&mute, Some(OF_REDIS), None, STOCK, 1),
+    ] {
+        site.put_stock(STOCK).await;
+        let ctx = servers.with(|config| config.redis.url = url.as_str().into());
+        let reset = shelf::reset(&ctx, site.id, 1, scope).await;
+        ctx.close(LONG).await;
+        let as_it_should = match (&reset, refused) {
+            (Err(Error::Refuses { why, .. }), Some(words)) => why.contains(words),
+            (Err(Error::Unknown { .. }), None) => true,
+            _ => false,
+        };
+        let left = (
+            site.stock(Store::MySql).await,
+            site.stock(Store::Redis).await,
+        );
+        ensure!(
+            as_it_should && left == (mysql, redis),
+            "{url} {scope:?}: {reset:?}, and {left:?} are left"
+        );
+    }
     Ok(())
 }

@@ -244,7 +244,7 @@ impl ConnectionLike for Connection {
                 Way::Given(given) => {
                     let mut connection = (given.clone)();
                     let answers = connection.req_packed_commands(commands, offset, count);
-                    return given.answer(answers).await;
+                    return executed(commands, given.answer(answers).await?);
                 }
             };
             let (number, mut connection) = shared.made(sent).await?;
@@ -252,7 +252,7 @@ impl ConnectionLike for Connection {
                 .send_packed_commands(commands, offset, count)
                 .await;
             shared.judge(number, answers.as_ref().map(Vec::as_slice));
-            answers
+            executed(commands, answers?)
         };
         answers.boxed()
     }
@@ -262,6 +262,15 @@ impl ConnectionLike for Connection {
             Way::Own(shared) => shared.primary.db(),
             Way::Given(given) => (given.clone)().get_db(),
         }
+    }
+}
+
+/// The answers, unless EXEC was refused, so that nothing has run: then its error, of which the `redis` crate would say only
+/// that it cannot be read.
+fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>> {
+    match &answers[..] {
+        [Value::ServerError(refused)] if commands.is_transaction() => Err(refused.clone().into()),
+        _ => Ok(answers),
     }
 }
 
@@ -276,5 +285,36 @@ impl fmt::Debug for Shared {
         f.debug_struct("Shared")
             .field("connections", &self.current.lock().number)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::{ErrorKind, ServerErrorKind};
+
+    #[test]
+    fn a_transaction_that_is_refused_fails_with_what_redis_says() {
+        let refused = redis::parse_redis_value(b"-CROSSSLOT Keys in request\r\n").unwrap();
+        let kind = |commands: &Pipeline, answers: &[Value]| {
+            executed(commands, answers.to_vec()).map_err(|error| error.kind())
+        };
+        let mut transaction = redis::pipe();
+        transaction.atomic();
+        let crossed = ErrorKind::Server(ServerErrorKind::CrossSlot);
+        assert_eq!(
+            kind(&transaction, std::slice::from_ref(&refused)),
+            Err(crossed)
+        );
+        // Of one that has run, and of a pipeline, an answer is as it is.
+        for (commands, answer) in [
+            (&transaction, Value::Array(vec![refused.clone()])),
+            (&redis::pipe(), refused),
+        ] {
+            assert_eq!(
+                kind(commands, std::slice::from_ref(&answer)),
+                Ok(vec![answer])
+            );
+        }
     }
 }

@@ -131,10 +131,9 @@ impl RedisLatch {
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let mut script = scripts::LATCH_SET.key(&self.name);
-        script
-            .key(self.line.line.channel())
-            .key(suffixed(&self.name, "opened"));
-        Ok(self.client.run(script.arg(count.get())).await?)
+        script.key(suffixed(&self.name, "opened"));
+        let script = script.arg(count.get()).arg(self.line.line.channel());
+        Ok(self.client.run(script).await?)
     }
 
     /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` where it was open already.
@@ -153,7 +152,7 @@ impl RedisLatch {
             .run(
                 script
                     .key(suffixed(&self.name, "opened"))
-                    .key(self.line.line.channel()),
+                    .arg(self.line.line.channel()),
             )
             .await?)
     }

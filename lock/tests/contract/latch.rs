@@ -33,7 +33,7 @@ async fn open_and_set_again(redis: &Redis, name: &str) -> Result {
     load?;
     let opened = format!("{{{name}}}:opened");
     let channel = format!("redisson_countdownlatch__channel__{{{name}}}");
-    let count_down = ["EVALSHA", script.get_hash(), "3", name, &opened, &channel];
+    let count_down = ["EVALSHA", script.get_hash(), "2", name, &opened, &channel];
     let mut all = vec![&count_down[..]; 6];
     let set = ["SET", name, "6"];
     all.push(&set);

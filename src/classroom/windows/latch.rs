@@ -61,7 +61,7 @@ const TRIES: usize = 100;
 async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS).await?;
-    keep(ctx, latch.name(), "opened").await?;
+    keep(ctx, &job.redis_name(LATCH), "opened").await?;
     job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
@@ -76,7 +76,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     for _ in 0..TRIES {
         latch.try_set_count(CLASS).await?;
-        keep(ctx, latch.name(), "opened").await?;
+        keep(ctx, &job.redis_name(LATCH), "opened").await?;
         // None: others have opened it between the two commands.
         if let Some(left) = written(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));

@@ -87,7 +87,7 @@ pub(in crate::http) async fn read(
     responses(
         (status = 200, description = "It is done", body = Reset),
         (status = 404, description = "There is no such strategy"),
-        (status = 503, description = "A server is down: nothing was changed. Or one fell silent: `outcome` is then `unknown`"),
+        (status = 503, description = "A server is down or refuses: nothing was changed. Or one fell silent, or refused half-way: `outcome` is then `unknown`"),
     ))]
 pub(in crate::http) async fn put(
     _: Admin,
@@ -112,7 +112,7 @@ pub(in crate::http) async fn put(
         (status = 200, description = "It is gone, but for what could not be cleared", body = Removed),
         (status = 204, description = "It is gone"),
         (status = 404, description = "There is no such strategy"),
-        (status = 503, description = "A server is down: nothing was changed. Or one fell silent: `outcome` is then `unknown`"),
+        (status = 503, description = "A server is down or refuses: nothing was changed. Or one fell silent, or refused half-way: `outcome` is then `unknown`"),
     ))]
 pub(in crate::http) async fn remove(
     _: Admin,

@@ -19,7 +19,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job},
+    section::{Deducted, Job, names},
 };
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn let_through(play: &Play) -> String {
 async fn forget(play: &Play) -> Result<(), Error> {
     let key = play.ctx.redis_key(&limiter(play.stock_id));
     redis::cmd("DEL")
-        .arg(format!("oversell_rate:{{{key}}}"))
+        .arg(format!("oversell_rate:{}", names::in_braces(&key)))
         .exec_async(&mut play.ctx.redis.connection())
         .await?;
     Ok(())

@@ -1,5 +1,6 @@
 -- Counts down by one; the last one opens the latch and tells the waiters.
--- KEYS[1] the count, a string   KEYS[2] how often it was opened   KEYS[3] the channel
+-- KEYS[1] the count, a string   KEYS[2] how often it was opened
+-- ARGV[1] the channel, which of a name with braces would be a key of another slot
 -- returns nil: there is no count    n >= 0: so many are left
 if redis.call('exists', KEYS[1]) == 0 then
   return nil
@@ -12,5 +13,5 @@ redis.call('del', KEYS[1])
 redis.call('incr', KEYS[2])
 -- Nobody waits for a day with nobody looking.
 redis.call('pexpire', KEYS[2], 86400000)
-redis.call('publish', KEYS[3], '0')
+redis.call('publish', ARGV[1], '0')
 return 0
