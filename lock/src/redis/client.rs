@@ -10,7 +10,6 @@ use super::{
     failure::{Failure, failed},
     options::{RedisOptions, invalid},
     primary::Primary,
-    replicas::Idle,
     scripts,
     wakeups::Wakeups,
 };
@@ -19,6 +18,7 @@ use crate::{
     local::ByType,
     registry::{Registration, Registry},
 };
+use parking_lot::Mutex;
 use redis::{
     AsyncCommands, FromRedisValue, RedisResult, ScriptInvocation,
     aio::{ConnectionLike, MultiplexedConnection},
@@ -51,7 +51,8 @@ pub(super) struct Inner {
     pub(super) options: RedisOptions,
     pub(super) primary: Primary,
     connection: Connection,
-    pub(super) idle: Idle,
+    /// Connections for `WAIT` that nobody uses just now.
+    pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
     /// Told of each connection that was closed.
     cuts: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
@@ -138,7 +139,7 @@ impl RedisClient {
             options,
             primary,
             connection,
-            idle: Idle::default(),
+            idle: Arc::default(),
             cuts,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),

@@ -10,8 +10,8 @@
 //! 5. [`undo`] repeats a command that may run twice until Redis has carried it out, and has found what it undoes.
 //!
 //! What it survives: a message that is lost, a wake-up connection that cannot be made, a caller that goes away at any
-//! point, a command that gets no answer, or reaches Redis up to [`LATE`] after the one that undoes it. **What breaks it**: one
-//! that comes later still; what it took goes with its lease.
+//! point, a command that gets no answer, or reaches Redis up to [`LATE`](super::failure::LATE) after the one that undoes it.
+//! **What breaks it**: one that comes later still; what it took goes with its lease.
 //!
 //! Next to read: `hold.rs`.
 
@@ -29,9 +29,6 @@ pub const RECHECK: Duration = Duration::from_millis(500);
 
 /// What has no lease, or one that another guard of its owner may have made longer, is undone for as long as this.
 pub(super) const UNDO: Duration = Duration::from_secs(10 * 60);
-
-/// A command without an answer may come so much later than the one that undoes it, which goes over another connection.
-pub(super) const LATE: Duration = Duration::from_secs(5);
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(1);

@@ -6,12 +6,14 @@
 //!
 //! Next to read: `connection.rs`.
 
-use super::engine::LATE;
 use crate::LockError;
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 
 pub(super) const SERVER: &str = "redis";
+
+/// A command without an answer may come so much later than the one that undoes it, which goes over another connection.
+pub(super) const LATE: Duration = Duration::from_secs(5);
 
 /// What Redis answers before it has done anything and as long as something stands in its way: of these another connection
 /// may lead to a server that can, to the new primary, say, or with a login;

@@ -25,8 +25,8 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{LATE, Tried, hint, to_the_end, undo, wait_for},
-    failure::Failure,
+    engine::{Tried, hint, to_the_end, undo, wait_for},
+    failure::{Failure, LATE},
     hold::{Asked, Claim, Hold},
     scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,

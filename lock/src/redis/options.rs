@@ -2,10 +2,7 @@
 //!
 //! Next to read: `client.rs`.
 
-use super::{
-    primary::{Primary, Sentinels},
-    replicas::Replicas,
-};
+use super::primary::{Primary, Sentinels};
 use crate::{FOR_EVER, LockError, Process};
 use redis::{
     Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
@@ -13,6 +10,16 @@ use redis::{
 };
 use std::{fmt, time::Duration};
 use tokio::sync::watch;
+
+/// How many replicas must have a lock before it is had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replicas {
+    /// This many; 0: none is waited for.
+    AtLeast(u32),
+    /// As many as the primary knows, and at least one. It forgets one whose connection is closed: for a lock that outlives
+    /// every promotion say how many there are.
+    All,
+}
 
 /// How to reach Redis, and how long things take.
 ///

@@ -24,8 +24,8 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, LATE, Line, Tried, undo},
-    failure::Failure,
+    engine::{HeadOfLine, Line, Tried, undo},
+    failure::{Failure, LATE},
     hold::{Asked, Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},

@@ -16,9 +16,9 @@
 use super::{
     client::RedisClient,
     failure::{SERVER, failed},
+    options::Replicas,
 };
 use crate::LockError;
-use parking_lot::Mutex;
 use redis::{
     PushInfo, PushKind, RedisResult, Role, ScriptInvocation,
     aio::{MultiplexedConnection, SendError},
@@ -27,20 +27,6 @@ use std::{sync::Arc, time::Duration};
 
 /// The longest wait for the replicas; at most half of what an answer may take.
 const LONGEST: Duration = Duration::from_secs(1);
-
-/// How many replicas must have a lock before it is had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replicas {
-    /// This many; 0: none is waited for.
-    AtLeast(u32),
-    /// As many as the primary knows, and at least one. It forgets one whose connection is closed: for a lock that outlives
-    /// every promotion say how many there are.
-    All,
-}
-
-/// Connections for `WAIT` that nobody uses just now.
-#[derive(Debug, Default)]
-pub(super) struct Idle(Arc<Mutex<Vec<MultiplexedConnection>>>);
 
 impl RedisClient {
     /// Waits until as many replicas as asked for have the hold that `renewal` renews; `false` where none are asked for.
@@ -76,7 +62,7 @@ impl RedisClient {
             let reason = "the primary is another one by now, and does not have the lock";
             return Err(LockError::unavailable(SERVER, reason));
         };
-        self.inner().idle.0.lock().push(connection);
+        self.inner().idle.lock().push(connection);
         if have >= needed {
             return Ok(true);
         }
@@ -85,10 +71,10 @@ impl RedisClient {
     }
 
     async fn to_wait_on(&self) -> RedisResult<MultiplexedConnection> {
-        if let Some(idle) = self.inner().idle.0.lock().pop() {
+        if let Some(idle) = self.inner().idle.lock().pop() {
             return Ok(idle);
         }
-        let idle = Arc::downgrade(&self.inner().idle.0);
+        let idle = Arc::downgrade(&self.inner().idle);
         let config = self.inner().primary.config();
         let config = config.set_push_sender(move |push: PushInfo| {
             // What is true of this one is true of those that were made with it.

@@ -12,9 +12,9 @@
 //! | `SharedCount` | [`ZkSharedCount`] | `shared_count.rs` |
 //! | `DistributedAtomicLong` | [`ZkAtomicLong`] | `atomic_long.rs` |
 //!
-//! An acquire is read in four files: `mutex.rs` is the recipe, `engine/hold.rs` how it is taken, once more or for the
-//! first time, `engine/queue.rs` how it waits for its turn, `engine/node.rs` its node there. [`ZkClient`] is one for a
-//! process and keeps a session; `engine/session.rs` is how.
+//! An acquire is read in five files: `mutex.rs` is the recipe, `engine/hold.rs` how it is taken, once more or for the
+//! first time, `engine/queue.rs` how it waits for its turn, `engine/line.rs` what it knows of the nodes before it,
+//! `engine/node.rs` its own. [`ZkClient`] is one for a process and keeps a session; `engine/session.rs` is how.
 //!
 //! Each lock that queues can be asked for its [`Holder`](crate::Holder), as [`ZkLock::holder`].
 

@@ -2,11 +2,13 @@
 //!
 //! - [`session`]: a session, and until when it surely lasts.
 //! - [`node`]: a node of our own, from the request that makes it to the answer that says it is gone.
+//! - [`line`]: one process's contenders in one directory.
 //! - [`queue`]: the queue of such nodes in one directory.
 //! - [`hold`]: a lock's handle: what it holds when its turn has come, and its guards.
 //! - [`request`]: questions and changes of the recipes that do not queue.
 
 pub(super) mod hold;
+pub(super) mod line;
 pub(super) mod node;
 pub(super) mod queue;
 pub(super) mod request;

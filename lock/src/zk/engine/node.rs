@@ -10,8 +10,9 @@
 //! Next to read: `session.rs`.
 
 use super::{
-    insist, over,
-    queue::{InLine, Place},
+    insist,
+    line::{InLine, Place},
+    over,
     session::Session,
     unanswered, unless,
 };

@@ -1,0 +1,264 @@
+//! One process's contenders in one directory, and what it knows there of all others' nodes.
+//!
+//! The contenders of a process tell each other when they come in and when their nodes go, so the server is asked about
+//! others' nodes only. Numbers only grow, so that nobody comes before us who was not there when our node was made, and what
+//! has gone does not come back: one listing serves all who came before it was asked for.
+//!
+//! Next to read: `node.rs`.
+
+use super::{insist, session::Session, unless};
+use crate::registry::Registration;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
+use tokio::{sync::watch, time::Instant};
+use zookeeper_client::Error;
+
+/// Where more than so many may have gone, a listing costs less than to ask for each.
+pub(super) const LOOKS: usize = 16;
+
+/// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
+/// no contender of ours, stands by its whole name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) number: String,
+    pub(super) name: String,
+}
+
+impl Place {
+    pub(super) fn of(name: &str, markers: &[&str]) -> Self {
+        let ends = markers
+            .iter()
+            .filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
+        Self {
+            number: name[ends.max().unwrap_or(0)..].to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// After 2^31 - 1 the server goes on with numbers below 0, which sort before all others.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.number.starts_with('-')
+    }
+}
+
+/// Whether a node of this name is waited for where it is before ours.
+pub(in crate::zk) type WaitsFor = fn(name: &str) -> bool;
+
+/// Locks of two kinds in one directory are two locks: each takes the other's nodes for strangers.
+pub(super) type Key = (String, &'static [&'static str]);
+
+/// What this process knows of one directory.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) directory: String,
+    markers: &'static [&'static str],
+    /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
+    listed: tokio::sync::Mutex<Option<Instant>>,
+    view: Mutex<View>,
+    _registration: Registration,
+}
+
+#[derive(Debug, Default)]
+struct View {
+    /// The last listing, without what has gone since as far as we know.
+    nodes: BTreeSet<Place>,
+    /// The contenders of this process whose nodes have not gone, holders included.
+    own: BTreeMap<Place, watch::Receiver<Stage>>,
+}
+
+/// How far a contender of this process has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Waits,
+    /// Its turn has come.
+    In,
+    /// Its node has gone. Whose node was there at that moment, of those who wait behind it in this process.
+    Gone {
+        seen: Option<Place>,
+    },
+}
+
+/// Whom a contender waits for.
+pub(super) enum Before {
+    Nobody,
+    /// The nearest is this process's: what tells when it goes.
+    Own(watch::Receiver<Stage>),
+    /// The nearest is another's; it, and the next ones that are.
+    Others(Vec<Place>),
+}
+
+/// A contender in the line of this process, from when its node was made. Whoever drops it before the node has gone leaves
+/// it to those behind to find that out.
+#[derive(Debug)]
+pub(super) struct InLine {
+    line: Arc<Line>,
+    place: Place,
+    stage: watch::Sender<Stage>,
+}
+
+impl InLine {
+    /// Its turn has come.
+    pub(super) fn comes_in(&self) {
+        self.stage.send_replace(Stage::In);
+    }
+
+    /// The first waiter of this process behind it.
+    pub(super) fn next(&self) -> Option<Place> {
+        let view = self.line.view.lock();
+        let mut behind = view.own.range((Excluded(&self.place), Unbounded));
+        let next = behind.find(|(_, stage)| *stage.borrow() == Stage::Waits);
+        next.map(|(place, _)| place.clone())
+    }
+
+    /// Its node has gone, and that of `seen` was there at that moment.
+    pub(super) fn gone(self, seen: Option<Place>) {
+        self.line.gone([&self.place]);
+        self.leaves();
+        self.stage.send_replace(Stage::Gone { seen });
+    }
+
+    fn leaves(&self) {
+        self.line.view.lock().own.remove(&self.place);
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        self.leaves();
+    }
+}
+
+impl Line {
+    pub(super) fn new((directory, markers): &Key, registration: Registration) -> Self {
+        Self {
+            directory: directory.clone(),
+            markers,
+            listed: tokio::sync::Mutex::default(),
+            view: Mutex::default(),
+            _registration: registration,
+        }
+    }
+
+    pub(super) fn line_up(self: &Arc<Self>, place: &Place) -> InLine {
+        let (stage, told) = watch::channel(Stage::Waits);
+        self.view.lock().own.insert(place.clone(), told);
+        InLine {
+            line: self.clone(),
+            place: place.clone(),
+            stage,
+        }
+    }
+
+    /// The nearest waiter of this process that `own` waits for.
+    pub(super) fn waits_before(
+        &self,
+        own: &Place,
+        waits_for: WaitsFor,
+    ) -> Option<watch::Receiver<Stage>> {
+        let view = self.view.lock();
+        let mut before = view.own.range(..own).rev();
+        let waits = |stage: &watch::Receiver<Stage>| *stage.borrow() == Stage::Waits;
+        let found = before.find(|(place, stage)| waits_for(&place.name) && waits(stage));
+        found.map(|(_, stage)| stage.clone())
+    }
+
+    /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
+    /// whether it was done just now.
+    pub(super) async fn list_after(
+        &self,
+        since: Instant,
+        session: &Session,
+    ) -> Result<bool, Error> {
+        let mut listed = self.listed.lock().await;
+        if *listed > Some(since) {
+            return Ok(false);
+        }
+        let asked = Instant::now();
+        let children = insist(|| list(session, &self.directory)).await?;
+        self.view.lock().nodes = children
+            .iter()
+            .map(|name| Place::of(name, self.markers))
+            .collect();
+        *listed = Some(asked);
+        Ok(true)
+    }
+
+    /// Whom `own` waits for; nothing where `own` itself is not there.
+    pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Before> {
+        let view = self.view.lock();
+        if !view.nodes.contains(own) {
+            return None;
+        }
+        let before = view.nodes.range(..own).rev();
+        let mut before = before.filter(|place| waits_for(&place.name)).peekable();
+        let Some(nearest) = before.peek() else {
+            return Some(Before::Nobody);
+        };
+        if let Some(stage) = view.own.get(*nearest) {
+            let mut stage = stage.clone();
+            // That it is in is known; what comes next is that it goes.
+            stage.mark_unchanged();
+            return Some(Before::Own(stage));
+        }
+        let others = before.filter(|place| !view.own.contains_key(*place));
+        Some(Before::Others(others.take(LOOKS + 1).cloned().collect()))
+    }
+
+    /// These nodes have gone.
+    pub(super) fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
+        let mut view = self.view.lock();
+        for place in gone {
+            view.nodes.remove(place);
+        }
+    }
+
+    /// All that `own` has waited for have gone.
+    pub(super) fn is_the_turn_of(&self, own: &Place, waits_for: WaitsFor) {
+        let waits = |place: &&Place| waits_for(&place.name);
+        let before: Vec<_> = self
+            .view
+            .lock()
+            .nodes
+            .range(..own)
+            .filter(waits)
+            .cloned()
+            .collect();
+        self.gone(&before);
+    }
+
+    pub(super) fn path(&self, place: &Place) -> String {
+        format!("{}/{}", self.directory, place.name)
+    }
+}
+
+/// The names in a directory; none where it is not there.
+pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
+    Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
+        // Markers: names in order; one without a marker stands by all of its name.
+        let orders = "
+            lock-: _c_z-lock-0000000003 _c_m-lock-0000000004 _c_a-lock-0000000012
+            lock-: _c_a-lock-0000000000 lock-9-lock-0000000001
+            lock-: 0000000004 _c_a-lock-0000000005 stranger
+            __READ__ __WRIT__: _c_b-__READ__0000000001 _c_a-__WRIT__0000000002 _c_c-__READ__0000000003";
+        for order in orders.trim().lines() {
+            let (markers, ordered) = order.split_once(':').unwrap();
+            let [markers, ordered] =
+                [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
+            let mut names: Vec<_> = ordered.iter().rev().copied().collect();
+            names.sort_by_key(|name| Place::of(name, &markers));
+            assert_eq!(names, ordered);
+        }
+    }
+}
