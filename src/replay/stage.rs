@@ -43,6 +43,8 @@ struct Known {
     actors: Vec<KnownActor>,
     /// Who took the lock last.
     holder: Option<char>,
+    /// Whose the lock is whose text names nobody, while it is there.
+    nameless: Option<char>,
     inside: BTreeSet<char>,
     /// Who got in, in this order.
     entered: Vec<char>,
@@ -244,7 +246,7 @@ impl Known {
         match point {
             Point::Taken => {
                 seen.owner = Some(letter.to_string());
-                self.holder = Some(letter);
+                self.took(letter);
             }
             Point::Locked => {
                 // What it has there is its fencing token.
@@ -253,7 +255,7 @@ impl Known {
                 if let Some(actor) = self.actor_mut(letter) {
                     actor.token = seen.token;
                 }
-                self.holder = Some(letter);
+                self.took(letter);
                 self.inside.insert(letter);
                 self.entered.push(letter);
                 self.most_inside = self.most_inside.max(self.inside.len());
@@ -281,8 +283,21 @@ impl Known {
         seen
     }
 
+    fn took(&mut self, letter: char) {
+        self.holder = Some(letter);
+        self.nameless = Some(letter);
+    }
+
     /// What has changed in the servers.
-    fn changes(&mut self, seen: Seen) -> Vec<ReplayEvent> {
+    fn changes(&mut self, mut seen: Seen) -> Vec<ReplayEvent> {
+        // Whose a lock is that names nobody is not known before that one has said so, which may come later than this look.
+        seen.locks.retain_mut(|held| {
+            if held.owner.contains(':') || self.named(&held.owner).is_some() {
+                return true;
+            }
+            let known = self.nameless.map(String::from);
+            known.map(|letter| held.owner = letter).is_some()
+        });
         let now = Instant::now();
         let since = self.read_at.map_or(0, |at| {
             i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX)
@@ -298,6 +313,8 @@ impl Known {
                 .pttl
                 .is_none_or(|left| left < 0 || left - since > EARLY_MS);
             let what = if early { "free" } else { "expired" };
+            self.nameless
+                .take_if(|letter| gone.owner == letter.to_string());
             let owner = Some(self.letter_of(&gone.owner));
             events.push(ReplayEvent {
                 key: Some(gone.key.clone()),
@@ -387,6 +404,13 @@ impl Known {
 
     /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
     fn letter_of(&self, owner: &str) -> String {
+        if self
+            .actors
+            .iter()
+            .any(|actor| owner == actor.letter.to_string())
+        {
+            return owner.to_owned();
+        }
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
             holder.map(String::from)
@@ -409,5 +433,57 @@ impl Known {
         let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
         let actor = by_owner.or(by_instance)?;
         Some(actor.letter.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `SETNX key 111`: its text names nobody.
+    #[test]
+    fn a_lock_that_names_nobody_is_on_show_once_its_taker_has_said_so_and_is_never_the_one_befores()
+    {
+        let mut known = Known::default();
+        for letter in ['A', 'B'] {
+            let (instance, owner) = (format!("shop-{letter}"), format!("{letter}:1"));
+            let begins = ActorEvent::Start { instance, owner };
+            known.events_of(letter, "redis-setnx", true, &begins);
+        }
+        let mut look = |takes: Option<char>, is_there: bool| {
+            if let Some(letter) = takes {
+                let taken = ActorEvent::Point {
+                    point: Point::Taken,
+                    value: None,
+                };
+                known.events_of(letter, "redis-setnx", true, &taken);
+            }
+            let lock = || Held {
+                key: "lock".into(),
+                owner: "111".into(),
+                pttl: Some(-1),
+                count: None,
+                queue: Vec::new(),
+            };
+            let locks = is_there.then(lock).into_iter().collect();
+            let events = known.changes(Seen {
+                locks,
+                ..Seen::default()
+            });
+            let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
+            events.into_iter().map(said).collect::<Vec<_>>().join(", ")
+        };
+        for (takes, is_there, said) in [
+            (None, true, ""),
+            (Some('A'), true, "held A"),
+            (None, true, ""),
+            (None, false, "free A"),
+            (None, true, ""),
+            (Some('B'), true, "held B"),
+            // Between two looks it is given back and taken again.
+            (Some('A'), true, "free B, held A"),
+        ] {
+            assert_eq!(look(takes, is_there), said, "{takes:?} {is_there}");
+        }
     }
 }

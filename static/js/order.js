@@ -135,8 +135,10 @@ class Play {
 
   /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
   async settled(scheduled) {
-    const { actors, clock, goal } = scheduled;
+    const { actors, clock, dies, goal } = scheduled;
     while (!this.isOver && this.failsOver) await tick();
+    const isDying = () => this.presses.at(-1) === DEATH && !this.isDead(dies ?? '') && performance.now() - this.heard < LONG_MS;
+    while (!this.isOver && isDying()) await tick();
     while (!this.isOver && this.#isUnderWay(actors)) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
