@@ -290,6 +290,9 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
     };
     on.fault(does, &server).await?;
     sleep(BROKEN).await;
+    if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
+        own.ensemble(&server).await?;
+    }
     on.fault(mends, &server).await?;
     match led {
         Some(url) => follows(&url).await,
