@@ -357,14 +357,16 @@ async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Resu
     unavailable("a closed client", tried)
 }
 
-/// Somebody has kept the session's own client, for requests of their own; and the server is slow, but answers in time.
+/// Somebody has kept the session's own client, for requests of their own; and the server is slow: before it says which nodes there
+/// are, the end of a session would have had its time.
 #[apply(test!)]
 async fn close_leaves_no_node_though_the_session_is_kept(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let kept = process.client.session()?;
-    let guard = take(&process.client.lock(&name)).await?;
-    process.way.becomes(Condition::Slow(Duration::from_secs(3)));
-    process.client.close().await;
+    let (name, way) = (name(), Proxy::to(&zookeeper.connect)?);
+    let client = patient(way.address()).await?;
+    let kept = client.session()?;
+    let guard = take(&client.lock(&name)).await?;
+    way.becomes(Condition::Slow(Duration::from_secs(3)));
+    client.close().await;
     none_of(zookeeper.left(&name).await)?;
     ensure!(guard.is_lost(), "the holder was not told");
     drop(kept);
