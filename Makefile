@@ -89,7 +89,7 @@ browser:
 	@scripts/install test
 
 docs: rust ## the pages of docs/ that are made from data
-	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --lib -- no_generated_page_is_stale
+	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --lib -- no_generated_page_is_stale
 
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/course/last_run.json
