@@ -226,14 +226,14 @@ mod tests {
 
     #[test]
     fn the_file_system_is_that_of_the_longest_mount_point_above_the_folder() {
-        let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /work rw - xfs /dev/sdb rw\n\
-                      24 22 0:6 / /work/other rw - tmpfs tmpfs rw\n";
+        let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /srv rw - xfs /dev/sdb rw\n\
+                      24 22 0:6 / /srv/other rw - tmpfs tmpfs rw\n";
         assert_eq!(
-            file_system(mounts, Path::new("/work/tree/target")).as_deref(),
+            file_system(mounts, Path::new("/srv/tree/target")).as_deref(),
             Some("xfs")
         );
         assert_eq!(
-            file_system(mounts, Path::new("/workshop")).as_deref(),
+            file_system(mounts, Path::new("/srvshop")).as_deref(),
             Some("ext4")
         );
     }
