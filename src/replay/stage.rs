@@ -291,12 +291,13 @@ impl Known {
     /// What has changed in the servers.
     fn changes(&mut self, mut seen: Seen) -> Vec<ReplayEvent> {
         // Whose a lock is that names nobody is not known before that one has said so, which may come later than this look.
-        seen.locks.retain_mut(|held| {
-            if held.owner.contains(':') || self.named(&held.owner).is_some() {
-                return true;
+        seen.locks.retain_mut(|held| match self.nameless {
+            _ if held.owner.contains(':') || self.named(&held.owner).is_some() => true,
+            Some(letter) => {
+                held.owner = letter.to_string();
+                true
             }
-            let known = self.nameless.map(String::from);
-            known.map(|letter| held.owner = letter).is_some()
+            None => false,
         });
         let now = Instant::now();
         let since = self.read_at.map_or(0, |at| {
@@ -404,13 +405,6 @@ impl Known {
 
     /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
     fn letter_of(&self, owner: &str) -> String {
-        if self
-            .actors
-            .iter()
-            .any(|actor| owner == actor.letter.to_string())
-        {
-            return owner.to_owned();
-        }
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
             holder.map(String::from)
@@ -420,12 +414,13 @@ impl Known {
             .unwrap_or_else(|| owner.to_owned())
     }
 
-    /// Whom this text names: the actor whose own owner stands in it, or the only one on the instance with whose name it begins.
+    /// Whom this text names: the actor whose letter it is, or whose own owner stands in it, or the only one on the instance with
+    /// whose name it begins.
     fn named(&self, owner: &str) -> Option<String> {
         let by_owner = self
             .actors
             .iter()
-            .find(|actor| owner.contains(&actor.owner));
+            .find(|actor| owner == actor.letter.to_string() || owner.contains(&actor.owner));
         let mut by_instance = self
             .actors
             .iter()

@@ -119,8 +119,9 @@ class Play {
   }
 
   /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
-  able({ actors, clock, dies, fails_over }) {
-    if (this.isOver || this.stuck || !this.#id || this.failsOver || this.#isUnderWay(actors)) return [];
+  able(scheduled) {
+    if (this.isOver || this.stuck || !this.#id || this.failsOver || this.#isUnderWay(scheduled)) return [];
+    const { actors, clock, dies, fails_over } = scheduled;
     // Who was refused asks in vain while another has the lock.
     const asks = (/** @type {string} */ actor) => this.at(actor) !== 'refused' || !this.holder();
     const can = actors.filter((actor) => this.stage(actor) === 'start' || (this.stage(actor) === 'stands' && asks(actor)));
@@ -128,18 +129,18 @@ class Play {
       ...(fails_over && !this.presses.includes(FAILOVER) ? [FAILOVER] : [])];
   }
 
-  /** Whether anybody is on the way to where it stands: who goes on meanwhile may come first. @param {string[]} actors */
-  #isUnderWay(actors) {
-    return actors.some((actor) => this.stage(actor) === 'way' && performance.now() - this.heard < (this.#mayWait(actor) ? QUIET_MS : LONG_MS));
+  /** Whether anybody is on the way to where it stands, or to its death: who goes on meanwhile may come first. @param {Scheduled} scheduled */
+  #isUnderWay({ actors, dies }) {
+    const since = performance.now() - this.heard;
+    if (dies && this.presses.at(-1) === DEATH && !this.isDead(dies) && since < LONG_MS) return true;
+    return actors.some((actor) => this.stage(actor) === 'way' && since < (this.#mayWait(actor) ? QUIET_MS : LONG_MS));
   }
 
   /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
   async settled(scheduled) {
-    const { actors, clock, dies, goal } = scheduled;
+    const { actors, clock, goal } = scheduled;
     while (!this.isOver && this.failsOver) await tick();
-    const isDying = () => this.presses.at(-1) === DEATH && !this.isDead(dies ?? '') && performance.now() - this.heard < LONG_MS;
-    while (!this.isOver && isDying()) await tick();
-    while (!this.isOver && this.#isUnderWay(actors)) await tick();
+    while (!this.isOver && this.#isUnderWay(scheduled)) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));

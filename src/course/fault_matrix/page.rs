@@ -31,7 +31,7 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 - `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有副本时，被提升的副本可能没有最后几件。带租约的锁只在没有故障时
   承诺；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
 - 有哨兵时，旧主节点变成副本，故障才算过去：在那之前写给它的都会丢。*断开*的是主节点和副本、哨兵之间，实例照样连得上它。
-- 被杀和停顿，只有一台服务器时还有断开，每种策略都必须感觉得到：至少 1 秒没有卖出，或者有请求被拒、结果未知；三台 ZooKeeper 则要有另一台当选。否则这次运行不算数。别的几格可以什么也没感觉到：实例这时可能连着另一台。
+- 被杀和停顿，只有一台服务器时还有断开，每种策略都必须感觉得到：至少 1 秒没有卖出，或者有请求被拒、结果未知；三台 ZooKeeper 则要在修好之前有另一台当选。否则这次运行不算数。别的几格可以什么也没感觉到：实例这时可能连着另一台。
 ", "# The fault matrix
 
 [中文](faults.zh-CN.md)
@@ -50,7 +50,8 @@ they sell, the node that is written or the server that leads is hit, and mended 
   cluster whose nodes all write not even then.
 - With Sentinels a fault is over once the primary that was follows: until then it takes writes, which are lost. *Cut off* is the primary from replicas and Sentinels: the instances still reach it.
 - A server that is killed or paused, and the only one where it is cut off, must be felt by every strategy: 1 s without a sale, or requests that are
-  refused or unknown; of three ZooKeeper servers another one must lead by then. Else the run counts for nothing. Other cells may show nothing: the instances were at another server then.
+  refused or unknown. Of three ZooKeeper servers another one must lead before the first is mended. Else the run counts for nothing. Other
+  cells may show nothing: the instances were at another server then.
 ");
 
 /// Where it was run.

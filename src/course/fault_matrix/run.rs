@@ -291,6 +291,7 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
     on.fault(does, &server).await?;
     sleep(BROKEN).await;
     if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
+        // Buyers may not notice the election. Where the server that was hit still leads, nothing was broken.
         own.ensemble(&server).await?;
     }
     on.fault(mends, &server).await?;
