@@ -202,6 +202,25 @@ fn each_server_in_a_container_announces_the_name_by_which_the_lights_know_it() -
     caught(announces_its_name(GALERA, &replicated), "a Redis")
 }
 
+/// The script stays before its server, which runs as another user: a signal to the container's first process is passed on to it.
+fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
+    let passes_on = galera.contains("\ntrap 'kill \"$server\"' TERM\n");
+    ensure!(passes_on, "a MariaDB hears nothing of its end");
+    let node = block(compose, "  ha-mysql-1:")?;
+    let mut may = behind(node, "cap_add:").into_iter();
+    ensure!(may.any(|may| may.contains(" KILL,")), "it may send no signal");
+    Ok(())
+}
+
+#[apply(test!)]
+fn a_galera_node_in_a_container_is_told_to_end() -> Result<()> {
+    ends_in_order(COMPOSE, GALERA)?;
+    let unheard = GALERA.replace("trap 'kill", "# trap 'kill");
+    caught(ends_in_order(COMPOSE, &unheard), "hears nothing")?;
+    let held = COMPOSE.replace("DAC_OVERRIDE, KILL,", "DAC_OVERRIDE,");
+    caught(ends_in_order(&held, GALERA), "no signal")
+}
+
 /// Cargo reads what the Dockerfile makes of the manifests before it has copied the sources.
 fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;

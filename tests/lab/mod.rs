@@ -1,4 +1,5 @@
 mod galera;
+mod galera_nodes;
 mod members;
 mod orders;
 mod redis_cluster;
