@@ -15,7 +15,18 @@ use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
+
+/// How many threads carry out an instance's tasks: tokio reads it.
+const THREADS: &str = "TOKIO_WORKER_THREADS";
+
+/// The threads of each of so many instances: altogether as many as this machine has cores, or one each. Of more, each wakes
+/// the others for work that the cores are too busy for.
+fn threads(instances: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    (cores / instances.max(1)).max(1)
+}
 
 /// An instance is called by its port, as the course does.
 pub(super) fn name(port: u16) -> String {
@@ -69,6 +80,7 @@ pub(super) fn environment(
             all(at.instances.iter().map(|i| i.url.as_str()).collect()),
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
+        (THREADS, threads(at.instances.len()).to_string()),
     ];
     let token = at.admin.as_ref();
     let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
