@@ -208,7 +208,10 @@ fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
     ensure!(passes_on, "a MariaDB hears nothing of its end");
     let node = block(compose, "  ha-mysql-1:")?;
     let mut may = behind(node, "cap_add:").into_iter();
-    ensure!(may.any(|may| may.contains(" KILL,")), "it may send no signal");
+    ensure!(
+        may.any(|may| may.contains(" KILL,")),
+        "it may send no signal"
+    );
     Ok(())
 }
 
