@@ -6,27 +6,11 @@ use super::{
     subjects::{semaphore, zk_semaphore},
     support::*,
 };
-use oversell::{
-    lab::{Lab, Options, Part},
-    redis_at::redis_at,
-};
+use oversell::redis_at::redis_at;
 use tokio::time::sleep;
 
 /// So long a server leads.
 const REIGN: Duration = Duration::from_secs(4);
-
-async fn lab(part: Part, redis: usize, zookeeper: u16) -> Result<Lab> {
-    let mut without = vec![Part::MySql, Part::Redis, Part::ZooKeeper];
-    without.retain(|other| *other != part);
-    without.extend([Part::Instances, Part::Nginx]);
-    let options = Options {
-        without,
-        redis_ports: vec![0; redis],
-        zookeeper,
-        ..Options::default()
-    };
-    Ok(Lab::start(options).await?)
-}
 
 /// The leader is killed, and comes back as a follower, three times.
 async fn leaders(lab: &mut Lab) -> Result {
@@ -42,7 +26,7 @@ async fn leaders(lab: &mut Lab) -> Result {
 
 #[apply(soak_test!)]
 async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Result {
-    let mut lab = lab(Part::ZooKeeper, 1, 3).await?;
+    let mut lab = lab(Part::ZooKeeper, 3, 0).await?;
     let connect = lab.addresses().zookeeper.connect.clone();
     // Until the process ends: a program may leave tasks behind that still use it.
     let ensemble: &ZooKeeper = Box::leak(Box::new(ZooKeeper::at(connect)));
@@ -111,7 +95,7 @@ async fn two(lab: &Lab) -> Result<(&'static Redis, Proxy, [String; 2])> {
 
 #[apply(soak_test!)]
 async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result {
-    let lab = lab(Part::Redis, 2, 1).await?;
+    let lab = lab(Part::Redis, 2, 0).await?;
     let (redis, way, both) = two(&lab).await?;
     let (host, port) = host_and_port(&both[0])?;
     let mut follow = redis::cmd("REPLICAOF");
@@ -132,7 +116,7 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
 /// The twin: the one that takes over has never heard of what the other had, so that a lock which is held is free there.
 #[apply(soak_test!)]
 async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
-    let lab = lab(Part::Redis, 2, 1).await?;
+    let lab = lab(Part::Redis, 2, 0).await?;
     let (redis, way, both) = two(&lab).await?;
     let loses = async {
         for to in both.iter().cycle().skip(1) {

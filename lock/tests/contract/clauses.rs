@@ -27,11 +27,12 @@ async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>
     family.nothing_left(&name).await
 }
 
+/// What is no lock waits like that in its own tests.
 #[apply(clause!)]
 async fn a_wait_may_be_for_ever<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     for lock in process.halves(&name, Ask::default()) {
-        lock.acquire(Duration::MAX).await?.release().await?;
+        lock.acquire(FOR_EVER).await?.release().await?;
     }
     family.nothing_left(&name).await
 }

@@ -1,5 +1,5 @@
 //! What the fair lock in Redis promises beyond the contract, which has the order of arrival: dead waiters that fall out,
-//! scores that do not grow, no subscription that stays. `fair_twins.rs` breaks it. That a waiter that goes leaves neither its
+//! scores that do not grow, no subscription that stays. `twins.rs` breaks it. That a waiter that goes leaves neither its
 //! place nor its score, random programs find out.
 
 use super::{redis_own::OwnRedis, support::*};

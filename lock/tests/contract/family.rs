@@ -1,8 +1,8 @@
 //! What the contract needs to know of a lock: the server that it is on, how it is made, and what it can do.
 
 use super::support::{Result, until};
-use futures::future::join_all;
-use oversell_lock::{DynLock, Lease, Owner, Process};
+use futures::future::{BoxFuture, join_all};
+use oversell_lock::{DynLock, Holder, Lease, LockError, Owner, Process};
 use std::time::Duration;
 
 /// What a kind of lock can do.
@@ -22,6 +22,8 @@ pub(crate) enum Capability {
     InTurn,
     /// The tests of the layer use it.
     Layered,
+    /// Anybody may ask who has it, and free it: each kind in a way of its own.
+    Shown,
 }
 
 /// What a contender is given.
@@ -33,6 +35,28 @@ pub(crate) struct Ask {
 
 /// One contender's handle.
 pub(crate) type AnyLock = Box<dyn DynLock>;
+
+/// A lock that shows who has it, and is freed, whoever asks.
+pub(crate) trait Shows: Send + Sync {
+    fn shown(&self) -> BoxFuture<'_, Result<Option<Holder>, LockError>>;
+
+    fn freed(&self) -> BoxFuture<'_, Result<bool, LockError>>;
+}
+
+macro_rules! shows {
+    ($($lock:ty),*) => {$(
+        impl $crate::family::Shows for $lock {
+            fn shown(&self) -> futures::future::BoxFuture<'_, Answer<Option<Holder>>> {
+                Box::pin(self.holder())
+            }
+
+            fn freed(&self) -> futures::future::BoxFuture<'_, Answer<bool>> {
+                Box::pin(self.force_unlock())
+            }
+        }
+    )*};
+}
+pub(crate) use shows;
 
 /// A lock that is given the owner and the lease of an [`Ask`].
 macro_rules! asked {
@@ -92,6 +116,11 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
     /// What is on the server under this name: nodes, keys, rows, waiters.
     fn left(&self, name: &str) -> impl Future<Output = Vec<String>> + Send;
 
+    /// What the server has of those that hold it, as a lock names its holder.
+    fn holders(&self, name: &str) -> impl Future<Output = Vec<String>> + Send {
+        self.left(name)
+    }
+
     /// Ends the session of `client`, or deletes what it has under this name, behind its back.
     fn take_away(&self, client: &Self::Client, name: &str) -> impl Future<Output = ()> + Send;
 
@@ -135,10 +164,15 @@ pub(crate) struct Kind<S: Server> {
     pub(crate) make: Make<S>,
     /// Its half for reading.
     pub(crate) read: Option<Make<S>>,
+    /// Who has it, as anybody may ask.
+    pub(crate) shown: Option<Operator<S>>,
 }
 
 /// How a contender's handle is made.
 pub(crate) type Make<S> = fn(&<S as Server>::Client, &str, Ask) -> AnyLock;
+
+/// How an operator's handle is made.
+type Operator<S> = fn(&<S as Server>::Client, &str) -> Box<dyn Shows>;
 
 impl<S: Server> Kind<S> {
     pub(crate) const fn new(name: &'static str, can: &'static [Capability], make: Make<S>) -> Self {
@@ -150,6 +184,7 @@ impl<S: Server> Kind<S> {
             parts: |name| vec![name.to_owned()],
             make,
             read: None,
+            shown: None,
         }
     }
 
@@ -171,6 +206,11 @@ impl<S: Server> Kind<S> {
 
     pub(crate) const fn reads(mut self, read: Make<S>) -> Self {
         self.read = Some(read);
+        self
+    }
+
+    pub(crate) const fn shows(mut self, shown: Operator<S>) -> Self {
+        self.shown = Some(shown);
         self
     }
 
@@ -221,6 +261,14 @@ impl<S: Server> Family<S> {
         }
         left.sort_unstable();
         left
+    }
+
+    /// Those that hold a lock with this name, as the server has them.
+    pub(crate) async fn holders(&self, name: &str) -> Vec<String> {
+        let parts = (self.kind.parts)(name);
+        join_all(parts.iter().map(|part| self.server.holders(part)))
+            .await
+            .concat()
     }
 
     /// Waits until nothing is left on the server of a lock with this name.
@@ -293,6 +341,12 @@ impl<S: Server> Contender<S> {
         let makes = [Some(self.kind.make), self.kind.read];
         let makes = makes.into_iter().flatten();
         makes.map(|make| make(&self.client, name, ask)).collect()
+    }
+
+    /// An operator's handle.
+    pub(crate) fn shows(&self, name: &str) -> Box<dyn Shows> {
+        let shows = self.kind.shown.expect("it shows its holder");
+        shows(&self.client, name)
     }
 
     /// A new owner of its own.

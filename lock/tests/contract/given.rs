@@ -1,15 +1,13 @@
 //! What a program gives a client: a connection that it has already, or what the server's own crate makes connections with.
 
-use super::{redis::LIMIT, support::*, zookeeper::CHROOT};
+use super::{redis::LIMIT, register::Engines, support::*};
 use oversell_lock::{
     mysql::{MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
-    zk::{ZkClient, ZkOptions},
 };
-use redis::{AsyncTypedCommands, IntoConnectionInfo, aio::ConnectionManagerConfig};
+use redis::{IntoConnectionInfo, aio::ConnectionManagerConfig};
 use sqlx::mysql::MySqlConnectOptions;
 use std::str::FromStr;
-use zookeeper_client::Client;
 
 /// A client whose commands go over a connection of the program's by this way, and its wake-ups by a way of their own.
 async fn over(redis: &Redis, way: &Mute) -> Result<RedisClient> {
@@ -46,53 +44,18 @@ async fn what_the_programs_own_connection_does_not_answer_is_undone(redis: &Redi
     let unanswered = client.fenced_lock(&name).acquire(SOON).await;
     unavailable("without an answer", unanswered)?;
     // It may be given back by now; its token stays.
-    let tokens: u64 = redis
-        .ask(&["GET", &format!("redisson_lock_token:{{{name}}}")])
-        .await?;
-    ensure!(
-        tokens == 2,
-        "it was not carried out, and the test shows nothing"
-    );
+    let token = format!("redisson_lock_token:{{{name}}}");
+    let tokens: u64 = redis.ask(&["GET", &token]).await?;
+    is("tokens, the unanswered one's among them", tokens, 2)?;
     way.heal();
-    let gone = async || {
-        redis
-            .outsider()
-            .await
-            .exists(&name)
-            .await
-            .is_ok_and(|there| !there)
-    };
-    until("it is given back", gone).await
+    let gone = async || redis.ask::<u64>(&["EXISTS", &name]).await;
+    until("it is given back", async || matches!(gone().await, Ok(0))).await
 }
 
 #[apply(test!)]
-async fn a_redis_is_what_its_own_crate_describes(redis: &Redis) -> Result {
-    let (host, port) = redis
-        .host()
-        .rsplit_once(':')
-        .map(|(host, port)| (host.to_owned(), port.parse::<u16>()))
-        .context("a port")?;
-    let server = (host, port?).into_connection_info()?;
-    pass(&RedisClient::new(RedisOptions::from(server))?.lock(&name())).await
-}
-
-#[apply(test!)]
-async fn a_database_is_what_sqlx_describes(table: &Table) -> Result {
-    let server = MySqlConnectOptions::from_str(&table.url)?;
-    pass(&MySqlPool::new(MySqlOptions::from(server))?.table_lease_lock(&name())).await
-}
-
-/// It logs in by itself: the nodes are kept from strangers, who cannot free the lock.
-#[apply(test!)]
-async fn a_session_is_made_by_the_programs_own_connector(zookeeper: &ZooKeeper) -> Result {
-    let connector = Client::connector().with_auth("digest", b"shop:secret");
-    let options = ZkOptions::new(zookeeper.address()).chroot(CHROOT);
-    let options = options.connector(connector).only_for_ourselves();
-    // What it makes is its own: not the directories of the other tests.
-    zookeeper.outsider().await;
-    let (name, shop) = (format!("/ours{}", name()), ZkClient::new(options)?);
-    let guard = take(&shop.lock(&name)).await?;
-    let stranger = zookeeper.client().await;
-    refused("by a stranger", stranger.lock(&name).force_unlock().await)?;
-    Ok(guard.release().await?)
+async fn a_server_is_what_its_own_crate_describes(all: &Engines) -> Result {
+    let redis = format!("redis://{}", all.redis.host()).into_connection_info()?;
+    pass(&RedisClient::new(RedisOptions::from(redis))?.lock(&name())).await?;
+    let mysql = MySqlConnectOptions::from_str(&all.table.url)?;
+    pass(&MySqlPool::new(MySqlOptions::from(mysql))?.table_lease_lock(&name())).await
 }

@@ -1,10 +1,18 @@
 //! What the latch promises beyond what `gates.rs` finds out, and the twin that misses its opening.
 
 use super::support::*;
-use redis::AsyncCommands;
 use std::num::NonZeroU32;
 
 const SIX: NonZeroU32 = NonZeroU32::new(6).expect("six");
+
+/// What counts its openings.
+fn opened(name: &str) -> String {
+    format!("{{{name}}}:opened")
+}
+
+fn channel(name: &str) -> String {
+    format!("redisson_countdownlatch__channel__{{{name}}}")
+}
 
 #[apply(test!)]
 async fn an_open_latch_leaves_the_number_of_its_openings_for_a_day(redis: &Redis) -> Result {
@@ -17,11 +25,10 @@ async fn an_open_latch_leaves_the_number_of_its_openings_for_a_day(redis: &Redis
         is("left", latch.get_count().await?, left)?;
     }
     is("an open latch", latch.count_down().await?, None)?;
-    let opened = format!("{{{name}}}:opened");
-    is("the keys", redis.keys(&name).await, [&*opened])?;
-    let lives: i64 = redis.outsider().await.ttl(&opened).await?;
+    is("the keys", redis.keys(&name).await, [opened(&name)])?;
+    let lives: i64 = redis.ask(&["TTL", &opened(&name)]).await?;
     let a_day = (1..=24 * 60 * 60).contains(&lives);
-    ensure!(a_day, "{opened} is to stay for {lives} s");
+    ensure!(a_day, "it is to stay for {lives} s");
     Ok(())
 }
 
@@ -29,11 +36,9 @@ async fn an_open_latch_leaves_the_number_of_its_openings_for_a_day(redis: &Redis
 async fn open_and_set_again(redis: &Redis, name: &str) -> Result {
     let script = redis::Script::new(include_str!("../../src/redis/lua/latch_count_down.lua"));
     let mut outsider = redis.outsider().await;
-    let load: redis::RedisResult<String> = script.prepare_invoke().load_async(&mut outsider).await;
-    load?;
-    let opened = format!("{{{name}}}:opened");
-    let channel = format!("redisson_countdownlatch__channel__{{{name}}}");
-    let count_down = ["EVALSHA", script.get_hash(), "2", name, &opened, &channel];
+    script.prepare_invoke().load_async(&mut outsider).await?;
+    let (hash, opened, channel) = (script.get_hash(), opened(name), channel(name));
+    let count_down = ["EVALSHA", hash, "2", name, &opened, &channel];
     let mut all = vec![&count_down[..]; 6];
     let set = ["SET", name, "6"];
     all.push(&set);
@@ -47,11 +52,9 @@ async fn a_latch_that_is_set_again_at_once_lets_its_waiters_go(redis: &Redis) ->
     latch.try_set_count(SIX).await?;
     let waiter = tokio::spawn({
         let latch = latch.clone();
-        async move { latch.wait(SOON).await }
+        async move { latch.wait(FOR_EVER).await }
     });
-    let channel = format!("redisson_countdownlatch__channel__{{{name}}}");
-    let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
-    until("it waits", waits).await?;
+    redis.until_heard_by(&channel(&name), 1).await?;
     open_and_set_again(redis, &name).await?;
     waiter.await?.context("open")?;
     is("the next class's count", latch.get_count().await?, 6)
@@ -63,8 +66,8 @@ async fn a_waiter_that_only_looks_at_the_count_is_caught(redis: &Redis) -> Resul
     let (name, process) = (name(), redis.client().await);
     process.latch(&name).try_set_count(SIX).await?;
     open_and_set_again(redis, &name).await?;
-    let count: Option<i64> = redis.outsider().await.get(&name).await?;
-    is("the count that the twin sees", count, Some(6))
+    let count: i64 = redis.ask(&["GET", &name]).await?;
+    is("the count that the twin sees", count, 6)
 }
 
 /// The number of its openings would end by itself, a day after the last one: not while the latch is closed; and where it
@@ -76,15 +79,12 @@ async fn a_closed_latch_stays_closed_when_its_openings_are_forgotten(redis: &Red
     latch.try_set_count(NonZeroU32::MIN).await?;
     latch.count_down().await?;
     latch.try_set_count(SIX).await?;
-    let opened = format!("{{{name}}}:opened");
-    let ends: i64 = redis.outsider().await.ttl(&opened).await?;
+    let ends: i64 = redis.ask(&["TTL", &opened(&name)]).await?;
     is("the end of what counts the openings", ends, -1)?;
-    let channel = format!("redisson_countdownlatch__channel__{{{name}}}");
     let forgotten = async {
-        let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
-        until("it waits", waits).await?;
-        redis.delete(&opened).await;
-        redis.ask::<i64>(&["PUBLISH", &channel, "1"]).await
+        redis.until_heard_by(&channel(&name), 1).await?;
+        redis.delete(&opened(&name)).await;
+        redis.ask::<i64>(&["PUBLISH", &channel(&name), "1"]).await
     };
     let waited = async { anyhow::Ok(latch.wait(Duration::from_secs(2)).await) };
     let (waited, _) = futures::try_join!(waited, forgotten)?;

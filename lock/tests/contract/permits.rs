@@ -19,7 +19,7 @@ async fn permits_are_set_once(redis: &Redis) -> Result {
     let before = semaphore.try_acquire(1).await.map(|_| ());
     ensure!(before.is_err(), "a semaphore that is not set has permits");
     ensure!(semaphore.try_set_permits(3).await?, "not set");
-    let all = semaphore.acquire(3, SOON).await?;
+    let all = semaphore.acquire(3, FOR_EVER).await?;
     let again = semaphore.try_set_permits(3).await?;
     ensure!(!again, "set again though none is free");
     all.release().await?;

@@ -94,6 +94,7 @@ impl Wire {
 
     fn heal(&self) {
         self.mute.delay(Duration::ZERO);
+        self.delay(Duration::ZERO);
         self.mute.heal();
         self.refuse(None);
     }
@@ -101,6 +102,13 @@ impl Wire {
     fn cut(&self) {
         self.mute.cut();
         self.mute.mend();
+    }
+
+    /// Requests come so much later.
+    fn delay(&self, late: Duration) {
+        if let Some(refuser) = &self.refuser {
+            refuser.delay(late);
+        }
     }
 
     fn refuse(&self, refusal: Option<Refusal>) {
@@ -169,6 +177,8 @@ enum Step {
 pub(crate) enum Event {
     /// From now on each answer comes later by so many times [`Driven::LATE`].
     Late(u32),
+    /// From now on each request does: one that is sent when this is over may come before it.
+    LateRequests(u32),
     /// From now on nothing is heard of so many servers.
     Silence(usize),
     /// Connections are closed, and made again.
@@ -186,7 +196,7 @@ pub(crate) enum Event {
 impl Event {
     pub(crate) fn random(dice: &mut Rng) -> Self {
         let servers = dice.usize(1..=5);
-        match dice.u8(0..9) {
+        match dice.u8(0..10) {
             0 => Self::Late(dice.u32(0..4)),
             1 => Self::Silence(servers),
             2 => Self::Cut,
@@ -195,7 +205,8 @@ impl Event {
                 how: dice.usize(0..64),
             },
             5..8 => Self::Heal,
-            _ => Self::Expire,
+            8 => Self::Expire,
+            _ => Self::LateRequests(dice.u32(0..5)),
         }
     }
 
@@ -207,6 +218,7 @@ impl Event {
                     wire.mute.delay(S::LATE * by);
                 }
             }
+            Self::LateRequests(by) => wires.iter().for_each(|wire| wire.delay(S::LATE * by)),
             Self::Silence(servers) => wires.iter().take(servers).for_each(|wire| wire.mute.mute()),
             Self::Expire => wires.iter().for_each(|wire| wire.mute.mute()),
             Self::Cut => wires.iter().for_each(Wire::cut),
@@ -361,6 +373,39 @@ fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
         steps
     };
     event.map(asks).collect()
+}
+
+/// A request is under way for longer than its caller waits: what undoes it comes first, or another of the same owner comes
+/// between. Each has a long lease.
+fn late_requests<S: Driven>() -> [Vec<Step>; 3] {
+    let lease = Lease::Watchdog(Duration::from_secs(60));
+    let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
+    let late = |by| Step::Wire {
+        process: 1,
+        event: Event::LateRequests(by),
+    };
+    let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::LATE * 4));
+    // The way is there, and the server knows the scripts; what comes next is late.
+    let begin = |then: &[Step]| {
+        let known = [ask(1, None, 10_000), Step::Answered, Step::Release(0)];
+        [&known[..], &[Step::Pass(soon * 5)], then].concat()
+    };
+    let asks = |wait| [late(4), ask(1, None, wait), Step::Pass(soon), late(0)];
+    let again = ask(1, Some(0), 10_000);
+    let dropped = [
+        again,
+        Step::Answered,
+        late(4),
+        Step::Drop(0),
+        Step::Pass(soon),
+    ];
+    let and_again = [late(0), again, Step::Answered, comes];
+    let another = [ask(2, None, 3000), Step::Answered];
+    [
+        begin(&[&asks(0)[..], &[Step::Answered, comes]].concat()),
+        begin(&[&asks(10_000)[..], &[Step::GoAway(0), comes]].concat()),
+        begin(&[&dropped[..], &and_again, &another].concat()),
+    ]
 }
 
 /// A program that runs.
@@ -598,10 +643,13 @@ pub(crate) async fn keep_the_rules<S: Driven>(
         let kept = kept_or_shortened(server, subject, program, history).await;
         kept.with_context(|| format!("{of}, seed {seed}"))?;
     }
-    let nobody = nobody_has_it::<S>();
-    for history in try_join_all(nobody.iter().map(|program| play(program))).await? {
-        let verdict = judge(&history);
-        ensure!(verdict == Verdict::Kept, "{of}, nobody has it: {verdict:?}");
+    let mut planned = nobody_has_it::<S>();
+    planned.extend(late_requests::<S>());
+    let histories_of = planned.iter().map(|program| play(program));
+    for (n, history) in try_join_all(histories_of).await?.iter().enumerate() {
+        let verdict = judge(history);
+        let kept = verdict == Verdict::Kept;
+        ensure!(kept, "{of}: {verdict:?} after {:?}", planned[n]);
     }
     let unseen = |histories: &[History]| {
         let seen: BTreeSet<_> = seen(histories);

@@ -23,6 +23,5 @@ pub(crate) async fn is_taken(what: &str, lock: &impl Lock) -> Result {
 /// Waits until one process of ours waits for the lock's messages.
 pub(crate) async fn listens(redis: &Redis, name: &str) -> Result {
     let channel = format!("redisson_rwlock:{{{name}}}");
-    let one = async || matches!(redis.listeners(&channel).await, Ok(1));
-    until("a process listens", one).await
+    redis.until_heard_by(&channel, 1).await
 }

@@ -4,13 +4,16 @@ use super::{
     fair::{queue_key, scores_key},
     family::{
         Capability::{self, *},
-        asked,
+        asked, shows,
     },
     multi::{in_any_order, parts},
     support::*,
 };
 use oversell::redis_at::redis_at;
-use oversell_lock::redis::{RedisClient, RedisOptions};
+use oversell_lock::{
+    Holder,
+    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisOptions, RedisWriteLock},
+};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
@@ -20,31 +23,41 @@ const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 static KINDS: [Kind<Redis>; 5] = [
     Kind::new(
         "redis",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Layered],
+        &[
+            Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown,
+        ],
         |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
-    ),
+    )
+    .shows(|client: &RedisClient, name| Box::new(client.lock(name))),
     Kind::once_more(
         "redis_fenced",
-        &[Contract, OneServer, Losable, Leased, Reentrant],
+        &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
-    ),
+    )
+    .shows(|client: &RedisClient, name| Box::new(client.fenced_lock(name))),
     Kind::once_more(
         "redis_fair",
-        &[Contract, OneServer, Losable, Leased, Reentrant, InTurn],
+        &[
+            Contract, OneServer, Losable, Leased, Reentrant, InTurn, Shown,
+        ],
         fair,
     )
+    .shows(|client: &RedisClient, name| Box::new(client.fair_lock(name)))
     .queues(),
     Kind::once_more(
         "redis_write",
-        &[Contract, OneServer, Losable, Leased, Reentrant],
+        &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         write,
     )
+    .shows(|client: &RedisClient, name| Box::new(client.rw_lock(name).write()))
     .reads(read),
     Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, ask| {
         in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
     })
     .parts(|name| parts(name).into()),
 ];
+
+shows!(RedisLock, RedisFencedLock, RedisFairLock, RedisWriteLock);
 
 /// It is not for one alone.
 static READ: Kind<Redis> = Kind::new("redis_read", &[], read);
@@ -146,10 +159,13 @@ impl Redis {
         Ok(client.get_async_monitor().await?)
     }
 
-    /// How many connections hear what is said on this channel.
-    pub(crate) async fn listeners(&self, channel: &str) -> Result<i64> {
-        let (_, listeners): (String, i64) = self.ask(&["PUBSUB", "NUMSUB", channel]).await?;
-        Ok(listeners)
+    /// Waits until so many connections hear what is said on this channel.
+    pub(crate) async fn until_heard_by(&self, channel: &str, n: i64) -> Result {
+        let heard = async || {
+            let asked: Result<(String, i64)> = self.ask(&["PUBSUB", "NUMSUB", channel]).await;
+            asked.is_ok_and(|(_, heard_by)| heard_by == n)
+        };
+        until(&format!("{n} hear {channel}"), heard).await
     }
 
     pub(crate) fn host(&self) -> String {
@@ -239,6 +255,13 @@ impl Server for Redis {
         });
         left.extend(self.queued(name).await);
         left
+    }
+
+    /// The fields of the lock's hash, but for the mode of a read-write lock.
+    async fn holders(&self, name: &str) -> Vec<String> {
+        let mut fields = self.outsider().await.hkeys(name).await.expect("a list");
+        fields.retain(|field| field != "mode");
+        fields
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {

@@ -1,10 +1,10 @@
 //! Access to Redis: users with passwords, and servers that speak TLS.
 
-use super::{certificates, support::*};
+use super::{certificates, redis_own, support::*};
 use oversell::lab::Port;
 use oversell_lock::redis::{RedisClient, RedisOptions};
-use std::{path::Path, process::Stdio};
-use tokio::process::{Child, Command};
+use std::path::PathBuf;
+use tokio::process::Child;
 
 /// A user that the server knows, until the test has ended.
 async fn acl(redis: &Redis, words: &[&str]) -> Result {
@@ -64,78 +64,93 @@ async fn options_that_break_a_rule_are_refused_and_no_password_is_shown(redis: &
     Ok(())
 }
 
-/// A Redis of this test's that speaks TLS and nothing else.
-fn tls(folder: &Path, port: &Port, asks_for_certificates: &str) -> Result<Child> {
-    let mut server = Command::new("redis-server");
-    server.args(["--bind", "127.0.0.1", "--port", "0", "--save", ""]);
-    server.args(["--tls-port", &port.number().to_string()]);
-    for (option, file) in [
-        ("--tls-cert-file", "server.pem"),
-        ("--tls-key-file", "server.key"),
-        ("--tls-ca-cert-file", "ca.pem"),
-        ("--tls-auth-clients", asks_for_certificates),
-    ] {
-        server.args([option, file]);
+/// A Redis of a test's own that speaks TLS and nothing else.
+struct Tls {
+    folder: PathBuf,
+    server: Child,
+    port: Port,
+}
+
+impl Tls {
+    async fn start(asks_for_certificates: &str) -> Result<Self> {
+        let folder = certificates::folder(&format!("redis-tls-{asks_for_certificates}")).await?;
+        let options = "--tls-cert-file server.pem --tls-key-file server.key --tls-ca-cert-file ca.pem --port 0";
+        let options = format!("{options} --tls-auth-clients {asks_for_certificates} --tls-port");
+        let (server, port) = redis_own::server(&folder, &options)?;
+        Ok(Self {
+            folder,
+            server,
+            port,
+        })
     }
-    server.current_dir(folder).stdout(Stdio::null());
-    Ok(server.kill_on_drop(true).spawn()?)
+
+    fn file(&self, name: &str) -> Result<Vec<u8>> {
+        Ok(std::fs::read(self.folder.join(name))?)
+    }
+
+    /// Of one that trusts whom the system trusts.
+    fn options(&self) -> RedisOptions {
+        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", self.port.number()));
+        options.timeout(Duration::from_secs(5))
+    }
+
+    /// Of one that trusts the authority that has signed the certificate.
+    fn trusting(&self) -> Result<RedisOptions> {
+        Ok(self.options().authorities(self.file("ca.pem")?))
+    }
+
+    async fn end(mut self) -> Result {
+        self.server.kill().await?;
+        Ok(std::fs::remove_dir_all(self.folder)?)
+    }
+}
+
+/// A client that is answered.
+async fn answered(options: RedisOptions) -> Result<RedisClient> {
+    let client = RedisClient::new(options)?;
+    let answers = async || client.lock("/answers").holder().await.is_ok();
+    until("it answers", answers).await?;
+    Ok(client)
 }
 
 #[apply(test!)]
 async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) -> Result {
-    let (name, folder) = (name(), certificates::folder("redis-tls").await?);
-    let port = Port::free()?;
-    let mut server = tls(&folder, &port, "no")?;
-    let authority = std::fs::read(folder.join("ca.pem"))?;
-    // One that trusts the authority that has signed the certificate, and one that trusts the system's.
-    let options = || {
-        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", port.number()));
-        options.timeout(Duration::from_secs(5))
-    };
-    let client = || RedisClient::new(options().authorities(&authority[..]));
-    let clients = [client()?, client()?];
-    let answers = async || clients[0].lock(&name).holder().await.is_ok();
-    until("it answers", answers).await?;
-    let guard = take(&clients[0].lock(&name)).await?;
+    let (name, tls) = (name(), Tls::start("no").await?);
+    let (one, other) = (answered(tls.trusting()?), answered(tls.trusting()?));
+    let guard = take(&one.await?.lock(&name)).await?;
     // The wake-ups come by a connection of their own.
-    let next = acquiring(clients[1].lock(&name));
+    let next = acquiring(other.await?.lock(&name));
     guard.release().await?;
     next.await?.context("the next")?.release().await?;
-
-    let stranger = RedisClient::new(options())?.lock(&name).try_acquire().await;
-    unavailable("by nobody's word", stranger)?;
-    let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", port.number())).await;
+    let stranger = RedisClient::new(tls.options())?.lock(&name);
+    unavailable("by nobody's word", stranger.try_acquire().await)?;
+    let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", tls.port.number())).await;
     unavailable("without TLS", plain)?;
-    server.kill().await?;
-    Ok(std::fs::remove_dir_all(folder)?)
+    tls.end().await
 }
 
 #[apply(test!)]
 async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) -> Result {
-    let (name, folder) = (name(), certificates::folder("redis-mtls").await?);
-    let port = Port::free()?;
-    let mut server = tls(&folder, &port, "yes")?;
-    let file = |name: &str| std::fs::read(folder.join(name));
-    let (authority, key) = (file("ca.pem")?, file("server.key")?);
-    let options = || {
-        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", port.number()));
-        options
-            .timeout(Duration::from_secs(5))
-            .authorities(&authority[..])
-    };
-    let shown = options().certificate(file("server.pem")?, &key[..]);
-    let client = RedisClient::new(shown)?;
-    let answers = async || client.lock(&name).holder().await.is_ok();
-    until("it answers", answers).await?;
-    pass(&client.lock(&name)).await?;
-    let nameless = RedisClient::new(options())?.lock(&name).try_acquire().await;
-    unavailable("without a certificate", nameless)?;
-    for (certificate, key) in [(&b"no PEM"[..], &key[..]), (&authority, b"no PEM")] {
-        let broken = RedisClient::new(options().certificate(certificate, key)).map(drop);
-        invalid("a certificate or a key that is none", broken)?;
+    let (name, tls) = (name(), Tls::start("yes").await?);
+    let (authority, key) = (tls.file("ca.pem")?, tls.file("server.key")?);
+    let shown = tls
+        .trusting()?
+        .certificate(tls.file("server.pem")?, &key[..]);
+    pass(&answered(shown).await?.lock(&name)).await?;
+    let nameless = RedisClient::new(tls.trusting()?)?.lock(&name);
+    unavailable("without a certificate", nameless.try_acquire().await)?;
+    for (what, broken) in [
+        (
+            "certificate",
+            tls.trusting()?.certificate(&b"no PEM"[..], &key[..]),
+        ),
+        (
+            "key",
+            tls.trusting()?.certificate(&authority[..], &b"no PEM"[..]),
+        ),
+        ("authorities", tls.options().authorities("no PEM")),
+    ] {
+        invalid(what, RedisClient::new(broken).map(drop))?;
     }
-    let nobody = RedisClient::new(options().authorities("no PEM")).map(drop);
-    invalid("authorities that are none", nobody)?;
-    server.kill().await?;
-    Ok(std::fs::remove_dir_all(folder)?)
+    tls.end().await
 }

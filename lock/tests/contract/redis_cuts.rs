@@ -1,6 +1,6 @@
 //! The wake-up connection that cannot be made: waiters come and go, and nothing of them stays in the process.
 
-use super::{redis::patient, support::*};
+use super::{redis::patient, redis_faults::first_connection, support::*};
 
 /// Waiters for fair locks, each of which has a channel of its own, and for plain ones of many names.
 #[apply(test!)]
@@ -13,7 +13,7 @@ async fn waiters_that_have_gone_leave_no_task_where_no_wake_up_can_come(redis: &
     for n in 0..WAITERS {
         held.push(take(&holder.lock(&plain(n))).await?);
     }
-    let way = super::redis_faults::first_connection_only(redis.host()).await?;
+    let way = first_connection(redis.host(), None).await?;
     // Tasks are counted by the runtime.
     let counted = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,5 +1,4 @@
-//! What the objects in Redis do where the way to it is slow, half dead, or answers with an error; and with waits and
-//! leases at the ends of their ranges.
+//! What the objects in Redis do where the way to it is slow, half dead, or answers with an error.
 
 use super::{
     redis::{patient, with_lease},
@@ -13,6 +12,7 @@ use redis::{
 };
 use std::num::NonZeroU32;
 use tokio::{
+    io::copy_bidirectional,
     net::{TcpListener, TcpStream},
     time::Instant,
 };
@@ -65,17 +65,24 @@ async fn an_answer_after_the_lease_brings_no_lock(redis: &'static Redis) -> Resu
     Ok(())
 }
 
-/// A way to the server that takes one connection and refuses all others.
-pub(crate) async fn first_connection_only(server: String) -> Result<String> {
+/// A way whose first connection leads to one server, and all later ones to another; where there is none they are refused.
+pub(crate) async fn first_connection(to: String, then: Option<String>) -> Result<String> {
     let port = Port::free()?;
     let listener = TcpListener::bind(("127.0.0.1", port.number())).await?;
     let address = listener.local_addr()?.to_string();
     tokio::spawn(async move {
-        let (mut client, _) = listener.accept().await?;
-        drop(listener);
-        let _refuses = port;
-        let mut server = TcpStream::connect(server).await?;
-        tokio::io::copy_bidirectional(&mut client, &mut server).await
+        let (mut server, _ours) = (to, port);
+        loop {
+            let (mut client, _) = listener.accept().await?;
+            let mut way = TcpStream::connect(&server).await?;
+            let forwards = async move { copy_bidirectional(&mut client, &mut way).await };
+            let Some(then) = &then else {
+                drop(listener);
+                return forwards.await;
+            };
+            tokio::spawn(forwards);
+            server.clone_from(then);
+        }
     });
     Ok(address)
 }
@@ -84,7 +91,7 @@ pub(crate) async fn first_connection_only(server: String) -> Result<String> {
 #[apply(test!)]
 async fn waiters_look_again_though_no_wake_up_can_come(redis: &'static Redis) -> Result {
     let (name, other) = (name(), redis.client().await);
-    let process = pinged(&first_connection_only(redis.host()).await?).await?;
+    let process = pinged(&first_connection(redis.host(), None).await?).await?;
     other.semaphore(&name).try_set_permits(1).await?;
     let permit = other.semaphore(&name).acquire(1, SOON).await?;
     let (mut held, mut waits) = (Vec::new(), Vec::new());
@@ -152,20 +159,6 @@ async fn an_error_that_redis_answers_is_told_as_one_and_not_repeated(
     Ok(())
 }
 
-/// What is no lock for one alone; the clause has the others.
-#[apply(test!)]
-async fn every_wait_may_be_for_ever(redis: &Redis) -> Result {
-    const MAX: Duration = Duration::MAX;
-    let (name, process) = (name(), redis.client().await);
-    let semaphore = process.semaphore(&format!("{name}-semaphore"));
-    semaphore.try_set_permits(1).await?;
-    drop(semaphore.acquire(1, MAX).await?);
-    process.latch(&format!("{name}-latch")).wait(MAX).await?;
-    let limiter = process.rate_limiter(&format!("{name}-rate"));
-    limiter.try_set_rate(ONE, Duration::from_secs(1)).await?;
-    Ok(limiter.acquire(ONE, MAX).await?)
-}
-
 /// A waiter that goes away while SUBSCRIBE is on its way leaves no subscription.
 #[apply(test!)]
 async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Result {
@@ -181,17 +174,11 @@ async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Re
     first.release().await?;
     mute.delay(Duration::from_millis(300));
     let channel = format!("redisson_lock__channel:{{{name}}}");
-    let heard_by = async |n| {
-        redis
-            .listeners(&channel)
-            .await
-            .is_ok_and(|heard| heard == n)
-    };
     let waits = acquiring(process.lock(&name));
-    until("SUBSCRIBE has come to Redis", || heard_by(1)).await?;
+    redis.until_heard_by(&channel, 1).await?;
     waits.abort();
     mute.delay(Duration::ZERO);
-    until("the subscription has ended", || heard_by(0)).await?;
+    redis.until_heard_by(&channel, 0).await?;
     Ok(held.release().await?)
 }
 
@@ -279,7 +266,7 @@ async fn no_waiter_for_a_latch_misses_its_opening(redis: &Redis) -> Result {
 async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result {
     let (name, other) = (name(), redis.client().await);
     let proxy = Proxy::to(redis.host())?;
-    let process = pinged(&first_connection_only(proxy.address()).await?).await?;
+    let process = pinged(&first_connection(proxy.address(), None).await?).await?;
     let held = take(&other.lock(&name)).await?;
     let (wait, lock) = (Duration::from_millis(800), process.lock(&name));
     let started = Instant::now();

@@ -4,6 +4,7 @@ use super::support::*;
 use oversell::lab::Port;
 use std::{
     ops::Deref,
+    path::Path,
     process::{self, Stdio},
     sync::atomic::{AtomicU64, Ordering::SeqCst},
 };
@@ -16,6 +17,18 @@ pub(crate) struct OwnRedis {
     _port: Port,
 }
 
+/// A server in this folder; its port follows the last of these options.
+pub(crate) fn server(folder: &Path, options: &str) -> Result<(Child, Port)> {
+    let port = Port::free()?;
+    let mut server = Command::new("redis-server");
+    server.args(["--bind", "127.0.0.1", "--save", ""]);
+    server
+        .args(options.split(' '))
+        .arg(port.number().to_string());
+    server.current_dir(folder).stdout(Stdio::null());
+    Ok((server.kill_on_drop(true).spawn()?, port))
+}
+
 impl OwnRedis {
     /// Starts it, and waits until it answers.
     pub(crate) async fn start() -> Result<Self> {
@@ -23,12 +36,7 @@ impl OwnRedis {
         let number = format!("{}-{}", process::id(), NEXT.fetch_add(1, SeqCst));
         let folder = std::env::temp_dir().join(format!("oversell-own-redis-{number}"));
         tokio::fs::create_dir(&folder).await?;
-        let port = Port::free()?;
-        let mut server = Command::new("redis-server");
-        server.args(["--bind", "127.0.0.1", "--save", ""]);
-        server.args(["--port", &port.number().to_string()]);
-        server.current_dir(&folder).stdout(Stdio::null());
-        let server = server.kill_on_drop(true).spawn()?;
+        let (server, port) = server(&folder, "--port")?;
         let url = format!("redis://127.0.0.1:{}", port.number());
         let client = redis::Client::open(url.as_str())?;
         let answers = async || client.get_multiplexed_async_connection().await.is_ok();

@@ -1,33 +1,18 @@
 //! What Redis refuses for a while, as a replica, without replicas, with a full disk or memory, without a login: it is told
 //! as such, it leaves nothing, and what is given back meanwhile comes back later. And what it refuses for good, half-way.
 
-use super::{redis::client, redis_own::OwnRedis, support::*};
+use super::{redis::client, redis_faults::first_connection, redis_own::OwnRedis, support::*};
 use oversell_lock::Fence;
 use redis::AsyncTypedCommands;
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-};
 
 /// So long that only an undo can help.
 const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
 
-/// A reason for which Redis refuses every write for a while.
-#[derive(Debug, Clone, Copy)]
-enum Refusal {
-    ReadOnly,
-    NoReplicas,
-}
-
-impl Refusal {
-    async fn begin(self, redis: &OwnRedis) -> Result {
-        match self {
-            // Of a primary that is not there.
-            Self::ReadOnly => redis.ask(&["REPLICAOF", "127.0.0.1", "1"]).await,
-            Self::NoReplicas => redis.set("min-replicas-to-write", "1").await,
-        }
-    }
-}
+/// What makes Redis refuse every write for a while: a primary that is not there, and replicas that are not.
+const REFUSE: [&[&str]; 2] = [
+    &["REPLICAOF", "127.0.0.1", "1"],
+    &["CONFIG", "SET", "min-replicas-to-write", "1"],
+];
 
 /// It has done nothing, and there is nothing to undo. New connections, of which one may lead to another server, are made
 /// with back-off.
@@ -40,7 +25,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     pass(&process.lock(&name)).await?;
     let semaphore = process.semaphore(&format!("{name}-semaphore"));
     semaphore.try_set_permits(1).await?;
-    Refusal::ReadOnly.begin(&redis).await?;
+    redis.ask::<()>(REFUSE[0]).await?;
     let before = redis.connections().await?;
     for _ in 0..10 {
         let tries = (0..20).map(async |_| {
@@ -67,37 +52,17 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     until("it works again", works).await
 }
 
-/// A way on which the first connection leads to one server and all later ones to another, as where a name has moved. The
-/// first one stays open.
-async fn moved(from: String, to: String) -> Result<String> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let address = listener.local_addr()?.to_string();
-    tokio::spawn(async move {
-        let mut server = from;
-        loop {
-            let (mut client, _) = listener.accept().await?;
-            let mut way = TcpStream::connect(&server).await?;
-            tokio::spawn(async move { copy_bidirectional(&mut client, &mut way).await });
-            server.clone_from(&to);
-        }
-        #[allow(unreachable_code, reason = "it says what the errors are")]
-        std::io::Result::Ok(())
-    });
-    Ok(address)
-}
-
 /// Its old server is there and refuses: it asks by its address again who is the primary.
 #[apply(test!)]
 async fn a_client_whose_server_is_no_primary_any_more_finds_the_new_one(_: &Redis) -> Result {
-    for refusal in [Refusal::ReadOnly, Refusal::NoReplicas] {
+    for refuse in REFUSE {
         let (name, [old, new]) = (name(), [OwnRedis::start().await?, OwnRedis::start().await?]);
-        let process = old.client_at(&moved(old.host(), new.host()).await?).await;
+        let moved = first_connection(old.host(), Some(new.host())).await?;
+        let process = old.client_at(&moved).await;
         pass(&process.lock(&name)).await?;
-        refusal.begin(&old).await?;
+        old.ask::<()>(refuse).await?;
         unavailable("the old one", process.lock(&name).try_acquire().await)?;
-        let guard = take(&process.lock(&name))
-            .await
-            .context(format!("{refusal:?}"))?;
+        let guard = take(&process.lock(&name)).await.context(refuse[0])?;
         is("the new one", new.keys(&name).await, [&*name])?;
         guard.release().await?;
     }

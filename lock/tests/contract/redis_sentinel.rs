@@ -1,13 +1,9 @@
 //! Locks in a Redis that has replicas, and Sentinels that promote one: the client follows, and a lock that replicas were waited
 //! for is not held twice.
 
-use super::support::*;
-use oversell::{
-    lab::{Lab, Options, Part},
-    redis_at::redis_at,
-};
+use super::{redis::with_lease, support::*};
+use oversell::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
-use redis::AsyncTypedCommands;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 const NONE: Replicas = Replicas::AtLeast(0);
@@ -15,13 +11,7 @@ const BOTH: Replicas = Replicas::AtLeast(2);
 
 /// A main Redis, two replicas, three Sentinels.
 async fn group() -> Result<Lab> {
-    let options = Options {
-        without: vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx],
-        redis_ports: vec![0],
-        sentinels: 3,
-        ..Options::default()
-    };
-    Ok(Lab::start(options).await?)
+    lab(Part::Redis, 1, 3).await
 }
 
 fn first(lab: &Lab) -> &str {
@@ -49,6 +39,13 @@ async fn leader(lab: &Lab) -> Option<String> {
     })
 }
 
+/// The main one dies, and another leads.
+async fn dies(lab: &Lab) -> Result {
+    lab.kill("redis").await?;
+    let other = async || leader(lab).await.is_some_and(|url| url != first(lab));
+    until("another one leads", other).await
+}
+
 async fn passes(process: &RedisClient) -> bool {
     pass(&process.lock(&name())).await.is_ok()
 }
@@ -66,24 +63,12 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
     let guard = take(&holder.lock(&name)).await?;
     taken("while it is held", other.lock(&name).acquire(SHORT).await)?;
 
-    lab.kill("redis").await?;
-    until("another one leads", || async {
-        leader(&lab).await.is_some_and(|url| url != first(&lab))
-    })
-    .await?;
+    dies(&lab).await?;
     until("the other process has locks again", || passes(&other)).await?;
-    let leader = leader(&lab).await.context("none leads")?;
+    let leader = Redis::at(leader(&lab).await.context("none leads")?);
     let waits = acquiring(other.lock(&name));
-    let mut outsider = redis_at(&leader).await?;
-    let listeners = async |outsider: &mut _| {
-        let mut asked = redis::cmd("PUBSUB");
-        let channel = format!("redisson_lock__channel:{{{name}}}");
-        asked.arg("NUMSUB").arg(channel);
-        anyhow::Ok(asked.query_async::<(String, u32)>(outsider).await?.1)
-    };
-    while listeners(&mut outsider).await? == 0 {
-        tokio::task::yield_now().await;
-    }
+    let channel = format!("redisson_lock__channel:{{{name}}}");
+    leader.until_heard_by(&channel, 1).await?;
     kept("what both replicas had", &guard)?;
     guard.release().await?;
     waits.await??.release().await?;
@@ -95,7 +80,7 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
 /// Of every kind: one of two replicas stands still. The twin waits for one of them, and has the lock.
 #[apply(test!)]
 async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing(
-    _: &Redis,
+    redis: &'static Redis,
 ) -> Result {
     let lab = group().await?;
     let both = process(&lab, BOTH);
@@ -104,19 +89,16 @@ async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing
     until("both replicas are waited for", || passes(&both)).await?;
     lab.pause("replica")?;
     let tries = clients.into_iter().flat_map(|client| {
-        kinds(client).into_iter().map(|(name, lock)| {
-            let (loose, lab) = (&loose, &lab);
-            async move {
-                let ended = lock.acquire(SOON).await;
-                let why = ended
-                    .as_ref()
-                    .map_or_else(ToString::to_string, |_| String::new());
-                unavailable(&name, ended)?;
-                ensure!(why.contains("of 2 replicas"), "{name}: {why}");
-                let left = redis_at(first(lab)).await?.exists(&name).await?;
-                ensure!(!left, "{name} is left");
-                pass(&loose.rw_lock(&name).write()).await
-            }
+        let (loose, lab) = (&loose, &lab);
+        with_lease(redis).map(async move |Family { kind, .. }| {
+            let name = name();
+            let lock = (kind.make)(client, &name, Ask::default());
+            let error = lock.acquire(SOON).await.err().context(kind.name)?;
+            let said = error.to_string();
+            let few = said.starts_with("redis is not available") && said.contains("of 2 replicas");
+            ensure!(few, "{}: {said}", kind.name);
+            none_of(Redis::at(first(lab).to_owned()).left(&name).await)?;
+            pass(&loose.rw_lock(&name).write()).await
         })
     });
     try_join_all(tries).await?;
@@ -132,21 +114,6 @@ async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing
     unavailable("both", both.lock(&name()).acquire(SOON).await)?;
     lab.stop().await;
     Ok(())
-}
-
-/// Every kind of lock that waits for replicas, each with a name of its own.
-fn kinds(client: &RedisClient) -> Vec<(String, AnyLock)> {
-    let makes: [fn(&RedisClient, &str) -> AnyLock; 5] = [
-        |client, name| client.lock(name).boxed(),
-        |client, name| client.fenced_lock(name).boxed(),
-        |client, name| client.fair_lock(name).boxed(),
-        |client, name| client.rw_lock(name).read().boxed(),
-        |client, name| client.rw_lock(name).write().boxed(),
-    ];
-    let named = makes.into_iter().map(|make| (make, name()));
-    named
-        .map(|(make, name)| (name.clone(), make(client, &name)))
-        .collect()
 }
 
 /// A planned fail-over: the one that is promoted leads at once, and the old one still lets locks be taken until it is told. These
@@ -172,15 +139,11 @@ async fn a_planned_fail_over_doubles_plain_locks_and_none_that_all_replicas_had(
 #[apply(test!)]
 async fn a_main_redis_that_dies_doubles_no_lock_that_all_replicas_had(_: &Redis) -> Result {
     let lab = group().await?;
-    let dies = async {
+    let killed = async {
         tokio::time::sleep(SHORT).await;
-        lab.kill("redis").await?;
-        until("another one leads", || async {
-            leader(&lab).await.is_some_and(|url| url != first(&lab))
-        })
-        .await
+        dies(&lab).await
     };
-    doubled_by(&lab, "killed", dies).await?;
+    doubled_by(&lab, "killed", killed).await?;
     lab.stop().await;
     Ok(())
 }
@@ -277,16 +240,10 @@ async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Re
         "a silent one alone",
         silent.lock(&name()).acquire(SHORT).await,
     )?;
-    let replica = lab.addresses().replicas[0]
-        .url
-        .rsplit_once(':')
-        .context("a port")?
-        .1
-        .to_owned();
-    redis::cmd("SENTINEL")
-        .arg(&["MONITOR", "behind", "127.0.0.1", &replica, "1"])
-        .exec_async(&mut redis_at(&two.url).await?)
-        .await?;
+    let replica = Redis::at(lab.addresses().replicas[0].url.clone()).host();
+    let (host, port) = replica.rsplit_once(':').context("a port")?;
+    let monitor = ["SENTINEL", "MONITOR", "behind", host, port, "1"];
+    Redis::at(two.url.clone()).ask::<()>(&monitor).await?;
     for (master, why) in [
         ("behind", "no primary"),
         ("nobody", "no primary of this name"),

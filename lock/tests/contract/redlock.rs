@@ -2,12 +2,15 @@
 //! form here: three nodes of five (`redlock_faults.rs`).
 
 use super::{
-    family::{Capability::*, asked},
+    family::{Capability::*, asked, shows},
     redis::client,
     support::*,
 };
 use ::redis::AsyncTypedCommands;
-use oversell_lock::redis::{RedisClient, Redlock};
+use oversell_lock::{
+    Holder,
+    redis::{RedisClient, Redlock},
+};
 
 /// A node has a tenth of it to answer, which is for longer than a busy machine usually stands still.
 const LEASE: Duration = Duration::from_secs(15);
@@ -17,9 +20,12 @@ pub(crate) const LONG: Lease = Lease::Fixed(Duration::from_secs(600));
 
 static KINDS: [Kind<Five>; 1] = [Kind::new(
     "redlock",
-    &[Contract, Losable, Leased, Reentrant],
+    &[Contract, Losable, Leased, Reentrant, Shown],
     |clients: &Vec<RedisClient>, name, ask| asked!(Redlock::new(clients, name), ask).boxed(),
-)];
+)
+.shows(|clients: &Vec<RedisClient>, name| Box::new(Redlock::new(clients, name)))];
+
+shows!(Redlock);
 
 /// Five independent nodes.
 pub(crate) struct Five(pub(crate) Vec<Redis>);
@@ -74,6 +80,12 @@ impl Server for Five {
 
     async fn left(&self, name: &str) -> Vec<String> {
         join_all(self.0.iter().map(|node| node.keys(name)))
+            .await
+            .concat()
+    }
+
+    async fn holders(&self, name: &str) -> Vec<String> {
+        join_all(self.0.iter().map(|node| node.holders(name)))
             .await
             .concat()
     }

@@ -1,5 +1,5 @@
 //! A server that refuses for a while, as one that is read-only, loads its data or has lost its disk: a way to it that
-//! answers in its place, each request in its turn.
+//! answers in its place, each request in its turn; and one on which requests come late.
 
 use parking_lot::Mutex;
 use std::{
@@ -7,10 +7,12 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -99,8 +101,15 @@ trait Protocol: Default + Send {
 /// A way to one server.
 pub(crate) struct Refuser {
     address: SocketAddr,
-    refusal: Arc<Mutex<Option<Refusal>>>,
+    orders: Arc<Mutex<Orders>>,
     _serving: DropGuard,
+}
+
+#[derive(Default)]
+struct Orders {
+    refusal: Option<Refusal>,
+    /// How much later each request comes to the server.
+    late: Duration,
 }
 
 impl Refuser {
@@ -117,19 +126,19 @@ impl Refuser {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let (address, ends) = (listener.local_addr()?, CancellationToken::new());
-        let refusal = Arc::<Mutex<Option<Refusal>>>::default();
-        let orders = Arc::clone(&refusal);
+        let orders = Arc::<Mutex<Orders>>::default();
+        let given = Arc::clone(&orders);
         let serving = ends.clone();
         tokio::spawn(ends.clone().run_until_cancelled_owned(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let talk = talk::<P>(client, server.clone(), Arc::clone(&orders));
+                let talk = talk::<P>(client, server.clone(), Arc::clone(&given));
                 // A connection that breaks is broken for both, which is all there is to say.
                 tokio::spawn(serving.clone().run_until_cancelled_owned(talk));
             }
         }));
         Ok(Self {
             address,
-            refusal,
+            orders,
             _serving: ends.drop_guard(),
         })
     }
@@ -140,14 +149,20 @@ impl Refuser {
 
     /// From now on requests are answered like this; `None`: by the server again.
     pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
-        *self.refusal.lock() = refusal;
+        self.orders.lock().refusal = refusal;
+    }
+
+    /// From now on each request comes so much later, also when its client has gone: one that is sent afterwards, on another
+    /// connection, may come before it.
+    pub(crate) fn delay(&self, late: Duration) {
+        self.orders.lock().late = late;
     }
 }
 
 async fn talk<P: Protocol>(
     mut client: TcpStream,
     server: String,
-    orders: Arc<Mutex<Option<Refusal>>>,
+    orders: Arc<Mutex<Orders>>,
 ) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
@@ -156,21 +171,34 @@ async fn talk<P: Protocol>(
     let (mut requests, mut said, mut protocol) = (Vec::new(), Vec::new(), P::default());
     // What the client waits for, in turn: the server's answer, or ours.
     let mut owed = VecDeque::<Option<Vec<u8>>>::new();
+    let mut late = VecDeque::<(Instant, Vec<u8>)>::new();
     loop {
+        let due = late.front().map(|(due, _)| *due);
         let read = tokio::select! {
             read = asks.read_buf(&mut requests) => read?,
             read = answers.read_buf(&mut said) => read?,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                if let Some((_, request)) = late.pop_front() {
+                    asked.write_all(&request).await?;
+                }
+                continue;
+            }
         };
         if read == 0 {
-            return Ok(());
+            break;
         }
         while let Some(request) = protocol.request(&requests) {
-            let refusal = orders.lock().filter(|refusal| request.is <= refusal.to);
+            let Orders { refusal, late: by } = *orders.lock();
+            let refusal = refusal.filter(|refusal| request.is <= refusal.to);
             let bytes: Vec<_> = requests.drain(..request.length).collect();
             match refusal {
                 Some(refusal) => owed.push_back(Some(P::refuse(&refusal))),
                 None => {
-                    asked.write_all(&bytes).await?;
+                    if by.is_zero() && late.is_empty() {
+                        asked.write_all(&bytes).await?;
+                    } else {
+                        late.push_back((Instant::now() + by, bytes));
+                    }
                     owed.extend(request.is_answered.then_some(None));
                 }
             }
@@ -188,6 +216,11 @@ async fn talk<P: Protocol>(
             told.write_all(&refusal).await?;
         }
     }
+    for (due, request) in late {
+        sleep_until(due).await;
+        asked.write_all(&request).await?;
+    }
+    Ok(())
 }
 
 /// Redis's protocol.

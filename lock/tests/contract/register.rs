@@ -158,6 +158,7 @@ needing! { $
     leased: [Leased],
     reentrant: [Reentrant],
     leased_by_owner: [Reentrant, Leased],
+    shown: [Shown],
     layered: [Layered],
     layered_and_losable: [Layered, Losable]
 }
@@ -214,7 +215,8 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
                     let (kind, run) = (family.kind, clause.$engine);
                     let name = format!("{}::{}", kind.name, clause.name);
                     let trial = trial(name, Box::new(move || run(family)));
-                    let ignored = plays(clause.name) || kind.once_more && is_shown && !soak();
+                    let once = kind.once_more && !clause.needs.contains(&Capability::Shown);
+                    let ignored = plays(clause.name) || once && is_shown && !soak();
                     all.push(trial.with_ignored_flag(ignored));
                 }
             )*};

@@ -1,5 +1,5 @@
 //! The one line in which a process's readers and writers wait: writers are not starved, and a holder goes past it. That
-//! readers go in together shows `redis_line.rs`.
+//! readers go in together shows `crowd.rs`.
 
 use super::{
     read_write::{is_taken, listens, owner, reading, writing},

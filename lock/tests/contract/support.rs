@@ -1,5 +1,6 @@
 //! What every test uses: names, waits, and what a call must have come to.
 
+use oversell::lab::Options;
 use oversell_lock::Fence;
 use std::{
     fmt::Debug,
@@ -20,7 +21,7 @@ pub(crate) use super::{
 pub(crate) use anyhow::{Context, bail, ensure};
 pub(crate) use futures::future::{join_all, try_join_all};
 pub(crate) use macro_rules_attribute::apply;
-pub(crate) use oversell::lab::{Condition, Proxy};
+pub(crate) use oversell::lab::{Condition, Lab, Part, Proxy};
 pub(crate) use oversell_lock::{Guard, Lease, Lock, LockError, Owner, Process};
 pub(crate) use std::{pin::pin, sync::Arc, time::Duration};
 pub(crate) use tokio::{
@@ -40,11 +41,32 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// A wait that is meant to end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
+/// A wait without an end, which is none to calculate with.
+pub(crate) const FOR_EVER: Duration = Duration::MAX;
+
 /// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let next = NEXT.fetch_add(1, SeqCst);
     format!("/contract/{}-{next:06}", std::process::id())
+}
+
+/// A lab of a test's own: so many servers of this part, and nothing else but for Sentinels.
+pub(crate) async fn lab(part: Part, servers: u16, sentinels: u16) -> Result<Lab> {
+    let mut options = Options {
+        without: vec![Part::MySql, Part::Instances, Part::Nginx],
+        redis_ports: vec![0],
+        sentinels,
+        ..Options::default()
+    };
+    if part == Part::Redis {
+        options.without.push(Part::ZooKeeper);
+        options.redis_ports = vec![0; servers.into()];
+    } else {
+        options.without.push(Part::Redis);
+        options.zookeeper = servers;
+    }
+    Ok(Lab::start(options).await?)
 }
 
 /// Waits until `condition` holds.

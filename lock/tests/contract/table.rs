@@ -1,11 +1,14 @@
 //! One MySQL, the two locks that are a row of `tb_lock`, and what the one without a lease promises alone.
 
 use super::{
-    family::{Capability::*, asked},
+    family::{Capability::*, asked, shows},
     support::*,
     table_pool,
 };
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
+use oversell_lock::{
+    Holder,
+    mysql::{MySqlOptions, MySqlPool, TableLeaseLock, TableLock},
+};
 use sqlx::{Connection, MySqlConnection};
 
 /// A renewed lease, which a busy machine does not lose, and whose loss is found out within a test.
@@ -14,15 +17,21 @@ pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 static KINDS: [Kind<Table>; 2] = [
     Kind::new(
         "table",
-        &[Contract, OneServer],
+        &[Contract, OneServer, Shown],
         |pool: &MySqlPool, name, _| pool.table_lock(name).boxed(),
-    ),
+    )
+    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lock(name))),
     Kind::new(
         "table_lease",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Layered],
+        &[
+            Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown,
+        ],
         |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
-    ),
+    )
+    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lease_lock(name))),
 ];
+
+shows!(TableLock, TableLeaseLock);
 
 /// The server.
 pub(crate) struct Table {
@@ -50,6 +59,15 @@ impl Table {
         let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(name);
         let deleted = delete.execute(&mut self.outsider().await).await;
         deleted.expect("deleted");
+    }
+
+    /// Runs these statements.
+    pub(crate) async fn run(&self, statements: &[&str]) -> Result {
+        let mut outsider = self.outsider().await;
+        for statement in statements {
+            sqlx::raw_sql(statement).execute(&mut outsider).await?;
+        }
+        Ok(())
     }
 
     /// A connection that looks at the server from outside.

@@ -92,16 +92,14 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
 
 /// A database whose `tb_lock` refuses each insert with the error that stands in its `desc`.
 async fn refusing(table: &Table) -> Result<MySqlPool> {
-    let mut outsider = table.outsider().await;
-    for statement in [
+    let statements = [
         "CREATE DATABASE refusing",
         "CREATE TABLE refusing.tb_lock LIKE test.tb_lock",
         "CREATE TRIGGER refusing.refuses BEFORE INSERT ON refusing.tb_lock FOR EACH ROW BEGIN \
          DECLARE number INT DEFAULT CAST(NEW.`desc` AS UNSIGNED); \
          IF number > 0 THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = number; END IF; END",
-    ] {
-        sqlx::raw_sql(statement).execute(&mut outsider).await?;
-    }
+    ];
+    table.run(&statements).await?;
     let url = format!("mysql://root@{}/refusing", table.address());
     Ok(MySqlPool::new(MySqlOptions::new(url).connections(1))?)
 }
@@ -155,20 +153,22 @@ async fn a_connection_that_the_server_has_closed_meanwhile_is_replaced(table: &T
 /// Its user may not delete: the release says so at once, and the row goes when the right is there.
 #[apply(test!)]
 async fn a_release_that_is_refused_says_so_and_goes_on(table: &Table) -> Result {
-    let (name, mut outsider) = (name(), table.outsider().await);
-    let mut run = async |statement| sqlx::raw_sql(statement).execute(&mut outsider).await;
     // Whatever is called `test` is everybody's.
-    run("CREATE DATABASE guarded").await?;
-    run("CREATE TABLE guarded.tb_lock LIKE test.tb_lock").await?;
-    run("CREATE USER writer@'127.0.0.1'").await?;
-    run("GRANT SELECT, INSERT, UPDATE ON guarded.tb_lock TO writer@'127.0.0.1'").await?;
+    let statements = [
+        "CREATE DATABASE guarded",
+        "CREATE TABLE guarded.tb_lock LIKE test.tb_lock",
+        "CREATE USER writer@'127.0.0.1'",
+        "GRANT SELECT, INSERT, UPDATE ON guarded.tb_lock TO writer@'127.0.0.1'",
+    ];
+    table.run(&statements).await?;
     let url = format!("mysql://writer@{}/guarded", table.address());
     let pool = MySqlPool::connect(&url).await?;
-    let lock = pool.table_lock(&name);
+    let lock = pool.table_lock(&name());
     let held = take(&lock).await?;
     refused("without the right", held.release().await)?;
     ensure!(lock.holder().await?.is_some(), "the row has gone");
-    run("GRANT DELETE ON guarded.tb_lock TO writer@'127.0.0.1'").await?;
+    let grant = "GRANT DELETE ON guarded.tb_lock TO writer@'127.0.0.1'";
+    table.run(&[grant]).await?;
     let gone = async || matches!(lock.holder().await, Ok(None));
     until("the row goes", gone).await
 }

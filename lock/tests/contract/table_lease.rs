@@ -113,26 +113,3 @@ async fn a_waiter_holds_no_connection(table: &Table) -> Result {
     }
     Ok(())
 }
-
-/// An operator frees a lock: the next one comes in, and its holder is told at its next renewal; one without a lease when it
-/// releases.
-#[apply(test!)]
-async fn a_row_is_freed_by_force_and_its_holder_told(table: &Table) -> Result {
-    let (name, pool, operator) = (name(), table.client().await, table.client().await);
-    let leased = pool.table_lease_lock(&name);
-    let held = take(&leased.lease(Lease::Watchdog(Table::RENEWED))).await?;
-    let asked = operator.table_lease_lock(&name);
-    ensure!(asked.force_unlock().await?, "it was held");
-    let next = take(&asked).await?;
-    told(&held).await?;
-    lost("the late release", held.release().await)?;
-    kept("the next hold", &next)?;
-    next.release().await?;
-    ensure!(!asked.force_unlock().await?, "it was free");
-    let held = take(&pool.table_lock(&name)).await?;
-    let asked = operator.table_lock(&name);
-    ensure!(asked.force_unlock().await?, "it was held");
-    let next = take(&asked).await?;
-    lost("the late release", held.release().await)?;
-    Ok(next.release().await?)
-}

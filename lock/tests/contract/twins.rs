@@ -1,14 +1,22 @@
-//! Locks that are wrong on purpose, each in one way: a wrapper of a few lines around the honest `RedisLock`, and one lock in
-//! ZooKeeper. For each clause there is one that breaks it; a clause that lets its twin pass is a clause that cannot fail.
+//! Locks that are wrong on purpose, each in one way: a wrapper of a few lines around the honest `RedisLock`, two around the fair
+//! one, and one lock in ZooKeeper. For each clause there is one that breaks it; a clause that lets its twin pass is a clause that cannot fail.
 
-use super::{clauses, family::asked, holds, support::*, zookeeper::Member};
+use super::{
+    clauses,
+    fair::{drift, queue_key, scores_key},
+    family::{Shows, asked},
+    holders, holds,
+    support::*,
+    zookeeper::Member,
+};
+use futures::future::{BoxFuture, ready};
 use oversell_lock::{
-    Fence,
+    Fence, Holder,
     local::Mutexes,
     redis::{RedisClient, RedisLock},
     zk::ZkClient,
 };
-use redis::AsyncTypedCommands;
+use redis::{AsyncTypedCommands, Script, Value};
 use std::sync::LazyLock;
 
 /// What a twin has of the honest lock.
@@ -147,33 +155,60 @@ where
     guard
 }
 
-/// Tests that a lock that is acquired like this, or is given what it is asked like this (`asks`), breaks this clause, and
-/// for this reason; `in some try` where the flaw is not seen each time: two that are let in at once need not meet, and a
-/// try may take as long as a wait.
+/// The last one that came waits in front of all.
+const PUSHES_IN: &str = "return redis.call('rpoplpush', KEYS[1], KEYS[1])";
+/// A waiter that goes leaves its wait in the scores of those behind it.
+const LEAVES_THE_OTHERS_SCORES: &str = "
+    for _, owner in ipairs(redis.call('lrange', KEYS[1], 0, -1)) do
+        redis.call('zincrby', KEYS[2], ARGV[1], owner)
+    end
+    return 1";
+
+/// A fair lock before each acquire of which this script runs, with the length of the wait.
+fn meddled(client: &RedisClient, name: &str, script: &'static str) -> AnyLock {
+    made(name, client.clone(), move |client, name, wait| async move {
+        let script = Script::new(script);
+        let mut meddling = script.key(queue_key(&name));
+        let wait_ms = wait.as_millis().to_string();
+        meddling.key(scores_key(&name)).arg(wait_ms);
+        let mut redis = client.connection();
+        let meddled: redis::RedisResult<Value> = meddling.invoke_async(&mut redis).await;
+        // Those whose test has ended may still be there when the server stops.
+        drop(meddled);
+        client.fair_lock(&name).acquire(wait).await
+    })
+}
+
+/// The one of a clause that is wrong in one way.
+fn twin(redis: &'static Redis, kind: &'static Kind<Redis>) -> Family<Redis> {
+    let server = redis;
+    Family { server, kind }
+}
+
+/// Tests that a lock that is acquired like this, is given what it is asked like this (`asks`), or is fair and has this script
+/// run before each acquire (`runs`), breaks this clause, and for this reason.
 macro_rules! twins {
-    ($($name:ident: $($flaw:ident)+, $clause:expr, $by:literal $($in_some_try:literal)?;)*) => {$(
+    ($($name:ident: $($flaw:ident)+, $clause:expr, $by:literal;)*) => {$(
         test! {
             async fn $name(redis: &'static Redis) -> Result {
-                static TWIN: Kind<Redis> = Kind::new("twin", &[], twins!(flaw $($flaw)+));
-                let twin = Family { server: redis, kind: &TWIN };
-                twins!(verdict $clause, twin, $by $($in_some_try)?)
+                static TWIN: Kind<Redis> = twins!(flaw $($flaw)+);
+                caught($clause(twin(redis, &TWIN)).await, $by)
             }
         }
     )*};
     (flaw asks $flaw:ident) => {
-        |client, name, mut ask| {
+        Kind::new("twin", &[], |client, name, mut ask| {
             $flaw(&mut ask);
             Honest::of(client, name, ask).lock.boxed()
-        }
+        })
+    };
+    (flaw runs $script:ident) => {
+        Kind::new("twin", &[], |client, name, _| meddled(client, name, $script)).queues()
     };
     (flaw $flaw:ident) => {
-        |client, name, ask| made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
-    };
-    (verdict $clause:expr, $twin:ident, $by:literal) => {
-        caught($clause($twin).await, $by)
-    };
-    (verdict $clause:expr, $twin:ident, $by:literal $in_some_try:literal) => {
-        caught(in_some_try(|| $clause($twin)).await, $by)
+        Kind::new("twin", &[], |client, name, ask| {
+            made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
+        })
     };
 }
 
@@ -200,6 +235,35 @@ twins! {
         only_told, holds::a_fixed_lease_is_extended, "at first sure for None";
     a_re_entry_that_cuts_the_lease_is_caught:
         cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
+    one_that_pushes_in_is_caught:
+        runs PUSHES_IN, clauses::waiters_are_served_in_order_of_arrival, "the turns were";
+    one_that_leaves_the_scores_of_the_others_is_caught:
+        runs LEAVES_THE_OTHERS_SCORES, drift, "too high";
+}
+
+/// An operator's handle that sees nobody.
+struct Blind;
+
+impl Shows for Blind {
+    fn shown(&self) -> BoxFuture<'_, Answer<Option<Holder>>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn freed(&self) -> BoxFuture<'_, Answer<bool>> {
+        Box::pin(ready(Ok(false)))
+    }
+}
+
+#[apply(test!)]
+async fn one_that_shows_and_frees_nobody_is_caught(redis: &'static Redis) -> Result {
+    static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| {
+        Honest::of(client, name, ask).lock.boxed()
+    })
+    .shows(|_, _| Box::new(Blind));
+    let shown = holders::its_holder_is_shown_to_anybody(twin(redis, &TWIN)).await;
+    caught(shown, "nobody is shown")?;
+    let freed = holders::it_is_freed_by_force_and_its_holder_told(twin(redis, &TWIN)).await;
+    caught(freed, "it was held")
 }
 
 /// Turns inside each process.

@@ -71,7 +71,7 @@ async fn goes_through_a_moment(
 
 #[apply(test!)]
 async fn a_barrier_that_was_open_for_a_moment_lets_its_waiters_go(zookeeper: &ZooKeeper) -> Result {
-    let honest = async |client: &ZkClient, name: &str| client.barrier(name).wait(SOON).await;
+    let honest = async |client: &ZkClient, name: &str| client.barrier(name).wait(FOR_EVER).await;
     goes_through_a_moment(zookeeper, false, honest).await?;
     goes_through_a_moment(zookeeper, true, honest).await
 }

@@ -59,17 +59,15 @@ async fn hears(listener: &mut watch::Receiver<Versioned>, value: i32) -> Result 
 
 #[apply(test!)]
 async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: &ZooKeeper) -> Result {
-    let (name, other) = (name(), zookeeper.client().await);
-    let way = Proxy::to(zookeeper.address())?;
-    let process = zookeeper.process_with(&way.address(), LONG).await;
+    let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
     let setter = other.client.shared_count(&name, 0);
     let mut listener = process.client.shared_count(&name, 0).listen().await?;
     is("the seed", listener.borrow().value, 0)?;
     setter.set(1).await?;
     hears(&mut listener, 1).await?;
-    way.cut();
+    process.way.cut();
     setter.set(2).await?;
-    way.mend();
+    process.way.mend();
     hears(&mut listener, 2).await?;
     let session = connected(&process).await?.session_id();
     zookeeper.take_away(&process, &name).await;

@@ -25,7 +25,7 @@ pub(crate) const LEAVE: Leave =
 pub(crate) async fn enter_together<const N: usize>(
     barrier: &ZkDoubleBarrier,
 ) -> Result<[String; N]> {
-    let inside = try_join_all([(); N].map(|()| barrier.enter(SOON))).await?;
+    let inside = try_join_all([(); N].map(|()| barrier.enter(FOR_EVER))).await?;
     inside.try_into().ok().context("all enter")
 }
 
@@ -34,7 +34,8 @@ pub(crate) async fn leave_together<const N: usize>(
     barrier: &ZkDoubleBarrier,
     members: [String; N],
 ) -> Result {
-    try_join_all(members.iter().map(|member| barrier.leave(member, SOON))).await?;
+    let leave = |member| barrier.leave(member, FOR_EVER);
+    try_join_all(members.iter().map(|member| leave(member))).await?;
     Ok(())
 }
 
@@ -101,14 +102,16 @@ async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result {
 
 #[apply(test!)]
 async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: &ZooKeeper) -> Result {
-    let (name, way) = (name(), Proxy::to(zookeeper.address())?);
-    let doomed = zookeeper.client_at(&way.address()).await;
-    let process = zookeeper.client().await;
+    let (name, process, doomed) = (
+        name(),
+        zookeeper.client().await,
+        zookeeper.brief_session().await,
+    );
     let barrier = process.client.double_barrier(&name, THREE);
     let theirs = doomed.client.double_barrier(&name, THREE);
     let (dies, others) = tokio::join!(theirs.enter(SOON), enter_together::<2>(&barrier));
     let (dies, others) = (dies?, others?);
-    way.cut();
+    doomed.way.cut();
     leave_together(&barrier, others).await?;
     lost("the dead leaves", barrier.leave(&dies, SHORT).await)?;
     none_of(members(zookeeper, &name).await)
@@ -147,10 +150,9 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: Enter) -> Result {
         early_way.close_to(DELETE);
         let theirs = late.client.double_barrier(&name, TWO);
         let second = tokio::spawn(enter(theirs, late.client.clone(), wait * 2));
-        timeout(SOON, wire.holds()).await?;
+        wire.holds().await?;
         if gives_up != GivesUp::Never {
-            let asks_to_go = timeout(SOON, early_way.holds()).await;
-            asks_to_go.context("the first never gave up")?;
+            early_way.holds().await.context("the first never gave up")?;
         }
         let (first, second) = if gives_up == GivesUp::BeforeTheOtherOpens {
             early_way.open();

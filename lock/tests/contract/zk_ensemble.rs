@@ -1,22 +1,14 @@
 //! What three servers do to a lock that one does not.
 
 use super::{support::*, zookeeper::*};
-use oversell::lab::{Lab, Options, Part};
-use oversell_lock::zk::{ZkClient, ZkOptions};
+use oversell_lock::zk::ZkOptions;
 use zookeeper_client::{Client, SessionState};
 
 /// The leader stands still. A follower does not know that for as long as `syncLimit * tickTime`, which is longer than the
 /// session here, and goes on to answer what it can answer alone. The holder that it serves is told before it finds out.
 #[apply(soak_test!)]
 async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -> Result {
-    let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
-    let options = Options {
-        without,
-        redis_ports: vec![0],
-        zookeeper: 3,
-        ..Options::default()
-    };
-    let lab = Lab::start(options).await?;
+    let lab = lab(Part::ZooKeeper, 3, 0).await?;
     let leader = lab.zookeeper_leader().await;
     let leader = leader.context("an ensemble without a leader")?;
     let connect = lab.addresses().zookeeper.connect.clone();
@@ -27,8 +19,7 @@ async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -
         .into_iter()
         .find(|(_, name)| *name != leader)
         .context("no follower")?;
-    let client = ZkClient::new(ZkOptions::new(follower).session(SESSION))?;
-    until("connected", || async { client.session().is_ok() }).await?;
+    let client = client_of(ZkOptions::new(follower).session(SESSION)).await?;
     let guard = take(&client.lock("/contract/follower")).await?;
     let outsider = Client::connector()
         .with_session_timeout(SOON)

@@ -7,7 +7,7 @@ use super::{
     zookeeper::*,
 };
 use oversell_lock::zk::{ZkClient, ZkOptions};
-use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Error, Permission};
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Error, Permission};
 
 /// The server refused because of the node's access control list.
 fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Result {
@@ -16,20 +16,24 @@ fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> 
     Ok(())
 }
 
-/// Told that the lock may be lost, and then the session comes back: it stays lost, and the node goes all the same.
+/// The holder's way is cut: it knows by the clock that its lock may be lost, before its node goes, whatever stood still
+/// meanwhile. Then the session comes back: it stays lost, and the node goes all the same.
 #[apply(test!)]
 async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
     zookeeper: &ZooKeeper,
 ) -> Result {
     const TRIES: usize = 6;
     for _ in 0..TRIES {
-        let (name, way) = (name(), Proxy::to(zookeeper.address())?);
-        let process = zookeeper.client_at(&way.address()).await;
+        let (name, process) = (name(), zookeeper.brief_session().await);
         let guard = take(&process.lock(&name)).await?;
         let session = connected(&process).await?.session_id();
-        way.cut();
-        zookeeper.told_before_its_node_goes(&name, &guard).await?;
-        way.mend();
+        process.way.cut();
+        // First the node, then the guard: what has gone at the look had gone before the guard is asked.
+        let either = || async { zookeeper.left(&name).await.is_empty() || guard.is_lost() };
+        until("the holder is told, or its node goes", either).await?;
+        ensure!(guard.is_lost(), "its node went before it was told");
+        told(&guard).await?;
+        process.way.mend();
         let same = connected(&process).await?.session_id() == session;
         ensure!(guard.is_lost(), "found again");
         lost("its release", guard.release().await)?;
@@ -122,26 +126,24 @@ async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
     zookeeper.gone(&name).await
 }
 
-/// Nodes of a client that authenticates itself, and wants them for itself alone: a process that says the same contends with it,
-/// and a stranger can neither queue there nor delete them.
+/// Nodes of a client that authenticates itself, and wants them for itself alone: a process that says the same, by a connector of
+/// the program's, contends with it, and a stranger can neither queue there nor free the lock or delete its node.
 #[apply(test!)]
 async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper) -> Result {
     // Not below the directory of the other tests, which would become ours.
     let (name, outsider) = (format!("/ours{}", name()), zookeeper.outsider().await);
-    let us = || {
-        ZkOptions::new(zookeeper.address())
-            .chroot(CHROOT)
-            .auth("digest", "shop:secret")
-            .only_for_ourselves()
-    };
-    let [one, other] = [ZkClient::new(us())?, ZkClient::new(us())?];
-    let connected_both = async || one.session().is_ok() && other.session().is_ok();
-    until("connected", connected_both).await?;
+    let us = || ZkOptions::new(zookeeper.address()).chroot(CHROOT);
+    let one = us().auth("digest", "shop:secret").only_for_ourselves();
+    let connector = Client::connector().with_auth("digest", b"shop:secret");
+    let other = us().connector(connector).only_for_ourselves();
+    let (one, other) = (client_of(one).await?, client_of(other).await?);
     let guard = take(&one.lock(&name)).await?;
     taken("beside ourselves", other.lock(&name).try_acquire().await)?;
     let stranger = zookeeper.client().await;
     connected(&stranger).await?;
-    not_allowed("a stranger", stranger.lock(&name).try_acquire().await)?;
+    let theirs = stranger.lock(&name);
+    not_allowed("a stranger", theirs.try_acquire().await)?;
+    refused("freed by a stranger", theirs.force_unlock().await)?;
     let node = one.session()?.list_children(&name).await?.remove(0);
     let deleted = outsider.delete(&format!("{name}/{node}"), None).await;
     is("deleted by a stranger", deleted, Err(Error::NoAuth))?;
@@ -178,30 +180,6 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
     Ok(())
 }
 
-/// What is no lock; the clause has the locks. What is waited for comes after it is waited for.
-#[apply(test!)]
-async fn a_wait_without_end_is_a_wait(zookeeper: &ZooKeeper) -> Result {
-    const MAX: Duration = Duration::MAX;
-    let (name, process) = (name(), zookeeper.client().await);
-    let client = &process.client;
-    let barrier = client.barrier(&format!("{name}-barrier"));
-    barrier.set().await?;
-    let mut waiting = Box::pin(barrier.wait(MAX));
-    asked(&process, &name, &mut waiting).await?;
-    barrier.remove().await?;
-    waiting.await?;
-    let double = client.double_barrier(&format!("{name}-double"), TWO);
-    let mut first = Box::pin(double.enter(MAX));
-    asked(&process, &name, &mut first).await?;
-    let (first, last) = tokio::join!(first, double.enter(SOON));
-    let (first, last) = (first?, last?);
-    let mut leaving = Box::pin(double.leave(&first, MAX));
-    asked(&process, &name, &mut leaving).await?;
-    let (first, last) = tokio::join!(leaving, double.leave(&last, SOON));
-    first?;
-    Ok(last?)
-}
-
 /// Another client has changed what is read, and this one's server may not have heard of that yet.
 #[apply(test!)]
 async fn what_another_client_may_have_changed_is_read_after_a_sync(
@@ -235,9 +213,7 @@ async fn what_another_client_may_have_changed_is_read_after_a_sync(
 
 /// A client whose paths are below `chroot`, a full path.
 async fn below(zookeeper: &ZooKeeper, chroot: &str) -> Result<ZkClient> {
-    let client = ZkClient::new(ZkOptions::new(zookeeper.address()).chroot(chroot))?;
-    until("connected", async || client.session().is_ok()).await?;
-    Ok(client)
+    client_of(ZkOptions::new(zookeeper.address()).chroot(chroot)).await
 }
 
 /// It is there, and what is above it is somebody else's.
@@ -280,41 +256,6 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
 }
 
 // --- waiters --------------------------------------------------------------------------------------------------
-
-/// The one before it goes while the waiter's way is cut: it hears of that when the way is mended.
-async fn hears_of_it_after_a_cut<L: Lock + 'static>(
-    zookeeper: &ZooKeeper,
-    before: impl Lock,
-    waiter: impl FnOnce(&Member) -> L,
-) -> Result {
-    let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.address())?);
-    let process = zookeeper.process_with(&way.address(), LONG).await;
-    let session = connected(&process).await?;
-    let guard = take(&before).await?;
-    let waiting = zookeeper.queued(waiter(&process)).await?;
-    // Answers come in order: the watch is set.
-    session.check_stat(&name).await?;
-    way.cut();
-    guard.release().await?;
-    way.mend();
-    let guard = waiting.await?.context("after the cut")?;
-    // It may have the lock before its client is said to be connected again.
-    let now = connected(&process).await?.session_id();
-    is("the session", now, session.session_id())?;
-    guard.release().await?;
-    zookeeper.gone(&name).await
-}
-
-#[apply(test!)]
-async fn a_waiter_hears_after_a_cut_that_the_one_before_it_went(zookeeper: &ZooKeeper) -> Result {
-    let other = zookeeper.client().await;
-    let path = name();
-    hears_of_it_after_a_cut(zookeeper, other.lock(&path), |process| process.lock(&path)).await?;
-    let path = name();
-    let writer = other.client.rw_lock(&path).write();
-    let reader = |process: &Member| process.client.rw_lock(&path).read();
-    hears_of_it_after_a_cut(zookeeper, writer, reader).await
-}
 
 /// A leader is elected, say: the waiter's session is sure for longer than that takes, and it keeps its turn. What is not
 /// in the queue yet need not wait.

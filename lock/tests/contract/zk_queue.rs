@@ -104,8 +104,7 @@ async fn a_hand_off_waits_for_the_answer_to_the_release(zookeeper: &ZooKeeper) -
     connected(&process).await?.check_stat(&name).await?;
     wire.close_to(MULTI);
     let release = tokio::spawn(first.release());
-    let holds = async { Ok(timeout(SOON, wire.holds()).await?) };
-    beside(&mut next, holds).await?;
+    beside(&mut next, wire.holds()).await?;
     is("nodes", zookeeper.left(&name).await.len(), 2)?;
     ensure!(!next.is_finished(), "it came in beside the first");
     wire.open();
@@ -168,8 +167,7 @@ async fn between_its_list_and_its_watch<L: Lock + 'static>(
     wire.close_to(GET_DATA);
     let lock = waiter(&process);
     let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
-    let wants = timeout(SOON, wire.holds()).await;
-    wants.context("it did not want to watch")?;
+    wire.holds().await?;
     let next = happens(first).await?;
     wire.open();
     taken("beside another", waiting.await?)?;

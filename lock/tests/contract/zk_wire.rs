@@ -3,6 +3,7 @@
 //! Every frame is its length in 4 bytes and so many bytes. A request begins with its number and what it asks for, an
 //! answer with the number of its request; a notification has the number -1.
 
+use super::support::{Context, SOON, timeout};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -101,10 +102,11 @@ impl Wire {
     }
 
     /// Waits until a request is held back.
-    pub(crate) async fn holds(&self) {
+    pub(crate) async fn holds(&self) -> super::support::Result {
         let mut held = self.seen.held.subscribe();
-        let held = held.wait_for(|held| *held > 0).await;
-        held.expect("the way is there");
+        let held = timeout(SOON, held.wait_for(|held| *held > 0)).await;
+        held.context("what is to be held back never came")??;
+        Ok(())
     }
 
     /// The numbers of the nodes that are made from now on are below 0, as after 2^31 of them.

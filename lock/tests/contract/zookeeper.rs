@@ -1,11 +1,14 @@
 //! One ZooKeeper, the kinds of locks on it, and what its sessions mean for them.
 
 use super::{
-    family::Capability::{self, *},
+    family::{Capability::*, shows},
     multi::{in_any_order, parts},
     support::*,
 };
-use oversell_lock::zk::{ZkClient, ZkLock, ZkOptions};
+use oversell_lock::{
+    Holder,
+    zk::{ZkClient, ZkLock, ZkOptions, ZkSemaphoreMutex, ZkWriteLock},
+};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
@@ -24,12 +27,14 @@ pub(crate) const CHROOT: &str = "/tests";
 /// A uuid, as a Java process would have one.
 pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
-const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
+shows!(ZkLock, ZkWriteLock, ZkSemaphoreMutex);
 
 static KINDS: [Kind<ZooKeeper>; 4] = [
     Kind::new(
         "zookeeper",
-        &[Contract, OneServer, Losable, Reentrant, InTurn, Layered],
+        &[
+            Contract, OneServer, Losable, Reentrant, InTurn, Layered, Shown,
+        ],
         |member: &Member, name, ask| {
             let lock = member.client.lock(name);
             match ask.owner {
@@ -38,13 +43,15 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
             }
         },
     )
+    .shows(|member: &Member, name| Box::new(member.client.lock(name)))
     .queues(),
     // With an owner of its own, so that the suite also runs what re-entry needs.
     Kind::once_more(
         "zookeeper_write",
-        &[Contract, OneServer, Losable, Reentrant, InTurn],
+        &[Contract, OneServer, Losable, Reentrant, InTurn, Shown],
         write,
     )
+    .shows(|member: &Member, name| Box::new(member.client.rw_lock(name).write()))
     .reads(|member: &Member, name, ask| {
         let owner = ask.owner.unwrap_or_else(|| member.client.owner());
         member.client.rw_lock(name).read().owner(owner).boxed()
@@ -58,12 +65,14 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
         },
     )
     .parts(|name| parts(name).into()),
-    // A waiter has two nodes, and those behind it one each: their number does not tell which are there.
+    // A waiter has two nodes, and those behind it one each: their number tells no more than that somebody is there.
     Kind::once_more(
         "zookeeper_semaphore_mutex",
-        PLAIN,
+        &[Contract, OneServer, Losable, Shown],
         |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
     )
+    .shows(|member: &Member, name| Box::new(member.client.semaphore_mutex(name)))
+    .queues()
     .parts(semaphore_parts),
 ];
 
@@ -116,14 +125,9 @@ impl ZooKeeper {
         }
     }
 
-    /// Its holder's way was cut: it knows that its lock is lost by the time that its node has gone. It knows that by the
-    /// clock, and so whatever stood still meanwhile, the test or the server.
-    pub(crate) async fn told_before_its_node_goes(&self, name: &str, guard: &Guard) -> Result {
-        // First the node, then the guard: what has gone at the look had gone before the guard is asked.
-        let either = || async { self.left(name).await.is_empty() || guard.is_lost() };
-        until("the holder is told, or its node goes", either).await?;
-        ensure!(guard.is_lost(), "its node went before it was told");
-        told(guard).await
+    /// A process whose session ends within the test.
+    pub(crate) async fn brief_session(&self) -> Member {
+        self.process_with(&self.connect, SESSION).await
     }
 
     /// Waits until so many nodes are below `name`.
@@ -164,17 +168,22 @@ impl ZooKeeper {
     }
 }
 
-/// A client with a session of this length that is connected: one that is asked before its first connection is there waits
-/// no longer for it than for a lost one, and a busy machine may need more.
+/// A client that is connected: one that is asked before its first connection is there waits no longer for it than for a lost
+/// one, and a busy machine may need more.
+pub(crate) async fn client_of(options: ZkOptions) -> Result<ZkClient> {
+    let client = ZkClient::new(options)?;
+    until("connected", || async { client.session().is_ok() }).await?;
+    Ok(client)
+}
+
+/// One with a session of this length.
 pub(crate) async fn client_at(
     address: String,
     session: Duration,
     answer: Duration,
 ) -> Result<ZkClient> {
     let options = ZkOptions::new(address).chroot(CHROOT);
-    let client = ZkClient::new(options.session(session).timeout(answer))?;
-    until("connected", || async { client.session().is_ok() }).await?;
-    Ok(client)
+    client_of(options.session(session).timeout(answer)).await
 }
 
 /// Neither it nor a silent connection is given up while a test runs.
