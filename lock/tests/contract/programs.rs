@@ -307,6 +307,8 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
         Step::Pass(Duration::from_millis(200)),
         wire(1, Event::Cut),
         Step::Release(0),
+        // A writer that reads on keeps the others out.
+        Step::Pass(Duration::from_millis(200)),
         Step::Release(0),
         Step::Answered,
         Step::Release(0),

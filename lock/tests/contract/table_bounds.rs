@@ -2,7 +2,7 @@
 //! that the server is not available and never that the lock is taken, and no connection that cannot be used comes back.
 
 use super::{support::*, table_pool};
-use oversell_lock::mysql::{Caller, Conn, MySqlOptions, MySqlPool, PoolExhausted};
+use oversell_lock::mysql::{Caller, Conn, MySqlOptions, MySqlPool, PoolExhausted, TableLeaseLock};
 use sqlx::Connection;
 
 /// A wait that is over long before any call may be.
@@ -18,24 +18,31 @@ async fn ends(what: &str, call: impl Future<Output = Answer>) -> Result {
     )
 }
 
+/// So does every call of the locks that needs a connection, but for one that another holds.
+async fn calls_end(pool: &MySqlPool, own: &TableLeaseLock, inner: Guard) -> Result {
+    let other = pool.table_lease_lock(&name());
+    let ended = tokio::try_join!(
+        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
+        ends("holder", async { other.holder().await.map(drop) }),
+        ends("release of one of two", inner.release()),
+        ends("create_table", pool.create_table()),
+    );
+    ended.map(drop)
+}
+
 /// The way to the server falls silent in the middle of an acquire, and for good.
 #[apply(test!)]
 async fn no_call_waits_for_a_server_that_has_fallen_silent(table: &Table) -> Result {
-    let (name, other) = (name(), name());
+    let name = name();
     let mute = Mute::to(table.address())?;
     let pool = table.pool(&mute.address(), 8);
     let own = pool.table_lease_lock(&name).owner(pool.owner());
     let (outer, inner) = (take(&own).await?, take(&own).await?);
-    let (lock, reader) = (pool.table_lease_lock(&name), pool.table_lease_lock(&other));
+    let lock = pool.table_lease_lock(&name);
     // In the middle of what a waiter does: it has found the row, and looks whether the lease has ended.
     mute.mute_at("SELECT COUNT(*) FROM tb_lock");
     ends("acquire", async { lock.acquire(BRIEF).await.map(drop) }).await?;
-    let ended = tokio::try_join!(
-        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
-        ends("holder", async { reader.holder().await.map(drop) }),
-        ends("release of one of two", inner.release()),
-        ends("create_table", pool.create_table()),
-    );
+    let ended = calls_end(&pool, &own, inner).await;
     mute.heal();
     ended?;
     outer.release().await?;
@@ -78,13 +85,8 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
     let exhausted = exhausted.context("the reason is another")?;
     is("how long it was waited for", exhausted.waited, BRIEF)?;
     let plain = pool.table_lock(&name);
-    tokio::try_join!(
-        ends("acquire", async { plain.acquire(BRIEF).await.map(drop) }),
-        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
-        ends("holder", async { own.holder().await.map(drop) }),
-        ends("release of one of two", inner.release()),
-        ends("create_table", pool.create_table()),
-    )?;
+    ends("acquire", async { plain.acquire(BRIEF).await.map(drop) }).await?;
+    calls_end(&pool, &own, inner).await?;
     only.done();
     outer.release().await?;
     none_of(table.left(&name).await)

@@ -310,24 +310,3 @@ async fn a_release_without_an_answer_is_a_release(zookeeper: &ZooKeeper) -> Resu
     mute.heal();
     Ok(release.await??)
 }
-
-/// Somebody deletes the nodes of the waiters, as a reset does: they queue again, and none comes in beside the holder.
-#[apply(test!)]
-async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let first = take(&process.lock(&name)).await?;
-    let waiting = zookeeper.queued(process.lock(&name)).await?;
-    let mut nodes = zookeeper.left(&name).await;
-    nodes.sort_by_key(|node| node.rsplit_once('-').map(|(_, number)| number.to_owned()));
-    let stranger = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-    // The waiter's first: where the holder's goes before it, the waiter's turn has come.
-    for node in nodes.iter().rev() {
-        zookeeper.delete(&format!("{name}/{node}")).await?;
-    }
-    lost("the first", first.release().await)?;
-    zookeeper.until_nodes(&name, 2).await?;
-    ensure!(!waiting.is_finished(), "it came in beside another");
-    zookeeper.delete(&stranger).await?;
-    waiting.await?.context("its turn")?.release().await?;
-    zookeeper.gone(&name).await
-}

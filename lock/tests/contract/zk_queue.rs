@@ -8,7 +8,6 @@ use super::{
 };
 use oversell_lock::zk::ZkClient;
 use std::time::Instant;
-use zookeeper_client::CreateMode;
 
 /// A wait that ends, and not before a busy machine has seen how far the waiter has come.
 const SEEN: Duration = Duration::from_secs(5);
@@ -113,26 +112,42 @@ async fn a_hand_off_waits_for_the_answer_to_the_release(zookeeper: &ZooKeeper) -
     zookeeper.gone(&name).await
 }
 
-/// Somebody deletes the node of the next one of the process: it queues again, behind one that came meanwhile.
-#[apply(test!)]
-async fn a_hand_off_to_one_whose_node_is_deleted_is_none(zookeeper: &ZooKeeper) -> Result {
+/// Somebody deletes the node of the next one of the process, as a reset does, and then the first goes like this: the next
+/// queues again, behind one that came meanwhile, and comes in beside nobody.
+async fn queues_again(
+    zookeeper: &ZooKeeper,
+    goes: impl AsyncFnOnce(Guard, &str) -> Result,
+) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let first = take(&process.lock(&name)).await?;
-    let held = zookeeper.left(&name).await;
-    let next = process.lock(&name);
-    let next = tokio::spawn(async move { next.acquire(SEEN).await });
-    zookeeper.until_nodes(&name, 2).await?;
+    let held = zookeeper.left(&name).await.concat();
+    let next = zookeeper.queued(process.lock(&name)).await?;
+    let mut nodes = zookeeper.left(&name).await;
+    nodes.retain(|node| *node != held);
     let stranger = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-    for node in zookeeper.left(&name).await {
-        let path = format!("{name}/{node}");
-        if path != stranger && !held.contains(&node) {
-            zookeeper.delete(&path).await?;
-        }
-    }
-    first.release().await?;
-    taken("beside the stranger", next.await?)?;
+    zookeeper
+        .delete(&format!("{name}/{}", nodes.concat()))
+        .await?;
+    goes(first, &format!("{name}/{held}")).await?;
+    zookeeper.until_nodes(&name, 2).await?;
+    ensure!(!next.is_finished(), "it came in beside another");
     zookeeper.delete(&stranger).await?;
+    next.await?.context("its turn")?.release().await?;
     zookeeper.gone(&name).await
+}
+
+#[apply(test!)]
+async fn a_hand_off_to_one_whose_node_is_deleted_is_none(zookeeper: &ZooKeeper) -> Result {
+    queues_again(zookeeper, async |first, _| Ok(first.release().await?)).await
+}
+
+#[apply(test!)]
+async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result {
+    let deleted = async |first: Guard, node: &str| {
+        zookeeper.delete(node).await?;
+        lost("the first", first.release().await)
+    };
+    queues_again(zookeeper, deleted).await
 }
 
 /// It waits for one of its own process, which does not know yet that it has lost the lock, and goes on to hold it.
@@ -152,63 +167,29 @@ async fn a_waiter_behind_its_own_process_queues_again_when_the_session_ends(
     zookeeper.gone(&name).await
 }
 
-/// A waiter behind `first` has listed the queue and does not watch yet when this happens, and by then another is before
-/// it, whose node it says.
-async fn between_its_list_and_its_watch<L: Lock + 'static>(
-    zookeeper: &ZooKeeper,
-    name: &str,
-    first: &str,
-    waiter: impl FnOnce(&Member) -> L,
-    happens: impl AsyncFnOnce(String) -> Result<String>,
-) -> Result {
-    let wire = Wire::to(zookeeper.address()).await;
-    let process = zookeeper.process_with(&wire.address(), LONG).await;
-    let first = zookeeper.node(&format!("{name}/{JAVA}{first}")).await?;
-    wire.close_to(GET_DATA);
-    let lock = waiter(&process);
-    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
-    wire.holds().await?;
-    let next = happens(first).await?;
-    wire.open();
-    taken("beside another", waiting.await?)?;
-    zookeeper.delete(&next).await?;
-    zookeeper.gone(name).await
-}
-
-/// Its node is deleted, and then the one before it: it queues again, behind one that came meanwhile.
+/// Its node is deleted, and then the one before it, between its list and its watch: it queues again, behind one that came
+/// meanwhile.
 #[apply(test!)]
 async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
     zookeeper: &ZooKeeper,
 ) -> Result {
-    let name = &name();
-    let happens = async |first: String| {
-        let nodes = zookeeper.left(name).await;
-        let its = nodes.iter().find(|node| !first.ends_with(*node));
-        let its = its.context("it has no node")?;
-        let next = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-        zookeeper.delete(&format!("{name}/{its}")).await?;
-        zookeeper.delete(&first).await?;
-        Ok(next)
-    };
-    let waiter = |process: &Member| process.lock(name);
-    between_its_list_and_its_watch(zookeeper, name, "lock-", waiter, happens).await
-}
-
-/// A writer that reads on leaves its reader at its own number, where nobody stood when the next writer listed the queue:
-/// the next writer sees it, though it comes and the writer goes between its listing and its watch.
-#[apply(test!)]
-async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(
-    zookeeper: &ZooKeeper,
-) -> Result {
-    let name = &name();
-    let happens = async |first: String| {
-        let reader = first.replace("__WRIT__", "__READ__");
-        make(&zookeeper.outsider().await, &reader, CreateMode::Ephemeral).await?;
-        zookeeper.delete(&first).await?;
-        Ok(reader)
-    };
-    let waiter = |process: &Member| process.client.rw_lock(name).write();
-    between_its_list_and_its_watch(zookeeper, name, "__WRIT__", waiter, happens).await
+    let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
+    let process = zookeeper.process_with(&wire.address(), LONG).await;
+    let first = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
+    wire.close_to(GET_DATA);
+    let lock = process.lock(&name);
+    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
+    wire.holds().await?;
+    let nodes = zookeeper.left(&name).await;
+    let its = nodes.iter().find(|node| !first.ends_with(*node));
+    let its = its.context("it has no node")?;
+    let next = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
+    zookeeper.delete(&format!("{name}/{its}")).await?;
+    zookeeper.delete(&first).await?;
+    wire.open();
+    taken("beside another", waiting.await?)?;
+    zookeeper.delete(&next).await?;
+    zookeeper.gone(&name).await
 }
 
 /// After 2^31 nodes the server goes on with numbers below 0: such a node would be before the holder's.

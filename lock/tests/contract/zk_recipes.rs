@@ -29,36 +29,28 @@ async fn a_reader_stands_behind_a_writer_that_waits(zookeeper: &ZooKeeper) -> Re
     zookeeper.gone(&name).await
 }
 
+/// That others are kept out by a writer that reads on, `programs.rs` finds out.
 #[apply(test!)]
 async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> Result {
-    let name = name();
-    let (process, other) = (zookeeper.client().await, zookeeper.client().await);
-    let owner = process.client.owner();
-    let lock = process.client.rw_lock(&name);
+    let (name, process) = (name(), zookeeper.client().await);
+    let (owner, lock) = (process.client.owner(), process.client.rw_lock(&name));
     let (read, write) = (lock.read().owner(owner), lock.write().owner(owner));
-    let there = other.client.rw_lock(&name);
     let writing = take(&write).await?;
-    let waiters: Vec<_> = (0..3).map(|_| passing(lock.write())).collect();
-    zookeeper.until_nodes(&name, 4).await?;
-    let (reading, again) = (take(&read).await?, take(&read).await?);
+    let waiter = zookeeper.queued(lock.write()).await?;
+    let reading = take(&read).await?;
     pass(&write).await.context("writing once more")?;
     let left = zookeeper.left(&name).await;
     let mut shapes: Vec<_> = left.iter().map(|node| shape(node)).collect::<Result<_>>()?;
     shapes.sort();
-    let mut curators = vec!["|-__READ__0000000000".to_owned()];
-    curators.extend((0..4).map(|n| format!("|-__WRIT__{n:010}")));
+    let curators = [
+        "|-__READ__0000000000",
+        "|-__WRIT__0000000000",
+        "|-__WRIT__0000000001",
+    ];
     is("Curator's names", shapes, curators)?;
     writing.release().await?;
-    let tried = there.write().acquire(SHORT).await;
-    taken("a writer beside the downgraded one", tried)?;
     invalid("an upgrade", write.acquire(SOON).await)?;
     reading.release().await?;
-    let tried = there.write().acquire(SHORT).await;
-    taken("a writer beside the last hold", tried)?;
-    again.release().await?;
-    for waiter in waiters {
-        waiter.await?.context("a waiter")?;
-    }
-    pass(&write).await?;
+    waiter.await?.context("a waiter")?.release().await?;
     zookeeper.gone(&name).await
 }

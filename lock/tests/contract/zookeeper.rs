@@ -353,31 +353,22 @@ async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result {
     Ok(())
 }
 
+/// Under a holder and a waiter; somebody has kept the session's own client, for requests of their own; and the server is slow:
+/// before it says which nodes there are, the end of a session would have had its time.
 #[apply(test!)]
-async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let guard = take(&process.client.lock(&name)).await?;
-    let waiter = zookeeper.queued(process.lock(&name)).await?;
-    process.client.close().await;
-    none_of(zookeeper.left(&name).await)?;
-    ensure!(guard.is_lost(), "the holder was not told");
-    unavailable("a waiter of a closed client", waiter.await?)?;
-    let tried = process.client.lock(&name).try_acquire().await;
-    unavailable("a closed client", tried)
-}
-
-/// Somebody has kept the session's own client, for requests of their own; and the server is slow: before it says which nodes there
-/// are, the end of a session would have had its time.
-#[apply(test!)]
-async fn close_leaves_no_node_though_the_session_is_kept(zookeeper: &ZooKeeper) -> Result {
+async fn close_leaves_no_node(zookeeper: &ZooKeeper) -> Result {
     let (name, way) = (name(), Proxy::to(&zookeeper.connect)?);
     let client = patient(way.address()).await?;
     let kept = client.session()?;
     let guard = take(&client.lock(&name)).await?;
+    let waiter = zookeeper.queued(client.lock(&name)).await?;
     way.becomes(Condition::Slow(Duration::from_secs(3)));
     client.close().await;
     none_of(zookeeper.left(&name).await)?;
     ensure!(guard.is_lost(), "the holder was not told");
+    unavailable("a waiter of a closed client", waiter.await?)?;
+    let tried = client.lock(&name).try_acquire().await;
+    unavailable("a closed client", tried)?;
     drop(kept);
     Ok(())
 }

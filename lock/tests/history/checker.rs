@@ -308,7 +308,16 @@ fn fences_rise(history: &History) -> Vec<Verdict> {
             let apart = one.permits() == 0 && !one.is_with(other) && one.from < other.from;
             let before = one.number != other.number && (apart || one.from < other.call.asked);
             let rises = second > first || (second == first && one.call.by == other.call.by);
-            if before && !rises {
+            // Who reads already, and enters again, has the fence of its hold.
+            let again = || {
+                let same = |earlier: &&Sure<'_>| {
+                    (earlier.call.by, earlier.fence) == (other.call.by, other.fence)
+                };
+                sure.iter()
+                    .filter(same)
+                    .any(|earlier| earlier.from < one.from)
+            };
+            if before && !rises && !again() {
                 found.push(broken(format!(
                     "the fence {second} comes after {first}: {:?} after {:?}",
                     other.call, one.call

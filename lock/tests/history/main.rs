@@ -174,6 +174,8 @@ fn fences_of_readers_rise_where_one_asks_after_another_was_answered() {
         [reader(1, 8, 0, 5), reader(2, 7, 6, 8)],
         "the fence 7 comes after 8",
     );
+    // It was inside before, and enters again.
+    kept([reader(2, 7, 0, 2), reader(1, 8, 3, 5), reader(2, 7, 6, 8)]);
 }
 
 #[test]
