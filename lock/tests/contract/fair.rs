@@ -5,7 +5,7 @@
 use super::{redis_own::OwnRedis, support::*};
 use futures::StreamExt;
 use redis::AsyncCommands;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub(crate) const JAVA: &str = "8743c9c0-0795-4907-87fd-6c719a6b4586:-7";
 
@@ -25,27 +25,28 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A fair lock, and what a test needs to look at it.
+/// A fair lock, a process that contends for it, and what a test needs to look at it.
 struct Fair {
     redis: &'static Redis,
-    family: Family<Redis>,
+    process: Contender<Redis>,
     name: String,
 }
 
 impl Fair {
-    fn of(family: Family<Redis>) -> Self {
-        let redis = family.server;
+    async fn of(family: Family<Redis>) -> Self {
         Self {
-            redis,
-            family,
+            redis: family.server,
+            process: family.process().await,
             name: name(),
         }
     }
 
-    async fn on(redis: &'static Redis) -> (Self, Contender<Redis>) {
-        let fair = Self::of(redis.family("redis_fair"));
-        let process = fair.family.process().await;
-        (fair, process)
+    async fn on(redis: &'static Redis) -> Self {
+        Self::of(redis.family("redis_fair")).await
+    }
+
+    fn lock(&self) -> AnyLock {
+        self.process.lock(&self.name)
     }
 
     /// The queue and its scores at one moment.
@@ -67,11 +68,8 @@ impl Fair {
     async fn agree(&self) -> Result<Line> {
         let line = self.line().await?;
         let queued: BTreeSet<_> = line.queue.iter().collect();
-        let scored: BTreeSet<_> = line.scores.iter().map(|score| &score.0).collect();
-        ensure!(
-            queued == scored,
-            "queued are {queued:?}, scores have {scored:?}"
-        );
+        let scored: BTreeSet<_> = line.scores.keys().collect();
+        is("who is queued, once, and has a score", queued, scored)?;
         is("scores", line.scores.len(), line.queue.len())?;
         Ok(line)
     }
@@ -111,13 +109,6 @@ impl Fair {
         self.redis.delete(&self.name).await;
     }
 
-    /// The score of one is not beyond so much from now.
-    async fn is_at_most(&self, line: &Line, owner: &str, ahead: Duration) -> Result {
-        let above = line.score(owner)? - self.now().await? - millis(ahead);
-        ensure!(above <= 0.0, "the last one's score is {above} ms too high");
-        Ok(())
-    }
-
     async fn nothing_left(&self) -> Result {
         self.redis.no_key_left(&self.name).await?;
         let none = async || !self.redis.is_waited_for(&self.name).await;
@@ -125,12 +116,8 @@ impl Fair {
     }
 
     /// A waiter, when it is in the queue with so many.
-    async fn waiter(
-        &self,
-        process: &Contender<Redis>,
-        n: usize,
-    ) -> Result<JoinHandle<Answer<Guard>>> {
-        let waiter = acquiring(process.lock(&self.name));
+    async fn waiter(&self, n: usize) -> Result<JoinHandle<Answer<Guard>>> {
+        let waiter = acquiring(self.lock());
         self.waiting(n).await?;
         Ok(waiter)
     }
@@ -140,13 +127,13 @@ impl Fair {
 #[derive(Debug)]
 struct Line {
     queue: Vec<String>,
-    scores: Vec<(String, f64)>,
+    scores: HashMap<String, f64>,
 }
 
 impl Line {
     fn score(&self, owner: &str) -> Result<f64> {
-        let score = self.scores.iter().find(|score| score.0 == owner);
-        Ok(score.with_context(|| format!("{owner} has no score"))?.1)
+        let score = self.scores.get(owner).copied();
+        score.with_context(|| format!("{owner} has no score"))
     }
 }
 
@@ -154,12 +141,12 @@ impl Line {
 
 #[apply(test!)]
 async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     let name = &fair.name;
     let mut heard = redis.listener(&channel(name, "*")).await?.into_on_message();
-    let guard = process.lock(name).try_acquire().await?;
+    let guard = fair.lock().try_acquire().await?;
     fair.enqueue(JAVA, 300_000.0).await?;
-    let ours = fair.waiter(&process, 2).await?;
+    let ours = fair.waiter(2).await?;
     let queue = fair.line().await?.queue;
     guard.release().await?;
     let message = timeout(SOON, heard.next()).await?;
@@ -170,7 +157,7 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
         channel(name, JAVA),
     )?;
     is("what it is told", message.get_payload::<String>()?, "0")?;
-    let early = process.lock(name).acquire(SHORT).await;
+    let early = fair.lock().acquire(SHORT).await;
     taken("it is the Java waiter's to take", early)?;
     is("the queue", &fair.line().await?.queue, &queue)?;
     is("its head", &*queue[0], JAVA)?;
@@ -188,11 +175,11 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
 
 #[apply(test!)]
 async fn a_dead_waiter_falls_out_when_its_score_has_passed(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     fair.enqueue("long dead:1", -1.0).await?;
-    let guard = process.lock(&fair.name).try_acquire().await?;
+    let guard = fair.lock().try_acquire().await?;
     fair.enqueue("just dead:1", 300_000.0).await?;
-    let next = fair.waiter(&process, 2).await?;
+    let next = fair.waiter(2).await?;
     // Not before all stand there, however long that took.
     let ends = fair.rescore("just dead:1", 900.0).await?;
     guard.release().await?;
@@ -205,18 +192,19 @@ async fn a_dead_waiter_falls_out_when_its_score_has_passed(redis: &'static Redis
 
 /// A queue that is never empty, and from which each waiter goes after the next has come.
 pub(crate) async fn drift(family: Family<Redis>) -> Result {
-    let (fair, process) = (Fair::of(family), family.process().await);
+    let fair = Fair::of(family).await;
     fair.hold(SOON).await?;
-    let mut head = fair.waiter(&process, 1).await?;
+    let mut head = fair.waiter(1).await?;
     for _ in 0..6 {
-        let next = fair.waiter(&process, 2).await?;
+        let next = fair.waiter(2).await?;
         head.abort();
         head = next;
         fair.waiting(1).await?;
     }
     let seen = fair.agree().await?;
     // What is left of the lease, and its own wait, are less than three waits; each that was forgotten is one more.
-    fair.is_at_most(&seen, &seen.queue[0], SOON * 3).await?;
+    let above = seen.score(&seen.queue[0])? - fair.now().await? - millis(SOON * 3);
+    ensure!(above <= 0.0, "the last one's score is {above} ms too high");
     fair.free().await;
     head.await??.release().await?;
     fair.nothing_left().await
@@ -229,9 +217,9 @@ async fn waiters_that_leave_do_not_make_the_others_wait_longer(redis: &'static R
 
 #[apply(test!)]
 async fn a_waiter_that_has_its_turn_takes_its_wait_off_the_others(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let first = fair.waiter(&process, 1).await?;
+    let first = fair.waiter(1).await?;
     fair.enqueue(JAVA, 300_000.0).await?;
     let before = fair.line().await?;
     fair.free().await;
@@ -246,9 +234,9 @@ async fn a_waiter_that_has_its_turn_takes_its_wait_off_the_others(redis: &'stati
 /// As a Java client's correction, which knows no mercy, leaves it.
 #[apply(test!)]
 async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let waiter = fair.waiter(&process, 1).await?;
+    let waiter = fair.waiter(1).await?;
     let own = fair.line().await?.queue.remove(0);
     let low = fair.rescore(&own, 2_000.0).await?;
     let raised = || async {
@@ -264,9 +252,9 @@ async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> 
 /// As long as one waits the queue is not forgotten, nor what says who is alive.
 #[apply(test!)]
 async fn waiting_keeps_the_queue_from_being_forgotten(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     fair.hold(SOON * 2).await?;
-    let waiter = fair.waiter(&process, 1).await?;
+    let waiter = fair.waiter(1).await?;
     let seen = format!("{{{}}}:seen", fair.name);
     let keys = [queue_key(&fair.name), scores_key(&fair.name), seen];
     // As if an hour had nearly gone by.
@@ -291,9 +279,9 @@ async fn waiting_keeps_the_queue_from_being_forgotten(redis: &'static Redis) -> 
 /// The holder is gone without a word: the head might take the lock, and goes.
 #[apply(test!)]
 async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
+    let fair = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let head = fair.waiter(&process, 1).await?;
+    let head = fair.waiter(1).await?;
     fair.enqueue(JAVA, 300_000.0).await?;
     let channel = channel(&fair.name, JAVA);
     let mut heard = redis.listener(&channel).await?.into_on_message();

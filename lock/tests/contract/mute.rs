@@ -53,11 +53,6 @@ impl Mute {
         *self.state.last.lock() = Some(words);
     }
 
-    /// Whether it answers no connection, by [`mute`](Self::mute) or by [`mute_at`](Self::mute_at).
-    pub(crate) fn is_mute(&self) -> bool {
-        self.state.muted_below.load(SeqCst) == u64::MAX
-    }
-
     /// Answers again, on new connections: on the old ones an answer would be taken for another's.
     pub(crate) fn heal(&self) {
         self.cut();

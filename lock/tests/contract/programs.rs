@@ -293,6 +293,7 @@ fn one_waits_for_another() -> Vec<Step> {
 fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     // A node of Redlock has a tenth of it to answer.
     let lease = Lease::Watchdog(Duration::from_secs(4));
+    let brief = ask(0, None, Lease::Watchdog(Duration::from_secs(1)), 10_000, 1);
     let ask = |process, owner, wait, half| ask(process, owner, lease, wait, half);
     let wire = |process, event| Step::Wire { process, event };
     let all = Event::Silence(5);
@@ -316,6 +317,14 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
         ask(0, None, 10_000, 1),
         Step::Answered,
         ask(2, None, 2000, 1),
+        Step::Answered,
+        Step::Release(0),
+        Step::Release(0),
+        // A lease that is renewed, a reader's where there are some, keeps others out beyond its length.
+        brief,
+        Step::Answered,
+        Step::Pass(Duration::from_millis(1500)),
+        ask(2, None, 0, 0),
         Step::Answered,
         Step::Release(0),
         Step::Release(0),
@@ -371,7 +380,12 @@ fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
         steps.extend([wire(Event::Heal), ask(2, None, 1000), Step::Answered]);
         // What is given back meanwhile comes back.
         steps.extend([wire(event), Step::Release(0)]);
-        steps.extend([Step::Pass(Duration::from_millis(100)), wire(Event::Heal)]);
+        let moment = Step::Pass(Duration::from_millis(100));
+        steps.extend([moment, wire(Event::Heal)]);
+        // And what is handed on to another of its process, at once after it was had.
+        let soon = Step::Pass(Duration::from_millis(8));
+        steps.extend([moment, ask(1, None, 10_000), ask(1, None, 10_000), soon]);
+        steps.extend([wire(event), Step::Release(0), moment, wire(Event::Heal)]);
         steps
     };
     event.map(asks).collect()

@@ -1,6 +1,7 @@
 //! What the objects in Redis do where the way to it is slow, half dead, or answers with an error.
 
 use super::{
+    fair::queue_key,
     redis::{patient, with_lease},
     support::*,
 };
@@ -185,7 +186,7 @@ async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Re
 /// A process in which eight wait for a fair lock, and which may have it itself; all of it dies as a kill would end it: no task
 /// gets to say anything more.
 async fn die_waiting(redis: &Redis, name: &str, holds: bool) -> Result {
-    let queue = format!("redisson_lock_queue:{{{name}}}");
+    let queue = queue_key(name);
     let wait = async || redis.outsider().await.llen(&queue).await == Ok(8);
     let mut doomed = tokio::runtime::Builder::new_multi_thread();
     let doomed = doomed.worker_threads(1).enable_all().build()?;

@@ -1,5 +1,5 @@
 //! What a read-write lock writes in Redis, hold by hold: as a Java process expects it, each with its own end, and none
-//! taken for another of the same owner.
+//! taken for another of the same owner. That a reader's lease is renewed, `programs.rs` finds out.
 
 use super::{
     read_write::{is_taken, owner, reading, writing},
@@ -11,7 +11,6 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 const LONG: Lease = Lease::Fixed(SOON);
 const LONGER: Lease = Lease::Fixed(Duration::from_secs(60));
-const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
 
 /// The hash, sorted, as `field=value`.
 async fn fields(redis: &Redis, name: &str) -> Result<Vec<String>> {
@@ -140,25 +139,4 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
     is_taken("a writer beside the last", &writing(&process, &name)).await?;
     long.release().await?;
     none_of(redis.keys(&name).await)
-}
-
-#[apply(test!)]
-async fn a_watchdog_renews_its_own_read_hold_and_no_fixed_one(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    let read = |lease| reading(&process, &name).lease(lease);
-    let watched = take(&read(Lease::Watchdog(Duration::from_secs(6)))).await?;
-    let key = hold(&name, &ids(redis, &name).await?.concat(), 1);
-    let (mut renewals, mut last) = (0, pttl(redis, &key).await?);
-    while renewals < 3 {
-        is_taken("a writer", &writing(&process, &name)).await?;
-        let lasts = pttl(redis, &key).await?;
-        renewals += u32::from(lasts > last);
-        last = lasts;
-    }
-    kept("the watched hold", &watched)?;
-    watched.release().await?;
-    let fixed = take(&read(BRIEF)).await?;
-    fixed.lost().await;
-    redis.no_key_left(&name).await?;
-    lost("a hold that had ended", fixed.release().await)
 }
