@@ -35,7 +35,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	$(PROGRAMS) random_programs
-	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
+	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
 BESIDE = main contract
@@ -50,7 +50,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
-	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/breaking.test.mjs
+	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/order.test.mjs tests/page/breaking.test.mjs
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
