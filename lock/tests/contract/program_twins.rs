@@ -5,8 +5,9 @@ use super::{
     family::Capability::*,
     programs::{Subject, break_a_rule},
     support::*,
-    twins::{Honest, apart, confusing},
+    twins::{Honest, apart, confusing, no_owner},
 };
+use std::future::pending;
 
 macro_rules! twins {
     ($($test:ident: $flaw:ident, $by:literal;)*) => {$(
@@ -15,7 +16,7 @@ macro_rules! twins {
                 static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, ask| {
                     made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
                 });
-                break_a_rule(redis, &Subject::of(&TWIN), $by, std::future::pending()).await
+                break_a_rule(redis, &Subject::of(&TWIN), $by, pending()).await
             }
         }
     )*};
@@ -24,4 +25,13 @@ macro_rules! twins {
 twins! {
     random_programs_catch_a_lock_for_each_process: apart, "both hold it";
     random_programs_catch_one_that_takes_silence_for_taken: confusing, "nobody has it";
+}
+
+#[apply(test!)]
+async fn random_programs_catch_one_that_does_not_know_its_owner(redis: &'static Redis) -> Result {
+    static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, mut ask| {
+        no_owner(&mut ask);
+        Honest::of(client, name, ask).lock.boxed()
+    });
+    break_a_rule(redis, &Subject::of(&TWIN), "its owner holds it", pending()).await
 }

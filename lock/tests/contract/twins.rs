@@ -122,7 +122,7 @@ async fn frees_with_the_first(honest: Honest, wait: Duration) -> Answer<Guard> {
 }
 
 /// Each contender is an owner of its own.
-fn no_owner(ask: &mut Ask) {
+pub(crate) fn no_owner(ask: &mut Ask) {
     ask.owner = None;
 }
 

@@ -5,8 +5,8 @@
 //! 1. Holders that are sure at the same time are one owner, or all read, or have no more permits than there are.
 //! 2. Fencing tokens rise in the order in which the lock was entered.
 //! 3. Each call ends within its wait and the time of one answer, and none says "taken" before its wait is over, of what
-//!    nobody may have, or of what was free long before. A server that cannot do it now does not refuse it for good: it is
-//!    "unavailable".
+//!    nobody may have, of what was free long before, or of what its own owner holds. A server that cannot do it now does
+//!    not refuse it for good: it is "unavailable".
 //! 4. Lost is lost: a guard never takes it back, and its release says so.
 //! 5. No latch or barrier lets go early, and none sleeps through its opening.
 //! 6. Of what was counted nothing is missing, and nothing is counted twice.
@@ -120,13 +120,14 @@ pub(crate) struct Look {
 
 type Rule = fn(&History) -> Vec<Verdict>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     sure_holders_exclude_each_other,
     fences_rise,
     calls_end,
     no_wait_is_cut_short,
     what_nobody_has_is_not_taken,
     waiters_come_in,
+    owners_come_in_again,
     lost_is_lost,
     gates_stay_closed,
     gates_wake,
@@ -424,6 +425,26 @@ fn waiters_come_in(history: &History) -> Vec<Verdict> {
         }
     }
     found
+}
+
+/// Who holds it is not told that it is taken. Tasks of one owner come in one after the other.
+fn owners_come_in_again(history: &History) -> Vec<Verdict> {
+    let sure: Vec<_> = history.sure().collect();
+    let holds = |(number, call, at): &(usize, &Call, Time)| {
+        let own = sure.iter().filter(|one| one.call.by == call.by);
+        let mut own = own.filter(|one| one.from < call.asked && *at <= one.to);
+        let may = |one: &Sure<'_>| {
+            call.asks == Asks::Hold(Share::Reader) || call.asks == Asks::Hold(one.share)
+        };
+        let mut others = history.all().filter(|(n, other)| {
+            *n != *number && other.by == call.by && !other.answered_before(call.asked)
+        });
+        own.any(may) && others.all(|(_, other)| other.asked > *at)
+    };
+    let found = taken(history).filter(holds);
+    found
+        .map(|(_, call, _)| broken(format!("taken, and its owner holds it: {call:?}")))
+        .collect()
 }
 
 fn lost_is_lost(history: &History) -> Vec<Verdict> {

@@ -97,6 +97,31 @@ fn a_hold_that_was_never_sure_excludes_nobody() {
     kept([late, alone(2, 5, 20)]);
 }
 
+/// It may wait for another task of its own, and a reader is no writer.
+#[test]
+fn an_owner_that_is_kept_out_of_what_it_holds_is_caught() {
+    let reader = |by| hold(by, Reader, None, 0, [0, 100]);
+    let tries = |by, share| call(by, Hold(share), 20, 40, No);
+    kept([alone(1, 0, 100), tries(2, Alone)]);
+    kept([alone(1, 0, 30), tries(1, Alone)]);
+    kept([
+        alone(1, 0, 100),
+        tries(1, Alone),
+        hold(1, Alone, None, 10, [30, 100]),
+    ]);
+    kept([reader(1), tries(1, Alone), reader(2)]);
+    for (first, again) in [
+        (alone(1, 0, 100), Alone),
+        (alone(1, 0, 100), Reader),
+        (reader(1), Reader),
+    ] {
+        refused(
+            [first, tries(1, again), tries(2, Alone)],
+            "its owner holds it",
+        );
+    }
+}
+
 #[test]
 fn a_writer_beside_readers_is_caught() {
     let reader = |by, from, to| hold(by, Reader, None, from, [from, to]);
