@@ -72,7 +72,8 @@ let strategy = null;
 let settings = state.DEFAULTS;
 /** @type {lights.Health | null} */
 let health = null;
-let reached = true;
+/** Whether somebody answered when last asked: nobody has been asked yet. */
+let reached = false;
 let startedAt = 0;
 let drawn = '';
 /** How the strategy on show polls, in ms. @type {number | null} */

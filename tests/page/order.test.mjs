@@ -13,7 +13,7 @@ const SOAK = process.env.OVERSELL_SOAK === '1';
 describe('an order of one’s own', () => {
   const suite = lab();
 
-  it('oversells in an order of one’s own, and on its cure in none', async () => {
+  it('oversells in an order of one’s own, by the keyboard', async () => {
     const tab = await suite.tab('#/1.3');
     await tab.shows('1.3');
     await tab.press('#race-order');

@@ -84,6 +84,26 @@ describe('the page', () => {
     }
   });
 
+  it('sells nothing before an instance has answered: which is the first is not known', async () => {
+    const tab = await suite.tab('favicon.svg');
+    /** @type {import('puppeteer-core').HTTPRequest[]} */
+    const held = [];
+    let holds = true;
+    await tab.page.setRequestInterception(true);
+    tab.page.on('request', (request) => {
+      if (holds && request.url().includes('/health/ready')) held.push(request);
+      else void request.continue();
+    });
+    await tab.page.goto(`${suite.at.http}/#/1.5?target=one`, { waitUntil: [] });
+    await tab.has('body:not([data-first]) #buy-two');
+    assert.equal(await tab.count('#buy[aria-disabled=false], #buy-two[aria-disabled=false], #reset[aria-disabled=false]'), 0);
+    assert.equal(held.length, 1);
+    holds = false;
+    await Promise.all(held.map((request) => request.continue()));
+    await tab.has('#buy-two[aria-disabled=false]');
+    tab.nothingWentWrong();
+  });
+
   it('opens what shows the claim of a lesson, and folds the rest', async () => {
     const tab = await suite.tab('#/2.4');
     for (const [id, load, typed, none] of /** @type {const} */ ([

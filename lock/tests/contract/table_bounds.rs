@@ -92,7 +92,7 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
     none_of(table.left(&name).await)
 }
 
-/// A database whose `tb_lock` refuses each insert with the error that stands in its `desc`.
+/// One connection to a database whose `tb_lock` refuses each insert with the error that stands in its `desc`.
 async fn refusing(table: &Table) -> Result<MySqlOptions> {
     let statements = [
         "CREATE DATABASE refusing",
