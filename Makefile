@@ -35,7 +35,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	$(PROGRAMS) random_programs
-	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
+	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
 BESIDE = main contract
