@@ -303,6 +303,18 @@ impl Nodes {
         self.are_one(within).await
     }
 
+    /// As Galera leaves a node whose transfer went wrong: out of the cluster that goes on, and its server runs.
+    async fn one_falls_out(&self, within: Duration) -> Result<()> {
+        let mut node = self.connect(2).await?;
+        node.execute("SET GLOBAL wsrep_cluster_address = ''")
+            .await?;
+        until("it is out", || async {
+            Ok(self.says(0, "wsrep_cluster_size").await == "2")
+        })
+        .await?;
+        self.are_one(within).await
+    }
+
     /// The numbers by which they find out who has got furthest are those of one cluster.
     async fn all_die_and_go_on(&self, within: Duration) -> Result<()> {
         let id = self.says(0, "wsrep_cluster_state_uuid").await;
@@ -371,6 +383,7 @@ async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -
     nodes.the_dead_come_back(WITHIN).await?;
     nodes.all_are_started_anew(WITHIN).await?;
     nodes.all_are_started_anew_while_one_joins(WITHIN).await?;
+    nodes.one_falls_out(WITHIN).await?;
     nodes.all_die_and_go_on(WITHIN).await?;
 
     let twin = |from: &str, to: &str| {
@@ -383,6 +396,9 @@ async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -
     nodes.begin_anew_by(&stays).await?;
     let joined = nodes.all_are_started_anew_while_one_joins(LONG).await;
     caught(joined, "never are one")?;
+    let looks_at_others = twin("[[ -z $own ]] && ", "")?;
+    nodes.begin_anew_by(&looks_at_others).await?;
+    caught(nodes.one_falls_out(LONG).await, "never are one")?;
     nodes.begin_anew_by(GALERA).await?;
     let counts_anew = twin("--wsrep-start-position=\"$position\" ", "")?;
     nodes.run_by(&counts_anew)?;
