@@ -411,6 +411,7 @@ impl Play {
             linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
             stops: stops.to_vec(),
         };
+        self.stage.expects(role.letter);
         let mut actor = self.place_of(role).start(act, part).await?;
         let (coming, came) = watch::channel(Came::default());
         let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);

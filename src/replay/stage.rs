@@ -41,6 +41,8 @@ pub(super) struct Stage {
 #[derive(Debug, Default)]
 struct Known {
     actors: Vec<KnownActor>,
+    /// Who was let begin, and has not said yet by which owner it is known.
+    coming: BTreeSet<char>,
     /// Who took the lock last.
     holder: Option<char>,
     /// Whose the lock is whose text names nobody, while it is there.
@@ -102,6 +104,11 @@ impl Stage {
         entered.join(" ")
     }
 
+    /// An actor is let begin.
+    pub(super) fn expects(&self, letter: char) {
+        self.known.lock().coming.insert(letter);
+    }
+
     /// An actor was seen.
     pub(super) fn saw(&self, letter: char, act: &str, sells: bool, told: &ActorEvent) {
         let mut known = self.known.lock();
@@ -152,6 +159,7 @@ impl Known {
         sells: bool,
         told: &ActorEvent,
     ) -> Vec<ReplayEvent> {
+        self.coming.remove(&letter);
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
         let event = |event: &str| ReplayEvent {
             instance: instance.clone(),
@@ -290,14 +298,20 @@ impl Known {
 
     /// What has changed in the servers.
     fn changes(&mut self, mut seen: Seen) -> Vec<ReplayEvent> {
-        // Whose a lock is that names nobody is not known before that one has said so, which may come later than this look.
-        seen.locks.retain_mut(|held| match self.nameless {
-            _ if held.owner.contains(':') || self.named(&held.owner).is_some() => true,
-            Some(letter) => {
-                held.owner = letter.to_string();
-                true
+        // Whose a lock is may come later than this look: that of who is coming is a stranger's till then, and one that names
+        // nobody is the one's who says so.
+        seen.locks.retain_mut(|held| {
+            if self.named(&held.owner).is_some() {
+                return true;
             }
-            None => false,
+            if held.owner.contains(':') {
+                return self.coming.is_empty();
+            }
+            let Some(letter) = self.nameless else {
+                return false;
+            };
+            held.owner = letter.to_string();
+            true
         });
         let now = Instant::now();
         let since = self.read_at.map_or(0, |at| {
@@ -435,15 +449,52 @@ impl Known {
 mod tests {
     use super::*;
 
+    fn begins(letter: char) -> ActorEvent {
+        ActorEvent::Start {
+            instance: format!("shop-{letter}"),
+            owner: format!("{letter}:1"),
+        }
+    }
+
+    fn held_by(owner: &str) -> Held {
+        Held {
+            key: "lock".into(),
+            owner: owner.into(),
+            pttl: Some(-1),
+            count: None,
+            queue: Vec::new(),
+        }
+    }
+
+    /// What is told of the locks, where these are there.
+    fn told(known: &mut Known, locks: Vec<Held>) -> String {
+        let events = known.changes(Seen {
+            locks,
+            ..Seen::default()
+        });
+        let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
+        events.into_iter().map(said).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A look at the server may come before the first word of who holds the lock there.
+    #[test]
+    fn a_lock_of_who_is_coming_is_on_show_once_it_has_said_who_it_is_and_a_strangers_at_once() {
+        let stage = Stage::default();
+        let look = |owner| told(&mut stage.known.lock(), vec![held_by(owner)]);
+        assert_eq!(look("stranger:1"), "held stranger:1");
+        stage.expects('A');
+        assert_eq!(look("A:1"), "free stranger:1");
+        stage.saw('A', "redis-lock", true, &begins('A'));
+        assert_eq!(look("A:1"), "held A");
+    }
+
     /// `SETNX key 111`: its text names nobody.
     #[test]
     fn a_lock_that_names_nobody_is_on_show_once_its_taker_has_said_so_and_is_never_the_one_befores()
     {
         let mut known = Known::default();
         for letter in ['A', 'B'] {
-            let (instance, owner) = (format!("shop-{letter}"), format!("{letter}:1"));
-            let begins = ActorEvent::Start { instance, owner };
-            known.events_of(letter, "redis-setnx", true, &begins);
+            known.events_of(letter, "redis-setnx", true, &begins(letter));
         }
         let mut look = |takes: Option<char>, is_there: bool| {
             if let Some(letter) = takes {
@@ -453,20 +504,8 @@ mod tests {
                 };
                 known.events_of(letter, "redis-setnx", true, &taken);
             }
-            let lock = || Held {
-                key: "lock".into(),
-                owner: "111".into(),
-                pttl: Some(-1),
-                count: None,
-                queue: Vec::new(),
-            };
-            let locks = is_there.then(lock).into_iter().collect();
-            let events = known.changes(Seen {
-                locks,
-                ..Seen::default()
-            });
-            let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
-            events.into_iter().map(said).collect::<Vec<_>>().join(", ")
+            let locks = is_there.then(|| held_by("111"));
+            told(&mut known, locks.into_iter().collect())
         };
         for (takes, is_there, said) in [
             (None, true, ""),

@@ -145,9 +145,16 @@ class Play {
     // Who has ended may be the last one.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
     while (!this.isOver && ended() && performance.now() - this.heard < QUIET_MS) await tick();
-    this.stuck ||= goal === 'stuck' && !this.isOver && !this.able(scheduled).length && actors.some((actor) => this.stage(actor) === 'way');
+    if (goal === 'stuck') await this.#gotStuck(scheduled);
     // It would stand there until its waits are over.
     if (this.stuck) this.end();
+  }
+
+  /** Finds out whether nobody can go on. Who waits for ever waits for a lock, and its server says whose it is. @param {Scheduled} scheduled */
+  async #gotStuck(scheduled) {
+    const nobody = () => !this.isOver && !this.able(scheduled).length && scheduled.actors.some((actor) => this.stage(actor) === 'way');
+    while (nobody() && (this.#isUnderWay(scheduled) || !this.holder())) await tick();
+    this.stuck ||= nobody();
   }
 
   get isPromoted() { return this.recording.events.some((e) => e.event === 'promoted'); }

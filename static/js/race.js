@@ -103,9 +103,9 @@ export async function look() {
   playing.forEach(join);
 }
 
-/** @param {Playing} playing */
+/** Joins this one, unless it is played for an order of one's own: there order.js shows it, or learns from it. @param {Playing} playing */
 function join(playing) {
-  if (live.has(key(playing.lesson, playing.cured)) || playing.pace === 'scheduler') return;
+  if (live.has(key(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = begun(playing.lesson, playing.cured);
   listenTo(playing, recording);
   if (race?.lesson === playing.lesson) follows();

@@ -90,6 +90,24 @@ describe('an order of one’s own', () => {
     });
   }
 
+  it('says that nobody can go on only once it knows who has the lock', async () => {
+    const tab = await suite.tab('#/2.6');
+    await tab.shows('2.6');
+    // What is seen of the lock comes long after what is heard of those who want it.
+    await tab.evaluate(() => {
+      globalThis.EventSource = class extends EventSource {
+        set onmessage(/** @type {(message: MessageEvent) => void} */ tell) {
+          super.onmessage = (message) => setTimeout(tell, JSON.parse(message.data).actor === 'lock' ? 3000 : 0, message);
+        }
+      };
+    });
+    await tab.press('#race-order');
+    await tab.press('#order-buttons [data-key=A][aria-disabled=false]');
+    await tab.holds(() => document.getElementById('order-say').textContent);
+    assert.match((await tab.text('#order-say')) ?? '', /^谁也走不动了：锁在 A 手里/);
+    tab.nothingWentWrong();
+  });
+
   it('oversells where the clock ends the lease, on a phone', async () => {
     const tab = await suite.tab('#/003.pause', PHONE);
     await tab.shows('003.pause');
