@@ -6,6 +6,7 @@ use oversell::{
     course::{self, Chapter, Lesson, Line, places::Places},
 };
 use std::{
+    collections::HashMap,
     mem::discriminant,
     path::Path,
     process::{Output, Stdio},
@@ -101,6 +102,24 @@ fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
         course::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
     let bare: Vec<_> = bare.map(|lesson| lesson.id).collect();
     ensure!(bare.is_empty(), "nothing to type: {}", bare.join(", "));
+    Ok(())
+}
+
+/// Else one that is typed beside another would end the other's lab.
+#[apply(test!)]
+fn no_two_lessons_write_the_same_file() -> Result<()> {
+    let mut written = HashMap::new();
+    for lesson in course::lessons() {
+        for line in &lesson.by_hand {
+            let folders = ["/tmp/", "target/"].into_iter();
+            for after in folders.flat_map(|folder| line.run.split(folder).skip(1)) {
+                let name = after.split(['.', '/', ' ', ')']).next().unwrap_or(after);
+                let first = *written.entry(name).or_insert(lesson.id);
+                ensure!(first == lesson.id, "{name}: {first} and {}", lesson.id);
+            }
+        }
+    }
+    ensure!(!written.is_empty(), "no lesson writes a file");
     Ok(())
 }
 
