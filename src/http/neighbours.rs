@@ -7,9 +7,11 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
+    config::Config,
     course::Words,
     http_client::{Answer, Ask, HttpError, client},
     instance::{Role, State, States},
+    replay::{self, Pace},
     server::Server,
 };
 use futures::future::join_all;
@@ -67,9 +69,24 @@ struct Plays {
     playing: Vec<Played>,
 }
 
-#[derive(Deserialize)]
-struct Played {
-    lesson: String,
+/// A replay that goes on.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Played {
+    pub(super) lesson: String,
+    pub(super) pace: Pace,
+}
+
+impl Played {
+    /// Its lesson, where it is in the way of what is to be done: that cannot be done beside a replay, or the replay goes on beside
+    /// nothing else.
+    pub(super) fn in_the_way(
+        &self,
+        of_what_is_alone: bool,
+        config: &Config,
+    ) -> Option<&'static str> {
+        let (lesson, race) = replay::find(&self.lesson)?;
+        (of_what_is_alone || race.needs_all(self.pace, config)).then_some(lesson)
+    }
 }
 
 /// Asks all instances at these addresses.
@@ -108,16 +125,15 @@ async fn one(url: &str) -> Neighbour {
     }
 }
 
-/// The lesson whose replay one of these instances plays, if any. One where nobody listens plays nothing, nor does one that says
+/// The replays that go on in these instances. One where nobody listens plays nothing, nor does one that says
 /// nothing for long: somebody must be able to mend it.
-pub(super) async fn playing(urls: &[String]) -> Option<String> {
-    let lessons = join_all(urls.iter().map(async |url| {
+pub(super) async fn playing(urls: &[String]) -> Vec<Played> {
+    let played = join_all(urls.iter().map(async |url| {
         let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
         let answer = replays.timeout(PATIENCE_WITH_PLAYERS).answer().await.ok()?;
-        let playing = answer.json::<Plays>().ok()?.playing;
-        playing.into_iter().next().map(|played| played.lesson)
+        Some(answer.json::<Plays>().ok()?.playing)
     }));
-    lessons.await.into_iter().flatten().next()
+    played.await.into_iter().flatten().flatten().collect()
 }
 
 fn lives_as(answer: Answer) -> Result<String, HttpError> {
@@ -222,6 +238,22 @@ pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
 mod tests {
     use super::*;
     use crate::instance::NamedServer;
+
+    #[test]
+    fn a_replay_is_in_the_way_of_what_is_done_alone_and_one_that_breaks_something_of_all() {
+        let config = Config::load_with(None, &[]).expect("a configuration");
+        for (lesson, pace, of_what_is_alone, is) in [
+            ("2.3", Pace::Slow, false, false),
+            ("2.3", Pace::Slow, true, true),
+            ("2.10.4", Pace::Slow, false, true),
+            ("2.8", Pace::Scheduler, false, true),
+            ("none", Pace::Slow, true, false),
+        ] {
+            let lesson = lesson.to_owned();
+            let found = Played { lesson, pace }.in_the_way(of_what_is_alone, &config);
+            assert_eq!(found.is_some(), is, "{found:?} {pace:?} {of_what_is_alone}");
+        }
+    }
 
     fn state(up: bool) -> State {
         State {

@@ -282,14 +282,20 @@ impl Race {
         self.needs().next().is_some()
     }
 
-    /// Whether nothing else can be played at the same time, at this pace: it breaks something, or stops a whole process.
+    /// Whether it breaks something at this pace, or stops or kills a whole process, as it does where a lab takes orders: then
+    /// it takes an administrator, and nothing else can be played at the same time.
     #[must_use]
-    pub fn needs_all(&self, pace: Pace) -> bool {
-        let pauses = |step: &Step| matches!(step, Step::Does(_, Deed::Paused | Deed::Resumed));
+    pub fn needs_all(&self, pace: Pace, config: &Config) -> bool {
+        let in_a_lab = Need::Orders.missing(config).is_none();
+        let stops = |step: &Step| match step {
+            Step::Does(_, Deed::Paused | Deed::Resumed) => in_a_lab,
+            Step::Does(_, Deed::Dies) => in_a_lab && pace == Pace::Clock,
+            _ => false,
+        };
         match pace {
             // Its steps are not played: nothing stops in it.
             Pace::Scheduler | Pace::Timed => self.script(false).fails_over(),
-            _ => self.breaks_something() || self.steps().any(pauses),
+            _ => self.breaks_something() || self.steps().any(stops),
         }
     }
 

@@ -228,7 +228,7 @@ async fn over_http(at: &str, lesson: &str, cured: bool, pace: &str) -> Result<St
 }
 
 /// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second
-/// replay is refused meanwhile; one that is cancelled gives back what its actors hold.
+/// replay is refused meanwhile; one that is cancelled removes its product and gives back what its actors hold.
 #[apply(test!)]
 async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> Result<()> {
     let lab = Lab::start(Options {
@@ -261,6 +261,8 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
         .collect();
     ensure!(on.len() == 3, "its actors were on {on:?}");
 
+    let products = || labs::in_redis::<BTreeSet<String>>(&lab, "KEYS", "stock*");
+    let before = products().await?;
     let (id, mut watched) = start(http, "step").await?;
     post(&format!("/replays/{id}/step")).await?;
     // Nobody asks for the next step: A stands still, with its lock.
@@ -271,6 +273,7 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
     }
     let locks = || labs::in_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
     ensure!(locks().await?.len() == 1, "A has no lock");
+    ensure!(products().await?.len() == before.len() + 1, "no product");
     client()
         .delete(format!("{http}/replays/{id}"))
         .send()
@@ -280,6 +283,7 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
         rest.contains("event: failed") && rest.contains("cancelled"),
         "it does not say that it was cancelled: {rest}"
     );
+    ensure!(products().await? == before, "its product is left");
     until("its actors have given back what they held", || async {
         Ok(locks().await?.is_empty())
     })

@@ -6,10 +6,13 @@ use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     error::Error as Domain,
-    http::{extract::Admin, neighbours},
+    http::{
+        extract::Admin,
+        neighbours::{self, Played},
+    },
     http_client::HttpError,
     orders::{Action, Breakable, MemberState, Order},
-    replay::{self, Control},
+    replay::Control,
 };
 
 const NOBODYS: Bilingual = Bilingual {
@@ -93,11 +96,9 @@ pub(in crate::http) async fn order(
     let all = lab.look().await.map_err(unreached)?;
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
-    let playing = neighbours::playing(&running).await.or(replays.playing());
-    if let Some((lesson, _)) = playing
-        .and_then(|lesson| replay::find(&lesson))
-        .filter(|(_, race)| race.breaks_something())
-    {
+    let playing = [neighbours::playing(&running).await, replays.playing()].concat();
+    let in_the_way = |played: &Played| played.in_the_way(false, &app.ctx.config);
+    if let Some(lesson) = playing.iter().find_map(in_the_way) {
         return Err(Error::ReplayInProgress(lesson));
     }
     let by_ms = by_ms.map_or(action.usually_by_ms(), |by_ms| by_ms.get().unsigned_abs());
@@ -158,7 +159,7 @@ fn those_that_run(urls: &[String], all: &Breakable) -> Vec<String> {
     urls.iter().filter(runs).cloned().collect()
 }
 
-/// Whether there is a member or a way of this name; by its server, all ways to it are meant.
+/// Whether there is a member or a way of this name; by its server, the ways of all instances are meant.
 fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
     let names: Vec<_> = members

@@ -4,7 +4,11 @@ use super::{ask, read, send, service, table};
 
 #[tokio::test]
 async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
-    let service = service(&[("admin.token", "s3cret"), ("replays.enabled", "true")]);
+    let service = service(&[
+        ("admin.token", "s3cret"),
+        ("replays.enabled", "true"),
+        ("replays.lab", "http://127.0.0.1:1/fault"),
+    ]);
     for request in [
         r#"PUT /stock {"count":1}"#,
         "DELETE /stock?stock_id=7",
@@ -13,6 +17,8 @@ async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
         "POST /voucher {}",
         "DELETE /voucher/7",
         "POST /replays/2.10.4",
+        "POST /replays/003.pause",
+        "POST /replays/2.2?pace=clock",
         "POST /replays/actors {}",
         r#"PUT /replays/actors/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b {"stops":[]}"#,
     ] {
@@ -42,11 +48,17 @@ async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
         }
     }
     assert_eq!(read(&service, "/strategies", &[]).await.status, 200);
-    let harmless = send(&service, "POST", "/replays/2.3", &[], "").await;
-    assert_eq!(
-        harmless.status, 503,
-        "it breaks nothing, and finds no servers"
-    );
+    for harmless in [
+        "/replays/2.3",
+        "/replays/2.2",
+        "/replays/003.pause?pace=timed",
+    ] {
+        let answer = send(&service, "POST", harmless, &[], "").await;
+        assert_eq!(
+            answer.status, 503,
+            "{harmless} breaks nothing, and finds no servers"
+        );
+    }
 }
 
 /// What changes something, and would: the answer where nobody refuses it is not 403.

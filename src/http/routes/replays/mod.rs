@@ -8,8 +8,8 @@ pub(super) mod routes;
 
 use crate::http::routes::prelude::*;
 use crate::{
-    http::extract::Admin,
-    replay::{self, End, Log, Pace, Place, Race, Steps, Terms, Timing},
+    http::{extract::Admin, neighbours::Played},
+    replay::{End, Log, Pace, Place, Race, Steps, Terms, Timing},
     section::Point,
 };
 use futures::FutureExt;
@@ -55,7 +55,7 @@ impl Replays {
         timing: Timing,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
-        let needs_all = race.needs_all(pace);
+        let needs_all = race.needs_all(pace, &app.ctx.config);
         let goes_beside = |other: &Going| match (pace, other.pace) {
             _ if needs_all || other.needs_all => false,
             (Pace::Scheduler, _) | (_, Pace::Scheduler) => true,
@@ -110,10 +110,13 @@ impl Replays {
         Ok(going)
     }
 
-    /// The lesson of the replay that is going on.
-    pub(in crate::http) fn playing(&self) -> Option<String> {
-        let going = self.going();
-        going.first().map(|going| going.lesson.to_owned())
+    /// The replays that go on.
+    pub(in crate::http) fn playing(&self) -> Vec<Played> {
+        let played = |going: &Arc<Going>| Played {
+            lesson: going.lesson.to_owned(),
+            pace: going.pace,
+        };
+        self.going().iter().map(played).collect()
     }
 
     fn going(&self) -> Vec<Arc<Going>> {
@@ -138,12 +141,9 @@ impl Going {
     }
 }
 
-/// Refuses a replay that breaks servers to whoever is no administrator.
-fn permitted(lesson: &str, admin: Result<Admin, Error>) -> Result<(), Error> {
-    match replay::find(lesson) {
-        Some((_, race)) if race.breaks_something() => admin.map(drop),
-        _ => Ok(()),
-    }
+/// Refuses a replay that breaks or stops something to whoever is no administrator.
+fn permitted(needs_all: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
+    if needs_all { admin.map(drop) } else { Ok(()) }
 }
 
 /// Where the actors play: on the instances of the cluster, each asked over HTTP with the admin token of this one; where there
@@ -173,13 +173,40 @@ pub(super) fn enabled(app: &AppState) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::Who;
 
-    #[test]
-    fn only_a_replay_that_breaks_servers_takes_an_administrator() {
-        for (lesson, breaks) in [("2.10.4", true), ("2.3", false)] {
-            let stranger = permitted(lesson, Err(Error::Unauthorized));
-            assert_eq!(stranger.is_err(), breaks, "{lesson}");
-            assert!(permitted(lesson, Ok(Admin)).is_ok(), "{lesson}");
+    /// A fail-over is ordered by whoever lets it go on.
+    #[tokio::test]
+    async fn a_replay_that_breaks_servers_is_let_go_on_by_an_administrator_alone() {
+        for needs_all in [true, false] {
+            let (replays, steps) = (Replays::default(), Steps::default());
+            let id = Uuid::new_v4();
+            replays.latest.lock().push(Arc::new(Going {
+                id,
+                lesson: "2.8",
+                cured: false,
+                pace: Pace::Scheduler,
+                needs_all,
+                steps: steps.clone(),
+                log: Arc::default(),
+                cancel: CancellationToken::new(),
+            }));
+            let replays = Arc::new(replays);
+            let next = async |admin| {
+                let actor = Query(routes::Next {
+                    actor: Who::FailOver,
+                });
+                routes::next(
+                    admin,
+                    Own(Arc::clone(&replays)),
+                    Path(id.to_string()),
+                    actor,
+                )
+                .await
+            };
+            let stranger = next(Err(Error::Unauthorized)).await;
+            assert_eq!(stranger.is_err(), needs_all, "{stranger:?}");
+            assert!(next(Ok(Admin)).await.is_ok());
         }
     }
 }

@@ -5,7 +5,11 @@ use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     course,
-    http::{extract::Admin, neighbours, sse},
+    http::{
+        extract::Admin,
+        neighbours::{self, Played},
+        sse,
+    },
     replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Stall, Timing, Who},
 };
 use async_stream::stream;
@@ -191,7 +195,7 @@ pub(in crate::http) async fn list(
         cured_runs: race.cured.act.name(),
         ends: race.flaw.ends,
         cured_ends: race.cured.ends,
-        alone: race.needs_all(Pace::Slow),
+        alone: race.needs_all(Pace::Slow, &app.ctx.config),
         actors: race.script(false).actors(),
         cured_actors: race.script(true).actors(),
         lasts_ms: race.script(false).lasts_ms(),
@@ -213,8 +217,8 @@ pub(in crate::http) async fn list(
     })
 }
 
-/// Plays the race of a lesson on the real servers, with at most three actors on the real instances. One that breaks servers takes the
-/// admin token, and so does whoever lets it go on or cancels it.
+/// Plays the race of a lesson on the real servers, with at most three actors on the real instances. One that breaks servers, or stops
+/// an instance, takes the admin token, and so does whoever lets it go on or cancels it.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), How),
     responses(
@@ -232,7 +236,8 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    permitted(found.0, admin)?;
+    let needs_all = found.1.needs_all(how.pace, &app.ctx.config);
+    permitted(needs_all, admin)?;
     if how.pace == Pace::Scheduler && found.1.scheduled(how.cured).is_none() {
         let rule = "this race is not played in an order of one's own";
         return Err(Error::bad_input("pace", rule));
@@ -241,9 +246,8 @@ pub(in crate::http) async fn start(
         return Err(Error::bad_input("pace", "no lease ends in this race"));
     }
     let elsewhere = neighbours::playing(&app.ctx.config.cluster.instances).await;
-    if let Some((lesson, race)) = elsewhere.and_then(|lesson| replay::find(&lesson))
-        && (race.breaks_something() || found.1.breaks_something())
-    {
+    let in_the_way = |played: &Played| played.in_the_way(needs_all, &app.ctx.config);
+    if let Some(lesson) = elsewhere.iter().find_map(in_the_way) {
         // Two directors over one lab: the one mends what the other needs broken.
         return Err(Error::ReplayInProgress(lesson));
     }
@@ -267,7 +271,7 @@ pub(in crate::http) async fn step(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
     let going = replays.find(&id)?;
-    permitted(going.lesson, admin)?;
+    permitted(going.needs_all, admin)?;
     going.steps.next(Who::All);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -280,23 +284,26 @@ pub(in crate::http) struct Next {
     /// An actor, or the clock, which ends the leases that are held.
     #[garde(skip)]
     #[param(inline)]
-    actor: Who,
+    pub(super) actor: Who,
 }
 
 /// Lets one of those who play go on, at the pace `scheduler`: from where it stands to where it stands next. Who is on its way, or at
 /// its end, goes on as it does.
-#[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays",
+#[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), Next),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn next(
+    admin: Result<Admin, Error>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
     Query(Next { actor }): Query<Next>,
 ) -> Result<StatusCode, Error> {
-    replays.find(&id)?.steps.next(actor);
+    let going = replays.find(&id)?;
+    permitted(going.needs_all, admin)?;
+    going.steps.next(actor);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -314,7 +321,7 @@ pub(in crate::http) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let going = replays.find(&id)?;
-    permitted(going.lesson, admin)?;
+    permitted(going.needs_all, admin)?;
     going.cancel.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
 }
