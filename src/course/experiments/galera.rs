@@ -111,6 +111,8 @@ async fn sell(
 
 /// A lock that nobody loses, over a read that is old: with it, with a fence, and with reads that wait for what was committed.
 pub(super) async fn stale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    /// It is a race, and looked for so often at most.
+    const ROUNDS: usize = 5;
     let causal = galera_with_causal_reads(on).await?;
     let plain = match twin {
         true => &causal.cluster,
@@ -131,7 +133,17 @@ pub(super) async fn stale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         let all = sold.into_iter().fold(Sold::default(), Sold::and);
         Ok::<_, NoVerdict>((all, is_exact))
     };
-    let (old, _) = sells(plain, "redis-lock").await?;
+    let mut old = Sold::default();
+    for _ in 0..ROUNDS {
+        let (round, _) = sells(plain, "redis-lock").await?;
+        old = Sold {
+            per_sec: round.per_sec,
+            ..old.and(round)
+        };
+        if old.oversold() > 0 {
+            break;
+        }
+    }
     let (fenced, by_fence) = sells(plain, "redis-fenced").await?;
     let (fresh, by_reads) = sells(&causal.cluster, "redis-lock").await?;
     causal.stop().await?;

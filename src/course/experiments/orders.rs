@@ -45,9 +45,9 @@ pub(super) async fn crowd(
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
-    let placed = row.counts.sold.cast_signed();
+    let [placed, failed] = [row.counts.sold, row.counts.failed()].map(u64::cast_signed);
     let all = pieces.min(users.cast_signed());
-    let holds = comes_to(verdict, &ordered.faults, [placed, written], all);
+    let holds = comes_to(verdict, &ordered.faults, [placed, written, failed], all);
     let place = target.words();
     let words = Words::new(
         format!(
@@ -69,10 +69,10 @@ pub(super) async fn crowd(
 }
 
 /// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
-/// must have been placed, and written.
-fn comes_to(verdict: Checked, faults: &[Checked], placed_and_written: [i64; 2], all: i64) -> bool {
+/// must have been placed, and written, and no request may have failed.
+fn comes_to(verdict: Checked, faults: &[Checked], orders: [i64; 3], all: i64) -> bool {
     match verdict {
-        Checked::Exact => faults.is_empty() && placed_and_written == [all; 2],
+        Checked::Exact => faults.is_empty() && orders == [all, all, 0],
         fault => faults.contains(&fault),
     }
 }
@@ -134,21 +134,22 @@ mod tests {
     #[test]
     fn orders_that_are_not_there_are_not_exact() {
         use Checked::{DuplicateOrders, Exact, Oversold};
-        for (verdict, faults, placed_and_written, holds) in [
-            (Exact, &[][..], [40, 40], true),
+        for (verdict, faults, placed_written_and_failed, holds) in [
+            (Exact, &[][..], [40, 40, 0], true),
+            (Exact, &[], [40, 40, 80], false),
             // All were refused, as where no INSERT is done.
-            (Exact, &[], [0, 0], false),
-            (Exact, &[], [40, 0], false),
-            (Exact, &[], [39, 39], false),
-            (Exact, &[DuplicateOrders], [40, 40], false),
-            (Oversold, &[Oversold, DuplicateOrders], [40, 40], true),
-            (Oversold, &[DuplicateOrders], [40, 40], false),
-            (Oversold, &[], [0, 0], false),
+            (Exact, &[], [0, 0, 0], false),
+            (Exact, &[], [40, 0, 0], false),
+            (Exact, &[], [39, 39, 0], false),
+            (Exact, &[DuplicateOrders], [40, 40, 0], false),
+            (Oversold, &[Oversold, DuplicateOrders], [40, 40, 0], true),
+            (Oversold, &[DuplicateOrders], [40, 40, 0], false),
+            (Oversold, &[], [0, 0, 0], false),
         ] {
-            let found = comes_to(verdict, faults, placed_and_written, 40);
+            let found = comes_to(verdict, faults, placed_written_and_failed, 40);
             assert_eq!(
                 found, holds,
-                "{verdict:?} {faults:?} {placed_and_written:?}"
+                "{verdict:?} {faults:?} {placed_written_and_failed:?}"
             );
         }
     }
