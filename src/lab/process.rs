@@ -15,6 +15,7 @@ use nix::{
     errno::Errno,
     sys::{
         signal::{Signal, kill, killpg},
+        statvfs::statvfs,
         wait::{Id, WaitPidFlag, waitid},
     },
     unistd::Pid,
@@ -34,6 +35,8 @@ use tokio::sync::watch;
 
 /// How much of a log an error shows.
 const TAIL_LINES: usize = 12;
+/// Fewer bytes than this are little: a new MariaDB alone writes 96 MB for its log.
+const LITTLE: u64 = 128 << 20;
 /// How long the rest of a group may take to vanish after SIGKILL.
 const VANISH: Duration = Duration::from_secs(2);
 const VANISH_STEP: Duration = Duration::from_millis(5);
@@ -204,14 +207,19 @@ impl Process {
         self.gone().await;
     }
 
-    /// The last lines of what it wrote.
+    /// The last lines of what it wrote, and whether its disk is nearly full.
     pub(super) fn tail(&self) -> String {
+        let left = statvfs(&self.log).map(|disk| disk.blocks_available() * disk.fragment_size());
+        let full = match left {
+            Ok(left) if left < LITTLE => format!("its disk has only {} MB left; ", left >> 20),
+            _ => String::new(),
+        };
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
         format!(
-            "the end of {}:\n  {}",
+            "{full}the end of {}:\n  {}",
             self.log.display(),
             last.join("\n  ")
         )

@@ -281,7 +281,7 @@ async fn set_rows(
     fence: bool,
     locks: &[String],
 ) -> Result<(), Error> {
-    conn.execute("START TRANSACTION").await?;
+    in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
     let mut writes = Vec::new();
     if let Some(count) = count {
         writes.push(match count {

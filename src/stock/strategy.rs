@@ -57,7 +57,7 @@ pub enum Promise {
     OneProcess,
     /// Exact while no holder outlives its lease.
     Lease,
-    /// Exact under every fault.
+    /// Exact under every fault of a holder.
     Safe,
 }
 

@@ -107,6 +107,11 @@ impl From<MySqlConnectOptions> for MySqlOptions {
 impl MySqlOptions {
     /// Starts from `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode`,
     /// `ssl-ca`, `ssl-cert` and `ssl-key` (which need the feature `tls`); 10 connections, a process of its own.
+    ///
+    /// **One address is one server.** What an abandoned connection was doing is ended through a second one (`KILL`). Behind a
+    /// balancer that leads the second to another server it goes on there, and an insert that nobody waits for may still be done: name
+    /// the nodes themselves ([`of`](Self::of)). A connection is known by its number and its client's address, which a socket does not
+    /// have: there, after a restart of the server, the number may be another's.
     #[must_use]
     pub fn new(url: impl AsRef<str>) -> Self {
         Self::of([url])

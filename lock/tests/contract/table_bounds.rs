@@ -128,7 +128,7 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
         after.done();
         Ok((tried.map(drop), used))
     };
-    for number in [1047, 1290, 1836, 3101, 4031, 1053, 1927] {
+    for number in [1047, 1290, 1836, 3032, 3101, 4031, 1053, 1927] {
         let (tried, again) = refused_with(number).await?;
         unavailable(&number.to_string(), tried)?;
         ensure!(!again, "{number}: the connection is used again");
