@@ -72,6 +72,7 @@ struct Plays {
 /// A replay that goes on.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Played {
+    pub(super) id: String,
     pub(super) lesson: String,
     pub(super) pace: Pace,
 }
@@ -249,8 +250,8 @@ mod tests {
             ("2.8", Pace::Scheduler, false, true),
             ("none", Pace::Slow, true, false),
         ] {
-            let lesson = lesson.to_owned();
-            let found = Played { lesson, pace }.in_the_way(of_what_is_alone, &config);
+            let (id, lesson) = (String::new(), lesson.to_owned());
+            let found = Played { id, lesson, pace }.in_the_way(of_what_is_alone, &config);
             assert_eq!(found.is_some(), is, "{found:?} {pace:?} {of_what_is_alone}");
         }
     }

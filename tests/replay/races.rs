@@ -6,7 +6,7 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::Addresses,
+    addresses::{Addresses, Instance},
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
@@ -199,6 +199,7 @@ async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
 async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()> {
     let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
     labs::by_command(&options, async |_: &Path, at: Addresses| {
+        not_both_begin(&at.instances).await?;
         for race in replay::races() {
             let lesson = race.lessons[0];
             if !race.breaks_something() && lesson != "003.pause" {
@@ -218,12 +219,35 @@ async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()
     .await
 }
 
+/// Two that break something are begun on two instances in the same moment, and one of them at most goes on.
+async fn not_both_begin(instances: &[Instance]) -> Result<()> {
+    let begin = async |at: &Instance| {
+        let start = client().post(format!("{}/replays/2.10.4?pace=fast", at.url));
+        answer(start).await
+    };
+    let (one, other) = tokio::try_join!(begin(&instances[0]), begin(&instances[1]))?;
+    let begun = [one.0, other.0].map(|status| status == StatusCode::ACCEPTED);
+    ensure!(begun != [true; 2], "both go on: {one:?} {other:?}");
+    for (at, (_, started)) in instances
+        .iter()
+        .zip([one, other])
+        .filter(|(_, (status, _))| *status == StatusCode::ACCEPTED)
+    {
+        to_its_end(&at.url, &started).await?;
+    }
+    Ok(())
+}
+
 /// Every event of a replay, to its end.
 async fn over_http(at: &str, lesson: &str, cured: bool, pace: &str) -> Result<String> {
     let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
     let (_, started) = answer(client().post(start)).await?;
-    let replay: Value = serde_json::from_str(&started)?;
-    let events = replay["events"].as_str().context(started)?;
+    to_its_end(at, &started).await
+}
+
+async fn to_its_end(at: &str, started: &str) -> Result<String> {
+    let replay: Value = serde_json::from_str(started)?;
+    let events = replay["events"].as_str().context(started.to_owned())?;
     Ok(ask(format!("{at}{events}")).await?.1)
 }
 

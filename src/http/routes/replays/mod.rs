@@ -8,14 +8,18 @@ pub(super) mod routes;
 
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{extract::Admin, neighbours::Played},
+    config::Config,
+    http::{
+        extract::Admin,
+        neighbours::{self, Played},
+    },
     replay::{End, Log, Pace, Place, Race, Steps, Terms, Timing},
     section::Point,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
 use std::{collections::HashMap, panic::AssertUnwindSafe};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -31,6 +35,9 @@ pub(in crate::http) struct Replays {
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
+/// Whether a replay begins.
+type Begins = oneshot::Receiver<Result<(), Error>>;
+
 /// A replay.
 struct Going {
     id: Uuid,
@@ -45,7 +52,7 @@ struct Going {
 
 impl Replays {
     /// Starts a replay, unless another is going on. One that stops and breaks nothing may be played beside its cure, and beside those
-    /// of which somebody decides the order.
+    /// of which somebody decides the order. Then tells whether it begins: another instance may play what goes on beside nothing else.
     fn start(
         &self,
         app: &AppState,
@@ -53,7 +60,7 @@ impl Replays {
         cured: bool,
         pace: Pace,
         timing: Timing,
-    ) -> Result<Arc<Going>, Error> {
+    ) -> Result<(Arc<Going>, Begins), Error> {
         let mut latest = self.latest.lock();
         let needs_all = race.needs_all(pace, &app.ctx.config);
         let goes_beside = |other: &Going| match (pace, other.pace) {
@@ -94,7 +101,16 @@ impl Replays {
             timing,
         };
         let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&going));
+        let (tells, begins) = oneshot::channel();
         app.ctx.tasks.spawn(async move {
+            // The others see this one by now: of two that begin at once, none goes on beside the other.
+            if let Some(other) = playing.in_the_way(&ctx.config).await {
+                let why = format!("the replay of {other} goes on in another instance");
+                playing.log.close(End::Failed(why));
+                drop(tells.send(Err(Error::ReplayInProgress(other))));
+                return;
+            }
+            drop(tells.send(Ok(())));
             let played = AssertUnwindSafe(script.play(
                 &ctx,
                 terms,
@@ -107,12 +123,13 @@ impl Replays {
                     .close(End::Failed("a bug: the replay panicked".to_owned()));
             }
         });
-        Ok(going)
+        Ok((going, begins))
     }
 
     /// The replays that go on.
     pub(in crate::http) fn playing(&self) -> Vec<Played> {
         let played = |going: &Arc<Going>| Played {
+            id: going.id.to_string(),
             lesson: going.lesson.to_owned(),
             pace: going.pace,
         };
@@ -138,6 +155,17 @@ impl Replays {
 impl Going {
     fn goes_on(&self) -> bool {
         self.log.end().is_none()
+    }
+
+    /// The lesson of a replay in another instance beside which it cannot be played: of two directors over one lab, the one mends what
+    /// the other needs broken.
+    async fn in_the_way(&self, config: &Config) -> Option<&'static str> {
+        let id = self.id.to_string();
+        let playing = neighbours::playing(&config.cluster.instances).await;
+        let others = playing.iter().filter(|played| played.id != id);
+        others
+            .filter_map(|played| played.in_the_way(self.needs_all, config))
+            .next()
     }
 }
 

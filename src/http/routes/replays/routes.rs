@@ -5,11 +5,8 @@ use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     course,
-    http::{
-        extract::Admin,
-        neighbours::{self, Played},
-        sse,
-    },
+    error::Error as Domain,
+    http::{extract::Admin, sse},
     replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Stall, Timing, Who},
 };
 use async_stream::stream;
@@ -236,8 +233,7 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    let needs_all = found.1.needs_all(how.pace, &app.ctx.config);
-    permitted(needs_all, admin)?;
+    permitted(found.1.needs_all(how.pace, &app.ctx.config), admin)?;
     if how.pace == Pace::Scheduler && found.1.scheduled(how.cured).is_none() {
         let rule = "this race is not played in an order of one's own";
         return Err(Error::bad_input("pace", rule));
@@ -245,14 +241,10 @@ pub(in crate::http) async fn start(
     if how.pace == Pace::Timed && !found.1.is_timed() {
         return Err(Error::bad_input("pace", "no lease ends in this race"));
     }
-    let elsewhere = neighbours::playing(&app.ctx.config.cluster.instances).await;
-    let in_the_way = |played: &Played| played.in_the_way(needs_all, &app.ctx.config);
-    if let Some(lesson) = elsewhere.iter().find_map(in_the_way) {
-        // Two directors over one lab: the one mends what the other needs broken.
-        return Err(Error::ReplayInProgress(lesson));
-    }
     app.instance.reaches(&found.1.servers(how.cured)).await?;
-    let going = replays.start(&app, found, how.cured, how.pace, how.timing())?;
+    let (going, begins) = replays.start(&app, found, how.cured, how.pace, how.timing())?;
+    let stopping = |_| Err(Domain::replay("the instance ends").into());
+    begins.await.unwrap_or_else(stopping)?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
