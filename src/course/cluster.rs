@@ -229,7 +229,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where a target does not answer, or most of the rounds had errors.
+    /// [`Failure::Unusable`] where most of the rounds could not be made, or had errors.
     pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
@@ -238,16 +238,24 @@ impl Cluster {
             plan
         });
         let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
-        let (rows, failed) = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await;
-        if let Some(why) = failed.into_iter().next() {
-            return Err(Failure::Unusable(why));
-        }
         let of = |row: &Row| (row.counts.failed(), row.sold_per_sec);
-        let (ones, others) = without_errors(rows[0].iter().map(of).zip(rows[1].iter().map(of)));
+        let (mut pairs, mut why) = (Vec::new(), String::new());
+        for round in 0..rounds {
+            let mut order = sides.clone();
+            order.rotate_left(round % 2);
+            let (mut rows, failed) =
+                interleaved(&order, timed, 1, &Bar::hidden(), &self.stop).await;
+            rows.rotate_left(round % 2);
+            match rows.concat().as_slice() {
+                [one, other] => pairs.push((of(one), of(other))),
+                _ => why = failed.into_iter().map(|why| format!("; {why}")).collect(),
+            }
+        }
+        let (ones, others) = without_errors(pairs.into_iter());
         let failed = rounds - ones.len();
         if failed * 2 > rounds {
             return Err(unusable!(
-                "{failed} of {rounds} rounds of {} and {} had errors",
+                "{failed} of {rounds} rounds of {} and {} had errors{why}",
                 first.strategy,
                 second.strategy
             ));
