@@ -576,6 +576,11 @@ impl Play {
             }
             Ok(locks.is_empty() || self.stage.holder() != before)
         })
+        .await?;
+        // It is told before what comes next is.
+        until(LONG, "the end of the lease is not told", || async move {
+            Ok(self.stage.sees(<[Held]>::is_empty) || self.stage.holder() != before)
+        })
         .await
     }
 

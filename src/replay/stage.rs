@@ -73,6 +73,11 @@ impl Stage {
         }
     }
 
+    /// Whether this holds of the locks as they were when the servers were last read.
+    pub(super) fn sees(&self, holds: impl Fn(&[Held]) -> bool) -> bool {
+        holds(&self.known.lock().servers.locks)
+    }
+
     /// Who took the lock last.
     pub(super) fn holder(&self) -> Option<char> {
         self.known.lock().holder
