@@ -5,7 +5,7 @@
  */
 
 import * as api from './api.js';
-import { $, el, put } from './dom.js';
+import { $, el, put, refill } from './dom.js';
 import { figures } from './figures.js';
 import * as lang from './lang.js';
 import { current, reason, t } from './lang.js';
@@ -92,8 +92,8 @@ function drawButtons() {
   put($('sell'), t(selling() ? 'cancel' : 'mineSell'));
   $('sell').classList.toggle('cancel', selling());
   $('sell').setAttribute('aria-disabled', String(busy));
-  $('fill').replaceChildren(...stages.map((stage) => {
-    const button = el('button', { type: 'button', 'aria-pressed': String(isSame(stage.scripts, typed())) }, stage.section);
+  refill($('fill'), stages.map((stage) => {
+    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typed())) }, stage.section);
     button.addEventListener('click', () => fill(stage.scripts));
     return button;
   }));
@@ -104,8 +104,6 @@ function fill(scripts) {
   for (const name of FIELDS) field(name).value = scripts[name];
   mark();
   drawButtons();
-  // The buttons were made anew.
-  /** @type {HTMLElement | null} */ ($('fill').querySelector('[aria-pressed="true"]'))?.focus();
 }
 
 function drawRun() {
