@@ -303,8 +303,8 @@ impl Known {
 
     /// What has changed in the servers.
     fn changes(&mut self, mut seen: Seen) -> Vec<ReplayEvent> {
-        // Whose a lock is may come later than this look: that of who is coming is a stranger's till then, and one that names
-        // nobody is the one's who says so.
+        // An actor says who it is later than its lock may be seen. Until then its lock looks like a stranger's, so no stranger's
+        // lock is shown while an actor is coming. A lock that names nobody belongs to the actor that says it took it.
         seen.locks.retain_mut(|held| {
             if self.named(&held.owner).is_some() {
                 return true;

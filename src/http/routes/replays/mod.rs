@@ -162,10 +162,8 @@ impl Going {
     async fn in_the_way(&self, config: &Config) -> Option<&'static str> {
         let id = self.id.to_string();
         let playing = neighbours::playing(&config.cluster.instances).await;
-        let others = playing.iter().filter(|played| played.id != id);
-        others
-            .filter_map(|played| played.in_the_way(self.needs_all, config))
-            .next()
+        let mut others = playing.iter().filter(|played| played.id != id);
+        others.find_map(|played| played.in_the_way(self.needs_all, config))
     }
 }
 
