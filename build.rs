@@ -1,4 +1,5 @@
-//! Finds the files that register themselves, and tells cargo which folders are compiled into the program.
+//! Finds the files that register themselves, tells cargo which folders are compiled into the program, and refuses texts in them
+//! that have Windows line ends.
 //! A release build also knows its commit, for the conditions of its figures.
 
 use std::{
@@ -7,9 +8,25 @@ use std::{
     process::Command,
 };
 
+#[path = "src/registry/line_ends.rs"]
+mod line_ends;
+
+/// What is compiled in or mounted into containers. Not all of it is there where the image is built.
+const TEXTS: [&str; 10] = [
+    "README.md",
+    "README.zh-CN.md",
+    "config",
+    "lock/src",
+    "migrations",
+    "nginx",
+    "observe",
+    "src",
+    "static",
+    "templates",
+];
+
 fn main() {
-    println!("cargo:rerun-if-changed=migrations");
-    println!("cargo:rerun-if-changed=static");
+    refuse_windows_texts();
     register(
         "races",
         "src/replay/races",
@@ -46,11 +63,27 @@ fn main() {
     );
 }
 
+fn refuse_windows_texts() {
+    let texts = TEXTS.map(Path::new);
+    for text in texts.iter().filter(|text| text.exists()) {
+        println!("cargo:rerun-if-changed={}", text.display());
+    }
+    let found = line_ends::windows_texts(&texts).expect("the texts can be read");
+    let Some(first) = found.first() else { return };
+    let others = match found.len() - 1 {
+        0 => String::new(),
+        others => format!(", as have {others} others"),
+    };
+    println!(
+        "cargo::error={} has Windows line ends (CR LF){others}: convert it to LF, or clone the repository again",
+        first.display()
+    );
+}
+
 /// Declares each file of `folder` as a module, and lists what `entry` says of each, of this type, in `FILES`, by file name.
 /// The room that includes the result (`include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`) puts them in order.
 /// So a new file in the folder needs no entry in any list.
 fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) -> String) {
-    println!("cargo:rerun-if-changed={folder}");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files: Vec<_> = files
@@ -86,10 +119,8 @@ fn register_with_text(name: &str, folder: &str, item: &str, facts: &str) {
 
 fn commit() -> Option<String> {
     let head = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
-    for looked_at in [head.as_str(), "src", "lock/src"] {
-        if Path::new(looked_at).exists() {
-            println!("cargo:rerun-if-changed={looked_at}");
-        }
+    if Path::new(&head).exists() {
+        println!("cargo:rerun-if-changed={head}");
     }
     git(&["describe", "--always", "--dirty", "--abbrev=12"])
 }

@@ -4,6 +4,8 @@
 //!
 //! Next: `registry/text.rs`, what an `.md` says.
 
+#[cfg(test)]
+mod line_ends;
 mod text;
 
 pub use text::{Opening, Text};
