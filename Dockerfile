@@ -6,10 +6,15 @@ WORKDIR /src
 # and with empty sources, in a layer of its own.
 COPY Cargo.toml Cargo.lock ./
 COPY lock/Cargo.toml lock/
+# Another registry of crates, where crates.io is slow or closed: sparse+https://…/
+ARG CRATES
 RUN sed -i '/^\[\[/,/^$/d' Cargo.toml lock/Cargo.toml \
  && mkdir -p src lock/src \
  && echo 'fn main() {}' | tee build.rs src/main.rs >src/lib.rs \
  && touch lock/src/lib.rs \
+ && if [ -n "$CRATES" ]; then \
+        printf '[source.crates-io]\nreplace-with = "near"\n[source.near]\nregistry = "%s"\n' "$CRATES" >"$CARGO_HOME/config.toml"; \
+    fi \
  && cargo build --release --locked --bin oversell \
  && rm -rf build.rs src lock/src
 
@@ -26,7 +31,7 @@ USER oversell
 ENV OVERSELL__SERVER__HOST=0.0.0.0 OVERSELL__SERVER__PORT=8000
 EXPOSE 8000
 # The image has no HTTP client; bash's own sockets will do.
-HEALTHCHECK --interval=3s --timeout=3s --start-period=20s --retries=5 \
+HEALTHCHECK --interval=3s --timeout=3s --start-period=2m --retries=5 \
     CMD bash -c 'exec 3<>/dev/tcp/127.0.0.1/$OVERSELL__SERVER__PORT && printf "GET /health/ready HTTP/1.0\r\n\r\n" >&3 && head -1 <&3 | grep -q " 200 "'
 ENTRYPOINT ["oversell"]
 CMD ["serve"]

@@ -26,7 +26,7 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
     let images = behind(compose, "image:").into_iter();
     let images = images.chain(behind(dockerfile, "FROM"));
     let mut pinned = 0;
-    for image in images.filter(|image| *image != "oversell") {
+    for image in images.filter(|image| !image.starts_with("${OVERSELL_IMAGE:-")) {
         let tag = image.rsplit(':').next().unwrap_or_default();
         let version = tag.trim_start_matches('v').split(['-', '}', ' ']).next();
         let parts: Vec<_> = version.unwrap_or_default().split('.').collect();
@@ -35,6 +35,26 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
         pinned += 1;
     }
     ensure!(pinned >= 8, "only {pinned} images");
+    // `pull` and the first `up` ask no registry for what is built here.
+    let app = block(compose, "x-app:")?;
+    ensure!(
+        behind(app, "pull_policy:")
+            .iter()
+            .any(|policy| policy.starts_with("never")),
+        "our image is looked for in a registry"
+    );
+    for service in compose
+        .split("\n\n")
+        .filter(|part| part.contains("  image: "))
+    {
+        ensure!(service.contains("<<: "), "may do anything: {service}");
+    }
+    let mysql = block(compose, "  mysql:")?;
+    let limits = behind(mysql, "start_period:");
+    ensure!(
+        limits.iter().any(|time| time.starts_with("5m")),
+        "a first start is given up after {limits:?}"
+    );
     let servers = compose.split("server app-").skip(1);
     for server in servers {
         let server = server.split(';').next().unwrap_or_default();
@@ -50,7 +70,15 @@ fn the_containers_are_pinned_built_once_and_found_again() -> Result<()> {
         ("redis:7.2.11", "redis:latest", "floats"),
         ("resolve max_fails", "max_fails", "keeps its address"),
         ("profiles: [small]", "build: .", "build the image"),
+        ("pull_policy: never", "pull_policy: always", "in a registry"),
+        ("  jmeter:\n    <<: *held", "  jmeter:", "may do anything"),
+        (
+            "start_period: 5m   # the first",
+            "retries: 1 #",
+            "is given up",
+        ),
     ] {
+        ensure!(COMPOSE.contains(from), "{from} is not there to be broken");
         caught(keeps_the_rules(&COMPOSE.replace(from, to), DOCKERFILE), by)?;
     }
     Ok(())
@@ -241,10 +269,18 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
             )?;
         }
     }
+    let home = folder.path().join("home");
+    fs::create_dir(&home)?;
+    let crates = "sparse+http://near.example/index/";
     let mut make = Command::new("sh");
     make.arg("-c").arg(format!("{step}&& true"));
+    make.env("CARGO_HOME", &home).env("CRATES", crates);
     let made = make.current_dir(&folder).status()?;
     ensure!(made.success(), "{made}");
+    let settings: toml::Table = toml::from_str(&fs::read_to_string(home.join("config.toml"))?)?;
+    let source = settings["source"]["crates-io"]["replace-with"].as_str();
+    let registry = &settings["source"][source.context("no source")?]["registry"];
+    ensure!(registry.as_str() == Some(crates), "crates from {registry:?}");
     // It looks for the sources that a manifest names before it misses this program, and compiles nothing.
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--offline", "--bin", "none"]);
@@ -260,6 +296,8 @@ fn the_image_is_built_from_manifests_that_cargo_reads() -> Result<()> {
     let named = DOCKERFILE.replace("sed -i '/^\\[\\[/,/^$/d'", "true");
     ensure!(named != DOCKERFILE, "no tests and examples are left out");
     caught(begins_with_a_workspace(&named), "can't find")?;
+    let far = DOCKERFILE.replace("registry = \"%s\"", "registry = \"far\"");
+    caught(begins_with_a_workspace(&far), "crates from")?;
     let unwritten = DOCKERFILE.replace("touch lock/src/lib.rs", "true");
     caught(begins_with_a_workspace(&unwritten), "no targets specified")
 }
