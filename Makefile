@@ -105,6 +105,7 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRAT
 	    echo 'there is no plan $(PLAN); there are: $(basename $(notdir $(wildcard jmeter/*.jmx)))' >&2; exit 2; }
 	@scripts/install jmeter
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
+	@test -r $(LAB_JSON) || { echo 'permission denied to read $(LAB_JSON): another user started that lab; run this as that user' >&2; exit 2; }
 	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
 	@$(MAVEN) $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 

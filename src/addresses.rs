@@ -5,7 +5,7 @@ use crate::{
     failure::{Failure, unusable, unusable_told},
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, fs::File, path::Path};
+use std::{fmt, fs::File, io::ErrorKind, path::Path};
 
 /// Where `oversell lab` writes them by default.
 pub const LAB_JSON: &str = "target/lab/lab.json";
@@ -100,19 +100,20 @@ impl Addresses {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`]: there is no such file, it is something else, or its lab was killed and left it behind.
+    /// [`Failure::Unusable`]: there is no such file, it is something else or another user's, or its lab was killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let start = told!(
             "用 `oversell lab` 启动一个，或用 --lab-json 指定别的文件",
             "start one with `oversell lab`, or name another one's file with --lab-json"
         );
-        let text = std::fs::read_to_string(file).map_err(|_| {
-            unusable_told!(
+        let text = std::fs::read_to_string(file);
+        if matches!(&text, Err(e) if e.kind() == ErrorKind::NotFound) {
+            return Err(unusable_told!(
                 "没有实验环境在运行（没有 {path}）：{start}",
                 "no lab is running (no {path}): {start}"
-            )
-        })?;
+            ));
+        }
         // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
@@ -121,6 +122,14 @@ impl Addresses {
                 "no lab is running ({path} is of one that was killed): {start}"
             ));
         }
+        let text = text.map_err(|e| match e.kind() {
+            ErrorKind::PermissionDenied => unusable_told!(
+                "没有权限读取 {path}：启动那个实验环境的是另一个用户。用那个用户执行这条命令，或停掉它再自己启动一个",
+                "permission denied to read {path}: another user started that lab. Run this command as that user, or stop \
+                 that lab and start one yourself"
+            ),
+            _ => unusable!("{path}: {e}"),
+        })?;
         serde_json::from_str(&text).map_err(|e| unusable!("{path} is not a lab's file: {e}"))
     }
 }
@@ -152,4 +161,37 @@ pub struct ZooKeeper {
     pub connect: String,
     /// Its process, or that of the ensemble's first member.
     pub pid: u32,
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, setfsuid};
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    #[test]
+    fn a_file_that_is_not_there_is_no_lab() {
+        let error = Addresses::of_running_lab(Path::new("/nowhere/lab.json")).expect_err("no lab");
+        assert!(error.to_string().contains("no lab is running"), "{error}");
+    }
+
+    #[test]
+    fn a_lab_of_another_user_is_not_called_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("lab.json");
+        fs::write(&file, "{}").expect("a file");
+        fs::set_permissions(&file, Permissions::from_mode(0)).expect("its owner is this user");
+        // Where root runs the test, this thread alone reads as another user.
+        let user = setfsuid(Uid::from_raw(65534));
+        let error = Addresses::of_running_lab(&file);
+        setfsuid(user);
+        let error = error.expect_err("it cannot be read").to_string();
+        assert!(
+            error.starts_with("permission denied") && error.contains("another user"),
+            "{error}"
+        );
+    }
 }

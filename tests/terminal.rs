@@ -11,6 +11,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
     process::Command,
 };
 
@@ -178,7 +179,16 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
 
 #[apply(test!)]
 async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
-    let output = oversell("doctor").output().await?;
+    // Its ports are free ones: the default ones may be a developer's lab's.
+    let free =
+        "doctor --http-port 0 --instances 0,0,0 --mysql-port 0 --redis-ports 0 --zookeeper-port 0";
+    let folder = tempfile::tempdir()?;
+    let doctor = || {
+        let mut command = oversell(free);
+        command.arg("--dir").arg(folder.path());
+        command
+    };
+    let output = doctor().output().await?;
     let shown = String::from_utf8_lossy(&output.stdout);
     for wanted in [
         "mariadbd",
@@ -186,13 +196,15 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
         "nginx",
         "setpriv",
         "java",
-        "ports of `oversell lab`",
+        "ports of the lab",
+        "instance 3",
+        "docker compose",
     ] {
         ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
-    ensure!(output.status.success(), "{shown}");
+    ensure!(output.status.success(), "{shown} {}", said(&output).1);
     // A machine that has none of them: the packages are named, as they are typed.
-    let bare = oversell("doctor").env("PATH", "/nowhere").output().await?;
+    let bare = doctor().env("PATH", "/nowhere").output().await?;
     let (_, words) = said(&bare);
     let shown = String::from_utf8_lossy(&bare.stdout);
     ensure!(
@@ -201,6 +213,48 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
             && words.contains("redis-server"),
         "{shown} {words}"
     );
+    Ok(())
+}
+
+#[apply(test!)]
+async fn doctor_says_no_where_lab_says_no() -> Result<()> {
+    let stranger = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let taken = stranger.local_addr()?.port();
+    let strange = tempfile::tempdir()?;
+    std::fs::write(strange.path().join("mine"), "")?;
+    for (options, why) in [
+        (
+            format!(
+                "--http-port 0 --instances 0,{taken} --mysql-port 0 --redis-ports 0 --zookeeper-port 0"
+            ),
+            format!("{taken} for instance 2 is occupied"),
+        ),
+        (
+            "--http-port 1 --mysql-port 1".into(),
+            "port 1 is asked for twice".into(),
+        ),
+        (
+            format!(
+                "--http-port 0 --instances 0 --mysql-port 0 --redis-ports 0 --zookeeper-port 0 --dir {}",
+                strange.path().display()
+            ),
+            "was not made by a lab and is not empty".into(),
+        ),
+    ] {
+        for command in ["doctor", "lab"] {
+            let output = oversell(&format!("{command} {options}")).output().await?;
+            let (code, words) = said(&output);
+            let shown = String::from_utf8_lossy(&output.stdout);
+            ensure!(
+                code == Some(2),
+                "{command} {options}: {code:?} {shown} {words}"
+            );
+            ensure!(
+                format!("{shown}{words}").contains(&why),
+                "{command} {options}: {shown} {words}"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -224,7 +278,7 @@ async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
         ),
         ("lab --http-port 1 --instances 1", "端口 1 用了两次"),
         (
-            "compare --http x --instance x --json /no/such/rows.json",
+            "compare --http http://x --instance http://x --json /no/such/rows.json",
             "没有目录",
         ),
         ("serve --set x", "必须写成 KEY=VALUE"),

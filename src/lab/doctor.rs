@@ -1,7 +1,9 @@
 //! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
 
 use super::{
-    Port, clock, mysql, nginx,
+    Options, Port, clock,
+    folder::Folder,
+    mysql, nginx,
     programs::{self, Needed, SETPRIV},
     redis, zookeeper,
 };
@@ -11,37 +13,12 @@ use crate::{
     failure::{Failure, unusable_told},
     stdout::say,
 };
-use std::{collections::BTreeSet, fs, path::Path};
-
-/// The ports that `oversell lab` takes, and the option for others. A lab of `--lab` takes free ones.
-const PORTS: [(Bilingual, &[u16], &str); 5] = [
-    (Bilingual::of("nginx", "nginx"), &[8080], "--http-port"),
-    (
-        Bilingual::of("各实例", "the instances"),
-        &[8000, 8100, 8200],
-        "--instances",
-    ),
-    (
-        Bilingual::of("MariaDB", "MariaDB"),
-        &[13306],
-        "--mysql-port",
-    ),
-    (
-        Bilingual::of("Redis", "Redis"),
-        &[16379, 16380, 16381, 16382, 16383],
-        "--redis-ports",
-    ),
-    (
-        Bilingual::of("ZooKeeper", "ZooKeeper"),
-        &[12181],
-        "--zookeeper-port",
-    ),
-];
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
 /// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
-const MORE: [(&str, &str, Bilingual); 6] = [
+const MORE: [(&str, &str, Bilingual); 7] = [
     (mysql::CLUSTERED[0].0, mysql::CLUSTERED[0].1, GALERA),
     (mysql::CLUSTERED[1].0, mysql::CLUSTERED[1].1, GALERA),
     (
@@ -66,6 +43,17 @@ const MORE: [(&str, &str, Bilingual); 6] = [
         Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo"),
     ),
     ("cc", "gcc", Bilingual::of("编译它", "building it")),
+    (
+        "docker",
+        "docker.io",
+        Bilingual::of("容器里的同一套环境", "the same lab in containers"),
+    ),
+];
+
+/// How Compose is asked for its version: as a part of Docker, and as a program of its own.
+const COMPOSE: [(&str, &[&str]); 2] = [
+    ("docker", &["compose", "version"]),
+    ("docker-compose", &["version"]),
 ];
 
 /// What a lab uses at its start; a load needs some more.
@@ -75,19 +63,24 @@ const FILES: u64 = 4_096;
 /// Says what this machine lacks for a lab, and how to get it.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It starts and changes nothing. Exit status: 0 a lab can start, 2 something is missing."
+    after_help = "It starts and changes nothing, and takes the options of the lab that is meant. Exit status: 0 a lab can start, \
+                  2 something is missing or occupied."
 )]
-pub struct Args {}
+pub struct Args {
+    #[command(flatten)]
+    lab: Options,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`] where a lab cannot start.
-pub fn run(Args {}: Args) -> Result<(), Failure> {
-    let packages = missing();
+pub fn run(Args { lab }: Args) -> Result<(), Failure> {
+    lab.check()?;
+    let packages = missing(&lab);
     more();
-    ports();
+    let occupied = occupied(&lab);
     say!("{}", told!("这台机器", "this machine"));
     let too_little = [
         room(
@@ -103,54 +96,66 @@ pub fn run(Args {}: Args) -> Result<(), Failure> {
             &told!("先执行 `ulimit -n 8192`", "`ulimit -n 8192` before it"),
         ),
     ];
-    let folder = writable(Path::new("target"));
-    if packages.is_empty() && folder {
-        let but = too_little.contains(&false);
-        say!(
-            "\n{}",
-            if but {
-                told!(
-                    "可以启动实验环境，只是资源可能紧张：`oversell lab`",
-                    "a lab can start, though it may be short of something: `oversell lab`"
-                )
-            } else {
-                told!(
-                    "可以启动实验环境：`oversell lab`",
-                    "a lab can start: `oversell lab`"
-                )
-            }
-        );
-        return Ok(());
-    }
-    if packages.is_empty() {
-        return Err(unusable_told!(
-            "实验环境不能在 ./target 下写入：换个地方启动，或用 --dir 指定目录",
-            "a lab cannot write below ./target: start it elsewhere, or name a folder with --dir"
+    let folder = lab.dir.as_deref().map_or(Ok(()), folder);
+    let mut why = Vec::new();
+    if !packages.is_empty() {
+        let packages: Vec<_> = packages.into_iter().collect();
+        why.push(told!(
+            "在 Debian 或 Ubuntu 上：sudo apt-get install --no-install-recommends {}；`docker compose up` 一样都不需要",
+            "on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
+            packages.join(" ")
         ));
     }
-    let packages: Vec<_> = packages.into_iter().collect();
-    Err(unusable_told!(
-        "启动不了实验环境；在 Debian 或 Ubuntu 上：sudo apt-get install --no-install-recommends {}；`docker compose up` 一样都不需要",
-        "a lab cannot start; on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
-        packages.join(" ")
-    ))
+    if !occupied.is_empty() {
+        why.push(told!(
+            "端口 {} 不能用",
+            "these ports cannot be used: {}",
+            occupied.join(", ")
+        ));
+    }
+    why.extend(folder.err().map(|error| error.to_string()));
+    if !why.is_empty() {
+        return Err(unusable_told!(
+            "启动不了实验环境；{}",
+            "a lab cannot start; {}",
+            why.join("; ")
+        ));
+    }
+    say!(
+        "\n{}",
+        if too_little.contains(&false) {
+            told!(
+                "可以启动实验环境，只是资源可能紧张：`oversell lab`",
+                "a lab can start, though it may be short of something: `oversell lab`"
+            )
+        } else {
+            told!(
+                "可以启动实验环境：`oversell lab`",
+                "a lab can start: `oversell lab`"
+            )
+        }
+    );
+    Ok(())
 }
 
-/// The packages of the servers that are not there.
-fn missing() -> BTreeSet<&'static str> {
-    let servers: Vec<Needed> = [
+/// The packages of the programs that are not there.
+fn missing(lab: &Options) -> BTreeSet<&'static str> {
+    let clustered = match lab.galera {
+        1 => &[],
+        _ => &mysql::CLUSTERED[..],
+    };
+    let needed: Vec<Needed> = [
         &mysql::NEEDED[..],
+        clustered,
         &redis::NEEDED,
         zookeeper::needed(),
         &nginx::NEEDED,
+        &[SETPRIV],
     ]
-    .concat()
-    .into_iter()
-    .chain([SETPRIV])
-    .collect();
+    .concat();
     let mut packages = BTreeSet::new();
     say!("{}", told!("实验环境要的程序", "programs of a lab"));
-    for (program, package) in servers {
+    for (program, package) in needed {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
             None => {
@@ -189,36 +194,49 @@ fn more() {
         None => say!(
             "{}",
             told!(
-                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
-                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
+                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 libfaketime",
+                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package libfaketime",
                 "libfaketime"
+            )
+        ),
+    }
+    match compose() {
+        Some(version) => say!("  ok       {:<20} {version}", "docker compose"),
+        None => say!(
+            "{}",
+            told!(
+                "  没有     {:<20} 容器里的同一套环境：Docker 的 Compose 插件",
+                "  without  {:<20} the same lab in containers: Docker's Compose plugin",
+                "docker compose"
             )
         ),
     }
 }
 
-fn ports() {
-    say!(
-        "{}",
-        told!("`oversell lab` 要的端口", "ports of `oversell lab`")
-    );
-    for (server, ports, option) in PORTS {
-        let server = server.here();
-        let taken = |port: &&u16| Port::claim(**port, server, option).is_err();
-        let taken: Vec<_> = ports.iter().filter(taken).map(u16::to_string).collect();
-        match taken.is_empty() {
-            true => say!("  ok       {server}"),
-            false => say!(
-                "{}",
-                told!(
-                    "  被占用   {} {}：停掉占用者，或用 {option} 另选",
-                    "  taken    {} {}: stop what listens there, or choose others with {option}",
-                    padded(server, 20),
-                    taken.join(", ")
-                )
-            ),
+/// What Docker Compose says of its version, where there is one.
+fn compose() -> Option<String> {
+    COMPOSE.iter().find_map(|(program, question)| {
+        let answer = Command::new(program).args(*question).output().ok()?;
+        let text = String::from_utf8(answer.stdout).ok()?;
+        let version = text.lines().next().map(str::to_owned);
+        version.filter(|_| answer.status.success())
+    })
+}
+
+/// The ports of the lab that cannot be had.
+fn occupied(lab: &Options) -> Vec<String> {
+    say!("{}", told!("实验环境要的端口", "ports of the lab"));
+    let mut occupied = Vec::new();
+    for (server, port, option) in lab.ports() {
+        match Port::claim(port, &server, option) {
+            Ok(_) => say!("  ok       {server:<20} {port}"),
+            Err(error) => {
+                occupied.push(port.to_string());
+                say!("{}", told!("  被占用   {error}", "  taken    {error}"));
+            }
         }
     }
+    occupied
 }
 
 /// Whether there is so much of it, as far as the system says.
@@ -256,16 +274,11 @@ fn number_after(text: &str, begin: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether a lab can make its folder here.
-fn writable(folder: &Path) -> bool {
-    let at = if folder.is_dir() {
-        folder
-    } else {
-        Path::new(".")
-    };
-    let tried = tempfile::NamedTempFile::new_in(at);
-    match &tried {
-        Ok(_) => say!(
+/// Whether the lab can use its folder.
+fn folder(folder: &Path) -> Result<(), Failure> {
+    let checked = Folder::check(folder);
+    match &checked {
+        Ok(()) => say!(
             "{}",
             told!(
                 "  ok       {:<20} 可以写入",
@@ -273,16 +286,9 @@ fn writable(folder: &Path) -> bool {
                 folder.display()
             )
         ),
-        Err(error) => say!(
-            "{}",
-            told!(
-                "  缺少     {:<20} 不能写入：{error}",
-                "  MISSING  {:<20} cannot be written: {error}",
-                folder.display()
-            )
-        ),
+        Err(error) => say!("{}", told!("  不能用   {error}", "  unusable {error}")),
     }
-    tried.is_ok()
+    checked
 }
 
 #[cfg(test)]

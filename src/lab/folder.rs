@@ -39,16 +39,24 @@ impl Folder {
     fn named(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
-        let marked = path.join(MARK).exists();
-        let mut entries = fs::read_dir(&path).map_err(|e| unusable(&path, &e))?;
-        if !marked && entries.next().is_some() {
-            return Err(unusable_told!(
-                "{} 不是实验环境建的，又不是空的：用 --dir 另选一个目录",
-                "{} was not made by a lab and is not empty: choose another folder with --dir",
-                path.display()
-            ));
-        }
+        may_be_emptied(&path)?;
         Self::held(path, true)
+    }
+
+    /// Whether the named folder could be opened now. It changes nothing.
+    pub(super) fn check(named: &Path) -> Result<(), Failure> {
+        let path = std::path::absolute(named).map_err(|e| unusable(named, &e))?;
+        // A lab makes the folders that are missing.
+        let existing = path.ancestors().find(|folder| folder.exists());
+        let existing = existing.unwrap_or(&path);
+        NamedTempFile::new_in(existing).map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => not_yours(existing),
+            _ => unusable(existing, &e),
+        })?;
+        if existing == path && may_be_emptied(&path)? {
+            lock(&path)?;
+        }
+        Ok(())
     }
 
     /// A new folder in `target`, which is removed when this is dropped.
@@ -135,13 +143,30 @@ fn target() -> PathBuf {
         .unwrap_or_else(here)
 }
 
+/// Whether a lab made this folder; what is not empty and was made by somebody else is refused.
+fn may_be_emptied(path: &Path) -> Result<bool, Failure> {
+    let is_marked = path.join(MARK).exists();
+    let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
+    if !is_marked && entries.next().is_some() {
+        return Err(unusable_told!(
+            "{} 不是实验环境建的，又不是空的：用 --dir 另选一个目录",
+            "{} was not made by a lab and is not empty: choose another folder with --dir",
+            path.display()
+        ));
+    }
+    Ok(is_marked)
+}
+
 fn lock(path: &Path) -> Result<File, Failure> {
     let mark = path.join(MARK);
     let file = File::options()
         .create(true)
         .append(true)
         .open(&mark)
-        .map_err(|e| unusable(&mark, &e))?;
+        .map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => not_yours(path),
+            _ => unusable(&mark, &e),
+        })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(unusable_told!(
@@ -188,6 +213,53 @@ fn sweep(target: &Path) {
     }
 }
 
+fn not_yours(path: &Path) -> Failure {
+    unusable_told!(
+        "没有权限写入 {}，它可能属于另一个用户：用 --dir 另选一个目录",
+        "permission denied to write to {}, which another user may own: choose another folder with --dir",
+        path.display()
+    )
+}
+
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     unusable!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, setfsuid};
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
+    #[test]
+    fn a_folder_that_a_lab_could_not_open_fails_its_check() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = folder.path().join("lab");
+        Folder::check(&named).expect("a lab makes it");
+        assert!(!named.exists(), "the check makes nothing");
+        let lab = Folder::open(Some(&named)).expect("a lab");
+        let error = Folder::check(&named).expect_err("it is in use");
+        assert!(error.to_string().contains("already running"), "{error}");
+        drop(lab);
+        Folder::check(&named).expect("the lab has ended");
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = folder.path().join(MARK);
+        fs::write(&mark, "").expect("a mark");
+        for (path, mode) in [(folder.path(), 0o777), (&mark, 0)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("of this user");
+        }
+        // Where root runs the test, this thread alone is another user.
+        let user = setfsuid(Uid::from_raw(65534));
+        let error = Folder::check(folder.path());
+        setfsuid(user);
+        let error = error.expect_err("it is not ours").to_string();
+        assert!(
+            error.contains("another user") && error.contains("--dir"),
+            "{error}"
+        );
+    }
 }

@@ -196,17 +196,6 @@ impl Ports {
         self.claimed.push(claimed);
         Ok(number)
     }
-
-    fn claim_all(
-        &mut self,
-        ports: &[u16],
-        name: impl Fn(usize) -> String,
-        option: &str,
-    ) -> Result<Vec<u16>, Failure> {
-        let each = ports.iter().enumerate();
-        each.map(|(n, port)| self.claim(*port, &name(n), option))
-            .collect()
-    }
 }
 
 impl Lab {
@@ -524,7 +513,7 @@ impl Options {
         following(self.mysql_port, self.galera)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
             return Err(unusable_told!(
                 "实验环境至少要一个 Redis 节点：--redis-ports",
@@ -540,15 +529,9 @@ impl Options {
             return Err(unusable!("a lab needs at least one MariaDB node: --galera"));
         }
         let mut seen = HashSet::new();
-        let all = [
-            vec![self.http_port],
-            self.mysql_ports(),
-            self.zookeeper_ports(),
-            self.instance_ports.clone(),
-            self.redis_ports.clone(),
-        ]
-        .concat();
-        match all.iter().find(|port| **port != 0 && !seen.insert(**port)) {
+        let ports = self.ports();
+        let mut all = ports.iter().map(|(_, port, _)| *port);
+        match all.find(|port| *port != 0 && !seen.insert(*port)) {
             Some(twice) => Err(unusable_told!(
                 "端口 {twice} 用了两次：每个服务器要有自己的",
                 "port {twice} is asked for twice: each server needs its own"
@@ -557,16 +540,35 @@ impl Options {
         }
     }
 
+    /// The ports that it asks for: the server of each, and the option that chooses another.
+    pub(super) fn ports(&self) -> Vec<(String, u16, &'static str)> {
+        let mut all = vec![(nginx::NAME.to_owned(), self.http_port, "--http-port")];
+        let mut add = |ports: &[u16], name: fn(usize) -> String, option| {
+            let each = ports.iter().enumerate();
+            all.extend(each.map(|(n, port)| (name(n), *port, option)));
+        };
+        let instance = |n| format!("instance {}", n + 1);
+        add(&self.instance_ports, instance, "--instances");
+        add(&self.mysql_ports(), mysql::name, "--mysql-port");
+        add(&self.redis_ports, redis::name, "--redis-ports");
+        add(&self.zookeeper_ports(), zookeeper::name, "--zookeeper-port");
+        all
+    }
+
     /// Claims every port; those that are options and 0 become what was claimed for them.
     fn claim(&mut self) -> Result<Ports, Failure> {
         let mut ports = Ports::default();
-        self.http_port = ports.claim(self.http_port, nginx::NAME, "--http-port")?;
-        let instance = |n| format!("instance {}", n + 1);
-        self.instance_ports = ports.claim_all(&self.instance_ports, instance, "--instances")?;
-        ports.mysql = ports.claim_all(&self.mysql_ports(), mysql::name, "--mysql-port")?;
-        self.redis_ports = ports.claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
-        let zookeeper = self.zookeeper_ports();
-        ports.zookeeper = ports.claim_all(&zookeeper, zookeeper::name, "--zookeeper-port")?;
+        let wanted = self.ports().into_iter();
+        let claimed: Vec<u16> = wanted
+            .map(|(server, port, option)| ports.claim(port, &server, option))
+            .collect::<Result<_, _>>()?;
+        let mut claimed = claimed.into_iter();
+        let mut next = |ports: usize| claimed.by_ref().take(ports).collect::<Vec<_>>();
+        self.http_port = next(1)[0];
+        self.instance_ports = next(self.instance_ports.len());
+        ports.mysql = next(self.galera.into());
+        self.redis_ports = next(self.redis_ports.len());
+        ports.zookeeper = next(self.zookeeper.into());
         let mut free = |server: &str| ports.claim(0, server, "");
         // More for each member of an ensemble or a cluster, which only the members know.
         let members = |servers| if servers > 1 { servers } else { 0 };
