@@ -269,7 +269,8 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
         }
         1021 | 1030 | 1114 => "its table or its disk is full",
         1040 | 1203 | 1226 => "it has as many connections as it allows",
-        1044 | 1045 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
+        1044 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
+        1045 => "it knows no such user and password: correct mysql.url",
         1047 => NOT_IN_ITS_CLUSTER,
         1049 | 1146 => {
             "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
@@ -283,10 +284,12 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
     })
 }
 
+const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
+
 /// The same, by the word with which Redis begins its answer; of a transaction, its answer to the first command that it refused.
 fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
-        return Some("the user of redis.url may not do this");
+        return Some(WRONG_REDIS_PASSWORD);
     }
     let refused = error.clone().into_server_errors()?;
     let (_, first) = refused.first()?;
@@ -304,7 +307,8 @@ fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
         "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" => "its main node or its replicas are away",
         "LOADING" => "it is still reading its file",
         "MISCONF" => "it cannot write its file, and takes no writes",
-        "NOAUTH" | "NOPERM" | "WRONGPASS" => "the user of redis.url may not do this",
+        "NOAUTH" | "WRONGPASS" => WRONG_REDIS_PASSWORD,
+        "NOPERM" => "the user of redis.url may not do this",
         "OOM" => "it is full (maxmemory)",
         "READONLY" => "it is a replica, and takes no writes",
         _ => return None,

@@ -40,9 +40,12 @@ pub enum HttpError {
 
 impl From<reqwest::Error> for HttpError {
     fn from(error: reqwest::Error) -> Self {
-        match error.is_timeout() {
-            true => Self::TimedOut,
-            false => Self::Failed(innermost(&error)),
+        let why = innermost(&error);
+        match error.url() {
+            _ if error.is_timeout() => Self::TimedOut,
+            // Which of several addresses it was.
+            Some(url) if error.is_connect() => Self::Failed(format!("{}: {why}", url.authority())),
+            _ => Self::Failed(why),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::Stand};
 use crate::{
     addresses::Addresses,
-    failure::{Failure, unusable},
+    failure::{Failure, unusable, unusable_told},
     http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
@@ -101,6 +101,12 @@ impl Cluster {
             .address(Target::One.name())?
             .trim_end_matches('/')
             .to_owned();
+        if found.lab.is_none() && http == one {
+            return Err(unusable_told!(
+                "--http 和 --instance 都是 {http}：--http 要给几个实例前面的负载均衡",
+                "--http and --instance are both {http}: --http is the load balancer in front of several instances"
+            ));
+        }
         let instances = match &found.lab {
             Some(lab) => lab
                 .instances
@@ -428,6 +434,20 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn one_instance_is_no_load_balancer_of_several() {
+        let at = |url: &str| Some(url.to_owned());
+        let found = |http| target::Cluster {
+            http: at(http),
+            instance: at("http://127.0.0.1:8000"),
+            lab: None,
+        };
+        let cluster = |http| Cluster::new(found(http), true, CancellationToken::new());
+        let error = cluster("http://127.0.0.1:8000/").expect_err("one instance only");
+        assert!(error.to_string().contains("load balancer"), "{error}");
+        cluster("http://127.0.0.1:8080").expect("two addresses");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use super::app::AppState;
 use crate::http::error::Error;
-use axum::extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection};
+use axum::extract::{
+    FromRequest, FromRequestParts, Request, path::ErrorKind as PathError, rejection::PathRejection,
+};
 use garde::Validate;
 use headers::{Authorization, HeaderMapExt, authorization::Bearer};
 use http::{StatusCode, request::Parts};
@@ -121,7 +123,18 @@ impl<S: Sync> FromRequestParts<S> for User {
 
 impl From<PathRejection> for Error {
     fn from(rejection: PathRejection) -> Self {
-        Error::bad_input("path", rejection.body_text())
+        let PathRejection::FailedToDeserializePathParams(error) = rejection else {
+            return Self::bad_input("path", rejection.body_text());
+        };
+        match error.into_kind() {
+            PathError::ParseErrorAtKey { value, .. }
+            | PathError::ParseErrorAtIndex { value, .. }
+            | PathError::ParseError { value, .. } => Self::bad_input(
+                "path",
+                format!("{value:?} stands where a whole number must be"),
+            ),
+            other => Self::bad_input("path", other.to_string()),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl Ceiling {
         let of = if self.target == ONE {
             "one instance, directly"
         } else {
-            "a static file through nginx"
+            "a static file from the same address"
         };
         format!("{of} (GET {}, {} bytes)", self.path, self.bytes)
     }

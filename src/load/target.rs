@@ -6,8 +6,10 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON, TOKEN},
+    chinese::told,
     failure::{Failure, unusable, unusable_told},
 };
+use reqwest::Url;
 use secrecy::SecretString;
 use std::path::PathBuf;
 
@@ -18,11 +20,23 @@ pub(crate) struct Where {
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
     /// The load balancer of any running cluster, instead of a lab's
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     http: Option<String>,
     /// One instance of that cluster
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     instance: Option<String>,
+}
+
+/// The text of an address on the command line, where it is one.
+fn http_url(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok();
+    match url.filter(|url| url.scheme() == "http" && url.has_host()) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(told!(
+            "URL 的写法如 http://127.0.0.1:8080",
+            "a URL looks like http://127.0.0.1:8080"
+        )),
+    }
 }
 
 /// The addresses that were found.
@@ -123,4 +137,27 @@ pub(crate) fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
     let token = of_lab.map_or_else(|| std::env::var(TOKEN).ok(), |token| Some(token.0));
     token.filter(|token| !token.is_empty()).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_url_is_refused_with_one_that_is() {
+        for url in ["http://127.0.0.1:8080", "http://[::1]:80/", "http://shop"] {
+            assert_eq!(http_url(url), Ok(url.to_owned()));
+        }
+        for text in [
+            "foo",
+            "",
+            "localhost:8080",
+            "127.0.0.1:8080",
+            "https://shop",
+            "http://",
+        ] {
+            let error = http_url(text).expect_err(text);
+            assert!(error.contains("http://127.0.0.1:8080"), "{text}: {error}");
+        }
+    }
 }

@@ -36,6 +36,22 @@ async fn an_unknown_name_is_answered_with_those_that_exist() {
     }
 }
 
+#[tokio::test]
+async fn a_path_without_its_number_is_told_what_must_stand_there() {
+    let service = service(&[]);
+    for (request, value) in [
+        ("GET /voucher//check", r#""""#),
+        ("GET /voucher/abc/check", r#""abc""#),
+    ] {
+        let answer = ask(&service, request).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        let rule = format!("{value} stands where a whole number must be");
+        let problem = answer.json().to_string();
+        let said = problem.replace(r#"\""#, "\"");
+        assert!(said.contains(&rule), "{said}");
+    }
+}
+
 /// Each with its source; a strategy with its figures, too.
 #[tokio::test]
 async fn every_strategy_and_every_step_is_listed_with_its_source() {
