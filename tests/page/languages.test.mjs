@@ -13,7 +13,7 @@ describe('what the page says', () => {
   it('has every lesson at its number, with its lines and its race, is in one language in each view, and a word of the other is seen', async () => {
     const tab = await suite.tab('#/1.3');
     await tab.shows('1.3');
-    const { zh, en } = await tab.evaluate("import('/js/words.js').then(({ languages }) => languages)");
+    const { zh, en } = await tab.evaluate("import('/js/words/all.js').then(({ languages }) => languages)");
     assert.deepEqual(Object.keys(zh).sort(), Object.keys(en).sort());
     const { replays } = await json(`${suite.at.http}/replays`);
     for (const { lesson, ends, cured_ends } of replays) {
@@ -82,7 +82,7 @@ describe('what the page says', () => {
     assert.doesNotMatch(await tab.text('#deadlock-played .begins'), /锁住/);
     assert.deepEqual(await tab.evaluate(others), []);
     await tab.screenshot('deadlock');
-    const account = await tab.evaluate(`import('/js/innodb.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
+    const account = await tab.evaluate(`import('/js/lesson/innodb-status.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
     const [one, other] = account.transactions.map(({ waits }) => waits[0]);
     assert.deepEqual([one.id, one.kind, other.end, account.rolledBack], [20, 'row', true, 2]);
     tab.nothingWentWrong();

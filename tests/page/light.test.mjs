@@ -52,7 +52,7 @@ describe('the light page', () => {
     const scripts = named('<script [^>]*src="js/([^"]+)"');
     const first = await importedBy(scripts);
     assert.deepEqual([...scripts, ...named('rel="modulepreload" href="js/([^"]+)"')].toSorted(), first);
-    const later = (await importedBy(['main.js'])).filter((module) => !first.includes(module));
+    const later = (await importedBy(['page/page.js'])).filter((module) => !first.includes(module));
     assert.deepEqual(named('rel="later" href="js/([^"]+)"').toSorted(), later);
     const all = await readdir(new URL('js/', STATIC), { recursive: true });
     assert.ok(later.every((module) => all.includes(module)));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { vesselsAt } from '../../static/js/buckets.js';
+import { vesselsAt } from '../../static/js/limits/fill-level.js';
 import { lab, until } from './support.mjs';
 
 /** How many requests the page sends at a time. */

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { prediction } from '../../static/js/prediction.js';
-import { judgedOf } from '../../static/js/rounds.js';
-import { parse, settingsOf } from '../../static/js/state.js';
+import { prediction } from '../../static/js/run/prediction.js';
+import { judgedOf } from '../../static/js/run/rate-rounds.js';
+import { parse, settingsOf } from '../../static/js/page/address.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
 
 describe('the page', () => {
@@ -140,7 +140,7 @@ describe('the page', () => {
   });
 
   it('compares the rates that a claim compares by one press, each in its rounds, and from one connection to many', async () => {
-    /** @type {import('../../static/js/rounds.js').Rates} */
+    /** @type {import('../../static/js/run/rate-rounds.js').Rates} */
     const pair = { first: { strategy: 'a', target: 'one', threads: 1 }, second: { strategy: 'b', target: 'one', threads: 1 }, least: 2 };
     for (const [a, says] of /** @type {const} */ ([[[30, 21, 40], 'holds'], [[30, 19, 40], 'apart'], [[15, 19, 10], 'not']])) {
       assert.equal(judgedOf(pair, new Map([['a one 1', [...a]], ['b one 1', [10, 10, 10]]])).says, says);

@@ -1,8 +1,8 @@
 /** The herd effect: how many are woken each time the lock is given back, by either way to wait, as two rows of bars. */
 
-import { $, el, put, svg } from '../dom.js';
-import { reason, t } from '../lang.js';
-import * as api from '../api.js';
+import { $, el, put, svg } from '../shared/dom.js';
+import { reason, t } from '../shared/language.js';
+import * as api from '../shared/api.js';
 
 /** @typedef {{waiters: number, watch_parent: number, watch_predecessor: number, each: {watch_parent: number[], watch_predecessor: number[]}}} Herd */
 

@@ -1,12 +1,12 @@
 /**
- * Where everything of a model stands: numbers only, in pixels, for draw.js. Pure, given how wide a text is.
+ * Where everything of a model stands: numbers only, in pixels, for drawing.js. Pure, given how wide a text is.
  *
  * From the top: a lane for each actor (its words above its bar), the locks (wedges, and the queue below them), the shelf, the
  * row's token, the axis.
  */
 
 import { joined, place } from './labels.js';
-import { leftAt } from './wedges.js';
+import { leftAt } from './lock-lanes.js';
 
 /** @typedef {import('./model.js').Model} Model */
 /** @typedef {import('./labels.js').Placed} Placed */

@@ -9,12 +9,12 @@
  *    to its own.
  * 6. A caption says what has happened: it stands from when the last of it has, and never before.
  *
- * All times are in microseconds since the replay began. Next: sections.js, how a lane's bars are found; layout.js.
+ * All times are in microseconds since the replay began. Next: actor-lanes.js, how a lane's bars are found; layout.js.
  */
 
 import { isActor, isForeign, isNumber } from './events.js';
-import { lanesOf } from './sections.js';
-import { locksOf } from './wedges.js';
+import { lanesOf } from './actor-lanes.js';
+import { locksOf } from './lock-lanes.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {{from: number, to: number}} Span */

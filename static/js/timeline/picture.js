@@ -1,10 +1,10 @@
 /** A model on the page: measures its words, draws it as wide as there is room, and says what holds at the cursor. */
 
-import { el } from '../dom.js';
-import { t } from '../lang.js';
-import { Drawing } from './draw.js';
+import { el } from '../shared/dom.js';
+import { t } from '../shared/language.js';
+import { Drawing } from './drawing.js';
 import { sceneOf, spanOf } from './layout.js';
-import { momentOf } from './moment.js';
+import { momentOf } from './state-at-moment.js';
 
 /** @typedef {import('./model.js').Model} Model */
 
@@ -70,7 +70,7 @@ export class Picture {
     return this.#drawing.at(clientX - this.#drawing.node.getBoundingClientRect().left);
   }
 
-  /** @param {Model} model @param {number} cursor @returns {import('./draw.js').Names} */
+  /** @param {Model} model @param {number} cursor @returns {import('./drawing.js').Names} */
   #names(model, cursor) {
     const moment = momentOf(model, cursor);
     const several = model.locks.length > 1;

@@ -1,0 +1,52 @@
+/**
+ * What a browser does with what it has: four pictures, one for each answer of a server, and what this visit cost.
+ *
+ * The browser's own figures say it: nothing was transferred, or a head alone (304), or head and body.
+ */
+
+import { $, el, put } from '../shared/dom.js';
+import * as lang from '../shared/language.js';
+import { languages } from '../words/all.js';
+
+lang.learn(languages);
+
+const STATES = [
+  { id: 'fresh', headers: 'Cache-Control: max-age=60' },
+  { id: 'etag', headers: 'Cache-Control: no-cache, ETag' },
+  { id: 'last-modified', headers: 'Cache-Control: no-cache, Last-Modified' },
+  { id: 'never', headers: 'Cache-Control: no-store' },
+];
+
+/** What a head counts in `transferSize`, whatever its length (Resource Timing, 4.5). */
+const HEAD = 300;
+
+/** @param {string} id @returns {'none' | 'head' | 'all' | undefined} what came over the wire for this picture */
+function cost(id) {
+  const entry = performance.getEntriesByType('resource').find(({ name }) => name.endsWith(`/cache/${id}.svg`));
+  if (!(entry instanceof PerformanceResourceTiming)) return undefined;
+  if (entry.transferSize === 0) return 'none';
+  return entry.transferSize <= HEAD ? 'head' : 'all';
+}
+
+const rows = STATES.map(({ id, headers }) => {
+  const [note, said] = [el('p', {}), el('output', { id: `${id}-said` })];
+  const image = el('img', { src: `cache/${id}.svg`, alt: '', width: 96, height: 96 });
+  const draw = () => {
+    put(note, lang.t('cacheNote', id));
+    put(said, lang.t('cacheSaid', cost(id)) ?? '');
+  };
+  image.addEventListener('load', draw);
+  return { element: el('li', {}, image, el('div', {}, el('code', {}, `GET /cache/${id}.svg`), ' ', el('code', {}, headers), note, said)), draw };
+});
+$('states').append(...rows.map(({ element }) => element));
+
+/** @param {'zh' | 'en'} [to] */
+function speak(to) {
+  if (to) lang.speak(to);
+  lang.translate();
+  document.title = `oversell · ${lang.t('cacheTitle')}`;
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
+  for (const { draw } of rows) draw();
+}
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
+speak();

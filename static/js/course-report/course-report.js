@@ -1,0 +1,47 @@
+/**
+ * Draws the races of a report of `oversell course`, which is one file without a service: the page's own timeline, from the events
+ * that stand in it. The events are spread evenly, so that what happens within a millisecond can be seen beside a lease of seconds.
+ */
+
+import { $ } from '../shared/dom.js';
+import { learn, speak } from '../shared/language.js';
+import { eventOf } from '../timeline/events.js';
+import { spanOf } from '../timeline/layout.js';
+import { modelOf } from '../timeline/model.js';
+import { Picture, sentences } from '../timeline/picture.js';
+import { add, empty } from '../timeline/player.js';
+import { languages } from '../words/all.js';
+
+learn(languages);
+
+/** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
+/** A flaw or its cure; those of one lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */
+
+/** @type {Race[]} */
+const races = JSON.parse($('races').textContent);
+const drawn = races.map(({ lesson, events }, i) => {
+  const recording = { ...empty(), live: false, stepped: true };
+  const told = events.map(eventOf).toSorted((a, b) => a.t_us - b.t_us);
+  told.forEach((event, n) => add(recording, event, told[n - 1]?.t_us ?? 0));
+  const model = modelOf(recording.events, 0, room(lesson, recording.events));
+  return { lesson, told, model, picture: new Picture($(`race-${i}`)) };
+});
+
+/** How many may be inside: of what is not sold, as many as the cure lets in. @param {string} lesson @param {ReplayEvent[]} events */
+function room(lesson, events) {
+  const sells = events.some((e) => e.actor === 'stock' || e.event === 'sold');
+  return sells ? 1 : Math.max(1, races.find((race) => race.lesson === lesson && race.cured)?.inside ?? 1);
+}
+
+function draw() {
+  speak($('en').checked ? 'en' : 'zh');
+  drawn.forEach(({ lesson, told, model, picture }, i) => {
+    const span = Math.max(...drawn.filter((race) => race.lesson === lesson).map((race) => spanOf(race.model.end, false)));
+    picture.draw(model, model.end + 1, { live: false, moves: false, scaled: false, span });
+    $(`told-${i}`).replaceChildren(...sentences(told));
+  });
+}
+
+for (const id of ['zh', 'en']) $(id).addEventListener('change', draw);
+addEventListener('resize', draw);
+draw();

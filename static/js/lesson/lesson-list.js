@@ -1,0 +1,104 @@
+/** The sidebar: twelve lessons of ninety minutes, then every lesson by chapter, by number and title; and what is searched for. Links, so that a lesson can be opened in another tab. */
+
+import { $, el, put } from '../shared/dom.js';
+import { current, t } from '../shared/language.js';
+import { mark } from './promise-mark.js';
+import * as spine from './ninety-minutes.js';
+
+/** @typedef {import('./course.js').Lesson} Lesson */
+/** @typedef {import('./course.js').Chapter} Chapter */
+
+let shown = '';
+/** The chapters that somebody has opened. @type {Set<string>} */
+const opened = new Set();
+let redraw = () => {};
+
+/**
+ * @param {Chapter[]} chapters @param {Lesson | null} lesson the one on show, if any
+ * @param {string[]} waiting slugs of strategies whose server is down
+ */
+export function draw(chapters, lesson, waiting) {
+  redraw = () => draw(chapters, lesson, waiting);
+  const lang = current();
+  const all = chapters.flatMap((chapter) => chapter.lessons);
+  /** @type {string[]} */
+  const words = $('search').value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const entry = (/** @type {Lesson} */ l, /** @type {string} */ number, /** @type {Node | string} */ beside, current_ = l === lesson) => el('li', {}, el('a', {
+    href: `#/${encodeURIComponent(l.id)}`,
+    'aria-current': current_ && 'page',
+    'data-id': l.id,
+    class: l.strategies.length > 0 && l.strategies.every((s) => waiting.includes(s.slug)) && 'waiting',
+  }, el('span', { class: 'chapter' }, number), el('span', { class: 'title' }, ...humps(l.title[lang])), beside));
+  const marked = (/** @type {Lesson} */ l) => entry(l, short(l), l.strategies[0] ? mark(l.strategies[0].promise) : '');
+
+  const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
+  const found = words.length ? all.filter((l) => words.every((word) => textOf(l).includes(word))) : null;
+  $('chapters').replaceChildren(...(found ? results(found) : [...ninety(), ...chapters.map(folded)]));
+  // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
+  const id = lesson?.id ?? '';
+  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shown ? at : id)))?.focus({ preventScroll: true });
+  if (id !== shown) inSight($('lessons'), [...$('chapters').querySelectorAll('[aria-current]')].at(-1));
+  shown = id;
+  $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
+  put($('fold'), `${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} ▾`);
+
+  function ninety() {
+    const { seen, all: of, minutes } = spine.progress();
+    const own = spine.SPINE.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
+    return [el('section', { 'aria-label': t('ninety'), class: 'spine' }, el('h2', {}, t('ninety'), ' ', el('span', { class: 'done' }, t('ninetyDone', seen, of, minutes))),
+      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, spine.isSeen(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : '', false))))];
+  }
+
+  /** @param {Chapter} chapter */
+  function folded(chapter) {
+    const own = lesson != null && chapter.lessons.includes(lesson);
+    const fold = el('details', { open: own || opened.has(chapter.id) },
+      el('summary', {}, el('h2', {}, chapter.title ? `${/^\d/.test(chapter.id) ? `${chapter.id} ` : ''}${chapter.title[lang]}` : t('chapter', chapter.id), ' ', el('span', { class: 'done' }, String(chapter.lessons.length)))),
+      el('ul', {}, ...chapter.lessons.map(marked)));
+    fold.addEventListener('toggle', () => opened[/** @type {HTMLDetailsElement} */ (fold).open ? 'add' : 'delete'](chapter.id));
+    return fold;
+  }
+
+  /** @param {Lesson[]} lessons */
+  function results(lessons) {
+    return [el('p', { class: 'dim', role: 'status' }, t('searchFound', lessons.length)), el('ul', {}, ...lessons.map((l) => entry(l, l.id, '')))];
+  }
+}
+
+/** What is searched in. @param {Lesson} lesson */
+const textOf = ({ id, title, claim, strategies, place }) => [id, title.zh, title.en, claim?.zh, claim?.en, place, ...strategies.map((s) => s.slug)].join(' ').toLowerCase();
+
+export function listen() {
+  $('search').oninput = () => redraw();
+  $('search').onkeydown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'Enter') /** @type {HTMLElement | null} */ ($('chapters').querySelector('a'))?.click();
+    if (event.key === 'Escape') {
+      $('search').value = '';
+      redraw();
+    }
+  };
+}
+
+export const search = () => {
+  unfold(true);
+  $('search').focus();
+};
+
+/** A name of many words without a space may be broken between them. @param {string} title */
+const humps = (title) => title.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el('wbr'), part]).slice(1);
+
+/** Scrolls the list, and not the page. @param {HTMLElement} list @param {Element | null | undefined} entry */
+function inSight(list, entry) {
+  if (!entry) return;
+  const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
+  if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
+}
+
+/** The number of its section, where it stands for all of it. @param {Lesson} lesson */
+const short = (lesson) => (/^\d+(\.\d+)*$/.test(lesson.id) ? lesson.id : '');
+
+/** On a phone the chapters fold away. @param {boolean} open */
+export function unfold(open) {
+  $('lessons').classList.toggle('open', open);
+  $('fold').setAttribute('aria-expanded', open);
+}

@@ -1,0 +1,21 @@
+/** Ways from the head of a lesson to its parts, which stand further down. */
+
+import { $, el } from '../shared/dom.js';
+
+const PARTS = ['deadlock', 'how', 'tries', 'by-hand', 'seen'];
+
+/** Each part that the lesson on show has. @param {boolean} far what is run stands above them */
+export function draw(far) {
+  $('jumps').replaceChildren(...PARTS.filter((id) => far && !$(id).hidden).map((id) => {
+    const head = /** @type {HTMLElement} */ ($(id).querySelector('h2'));
+    const button = el('button', { type: 'button' }, `${head.textContent} ↓`);
+    button.addEventListener('click', () => {
+      const fold = head.closest('details');
+      if (fold) fold.open = true;
+      head.tabIndex = -1;
+      head.focus({ preventScroll: true });
+      head.scrollIntoView({ block: 'start' });
+    });
+    return button;
+  }));
+}

@@ -1,0 +1,201 @@
+/**
+ * Limits: sends a burst to one limiter, and draws how full it is while that goes on, and each request at the time of its answer.
+ *
+ * A browser has six connections to one host. Five requests that wait in a leaky bucket leave one for the others, which is enough
+ * here; to a limit on requests at once the service sends them. Next to read: fill-level.js.
+ */
+
+import * as api from '../shared/api.js';
+import { rateAt, vesselsAt } from './fill-level.js';
+import { $, el, put, svg } from '../shared/dom.js';
+import * as lang from '../shared/language.js';
+import { languages } from '../words/all.js';
+
+lang.learn(languages);
+
+/** @typedef {import('./fill-level.js').Answer} Answer */
+/** `at_once`: so many requests are sent by the service, at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
+
+/** @type {Limiter[]} */
+const LIMITERS = [
+  { id: 'bucket', path: 'seckill/limited' },
+  { id: 'shared', path: 'seckill/limited/shared' },
+  { id: 'queued', path: 'nginx/leaky/queued' },
+  { id: 'nodelay', path: 'nginx/leaky/nodelay' },
+  { id: 'address', path: 'nginx/connections/address', at_once: 30 },
+  { id: 'server', path: 'nginx/connections/server', at_once: 120 },
+];
+
+/** So many requests, one every so many milliseconds; a picture of so many milliseconds, in columns. */
+const REQUESTS = 150;
+const EACH_MS = 20;
+/** What is seen of the last second ends so long after the last answer. */
+const AFTER_MS = 1000;
+/** With less motion wanted, the picture moves so often and no more. */
+const CALM_MS = 500;
+const calm = matchMedia('(prefers-reduced-motion: reduce)');
+const SHOWN_MS = 9000;
+const COLUMN_MS = 100;
+
+/** Of the picture: a column's width, a dot's radius, and where the axis is. */
+const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
+/** The side of a place in a bucket. */
+const PLACE = 16;
+
+/** @param {number} ms @returns {Promise<void>} */
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/** Who is answered so much later has waited in nginx's queue, where one is let out each second; and not for a busy browser. */
+const WAITED_MS = 700;
+
+/** So many connections a browser has to one host: what would wait for one is not sent yet. */
+const CONNECTIONS = 6;
+let open = 0;
+/** @type {(() => void)[]} */
+const inLine = [];
+
+/** @returns {Promise<() => void>} once there is a connection; gives it back */
+async function connection() {
+  while (open >= CONNECTIONS) await new Promise((resolve) => { inLine.push(() => resolve(null)); });
+  open += 1;
+  return () => {
+    open -= 1;
+    inLine.shift()?.();
+  };
+}
+
+/** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
+async function burst(path, answers, changed) {
+  const begun = performance.now();
+  const one = async (/** @type {number} */ n) => {
+    await pause(n * EACH_MS);
+    const done = await connection();
+    const mine = { sent: performance.now() - begun, at: Infinity, status: 0, instance: '' };
+    answers.push(mine);
+    const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => null);
+    Object.assign(mine, { at: performance.now() - begun, status: answer?.status ?? 0, instance: answer?.headers.get('x-instance') ?? '' });
+    await answer?.text().catch(() => '');
+    done();
+    changed();
+  };
+  await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));
+}
+
+/** How full it is: a ring for each place, a disc for what is in it. @param {Limiter} limiter @param {Answer[]} answers @param {number} now */
+function vessels({ id }, answers, now) {
+  const all = vesselsAt(id, answers, now);
+  const columns = (/** @type {number} */ places) => (places > 50 ? 20 : 5);
+  const width = Math.max(...all.map(({ places }) => columns(places))) * PLACE + PLACE;
+  const high = Math.max(...all.map(({ places }) => Math.ceil(places / columns(places)))) * PLACE;
+  const shapes = all.map(({ name, places, full }, i) => {
+    const [x, wide] = [i * (width + PLACE), columns(places) * PLACE];
+    const each = Array.from({ length: places }, (_, n) => svg('circle', {
+      class: n < full ? 'place full' : 'place', cx: x + PLACE * (1 + (n % columns(places))), cy: high - PLACE * (Math.floor(n / columns(places)) + 0.5) + PLACE / 2, r: PLACE * 0.36,
+    }));
+    return svg('g', {}, svg('path', { class: 'vessel', d: `M${x + PLACE / 4} 0V${high + PLACE * 0.6}H${x + wide + PLACE * 0.75}V0` }), ...each,
+      svg('text', { x: x + PLACE / 4, y: high + PLACE * 1.7 }, `${name ? `${name}: ` : ''}${full} / ${places}`));
+  });
+  const [w, h] = [all.length * (width + PLACE), high + PLACE * 2];
+  return svg('svg', { class: 'vessels', viewBox: `0 -2 ${w} ${h}`, width: w, height: h, 'aria-hidden': 'true' }, ...shapes);
+}
+
+/** Let through above the axis, refused below it, those of one column in a pile; a line from when one was sent that has waited; beside each second how many
+ * were let through in it. @param {Answer[]} answers @param {string} label */
+function picture(answers, label) {
+  const piles = new Map();
+  const marks = answers.flatMap(({ sent, at, status }) => {
+    const column = Math.min(Math.floor(at / COLUMN_MS), SHOWN_MS / COLUMN_MS - 1);
+    const through = status === 200;
+    const pile = `${column} ${through}`;
+    const height = piles.get(pile) ?? 0;
+    piles.set(pile, height + 1);
+    const x = (column + 0.5) * COLUMN;
+    const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
+    const waited = through && at - sent > WAITED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
+    if (through) return [...waited, svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
+    return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
+  });
+  const inSecond = (/** @type {number} */ s) => answers.filter(({ at, status }) => status === 200 && Math.floor(at / 1000) === s).length;
+  const width = (SHOWN_MS / COLUMN_MS) * COLUMN;
+  const seconds = Array.from({ length: SHOWN_MS / 1000 }, (_, s) => {
+    const x = (s * 1000 / COLUMN_MS) * COLUMN;
+    return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${AXIS - 4}v8` }),
+      svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
+  });
+  return svg('svg', { class: 'strip', viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': label },
+    svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);
+}
+
+/** A limiter's row: its name, its button, what it came to, how full it is, and its picture. @param {Limiter} limiter */
+function row(limiter) {
+  const { id, path, at_once } = limiter;
+  const send = el('button', { class: 'send' });
+  const said = el('output', {});
+  const [name, note, rate] = [el('h2', {}), el('p', { class: 'dim' }), el('p', { class: 'rates' })];
+  const [full, shown] = [el('div', {}), el('div', {})];
+  /** @type {Answer[]} */
+  let answers = [];
+  let [busy, begun] = [false, 0];
+  /** Not answered at all: the limit is elsewhere. */
+  let missing = false;
+
+  /** Until the end of what goes on. */
+  const now = () => (begun ? performance.now() - begun : Infinity);
+
+  const draw = () => {
+    const at = now();
+    const known = answers.filter((answer) => answer.at <= at && answer.at < Infinity);
+    const through = known.filter((answer) => answer.status === 200).length;
+    const refused = known.filter((answer) => answer.status === 429).length;
+    const summary = missing || known.some((answer) => answer.status === 404) ? lang.t('limitsNginx') : lang.t('limitsSaid', through, refused, known.length - through - refused);
+    put(name, lang.t('limiter', id));
+    put(note, lang.t('limiterNote', id));
+    put(send, lang.t('limitsSend', at_once ?? REQUESTS));
+    send.setAttribute('aria-disabled', String(busy));
+    put(said, known.length || missing ? summary : '');
+    full.replaceChildren(vessels(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
+    put(rate, begun ? lang.t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? vesselsAt(id, answers, at)[0].full : null }) : '');
+    // What stands at one moment alone is no picture of time.
+    if (!at_once) shown.replaceChildren(picture(known, `${lang.t('limiter', id)}: ${summary}`));
+  };
+
+  /** Draws again and again, as often as is wanted, until all has been seen. */
+  const move = () => {
+    draw();
+    const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + AFTER_MS;
+    if (over) begun = 0;
+    if (over) draw();
+    else if (calm.matches) setTimeout(move, CALM_MS);
+    else requestAnimationFrame(move);
+  };
+
+  send.addEventListener('click', async () => {
+    if (busy) return;
+    [answers, busy, missing] = [[], true, false];
+    // Told once all have their answers, and shown at their own pace.
+    const sent = at_once ? await api.burst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
+    missing = sent == null;
+    answers = (sent ?? []).map(({ at_ms, status }) => ({ sent: 0, at: at_ms, status, instance: '' }));
+    const idle = !begun;
+    begun = performance.now();
+    if (idle) move();
+    if (!at_once) await burst(path, answers, () => {});
+    busy = false;
+  });
+  const element = el('li', { id }, el('div', { class: 'heading' }, name, el('code', {}, `GET /${path}`), said, send), note, el('div', { class: 'moving' }, full, rate), shown);
+  return { element, draw };
+}
+
+const rows = LIMITERS.map(row);
+$('limiters').append(...rows.map(({ element }) => element));
+
+/** @param {'zh' | 'en'} [to] */
+function speak(to) {
+  if (to) lang.speak(to);
+  lang.translate();
+  document.title = `oversell · ${lang.t('limitsTitle')}`;
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
+  for (const { draw } of rows) draw();
+}
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
+speak();

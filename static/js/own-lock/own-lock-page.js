@@ -1,0 +1,197 @@
+/**
+ * A lock of one's own: three scripts, sold with on three instances and graded; each failure with the timeline of the race that broke it.
+ *
+ * What is graded or sold with is saved before. The course's own locks, to begin with, come from the service.
+ */
+
+import * as api from '../shared/api.js';
+import { $, el, put, refill } from '../shared/dom.js';
+import { figures } from '../run/run-figures.js';
+import * as lang from '../shared/language.js';
+import { current, reason, t } from '../shared/language.js';
+import * as runLanes from '../run/request-lanes.js';
+import { Runs } from '../run/runs.js';
+import * as saying from '../run/status-line.js';
+import { eventOf } from '../timeline/events.js';
+import { modelOf } from '../timeline/model.js';
+import { Picture, sentences } from '../timeline/picture.js';
+import { add, empty } from '../timeline/player.js';
+import { languages } from '../words/all.js';
+import * as words from '../words/own-lock.js';
+
+lang.learn(languages);
+lang.learn(words);
+
+/** @typedef {Record<'acquire' | 'release' | 'renew', string>} Scripts */
+/** @typedef {{name: string, verdict: 'passed' | 'failed' | 'untried', seen: {zh: string, en: string}, error?: string, events: any[]}} Grade */
+
+const FIELDS = /** @type {const} */ (['acquire', 'release', 'renew']);
+const TRIALS = ['exclusion', 'holder-dies', 'late-release', 'foreign-release', 're-entry', 'long-job', 'fairness'];
+/** Long enough inside that two meet where they can; few enough that each has its lane. @type {import('../run/runs.js').Plan} */
+const PLAN = { strategy: 'mine', target: 'three', threads: 10, loops: 2, hold_ms: 20, count: 5000 };
+/** Who is inside at the end of a race is so for some time more. */
+const AFTER_US = 700_000;
+
+/** @type {{section: string, scripts: Scripts}[]} */
+let stages = [];
+/** @type {Grade[]} */
+let grades = [];
+let busy = false;
+/** What was said last, to be said again in the other language. */
+let said = () => '';
+
+const runs = new Runs(drawRun, () => {});
+
+/** Is a run of it under way? */
+const selling = () => runs.live != null && !runs.other('mine', 'three');
+
+/** @param {string} name @returns {HTMLTextAreaElement} */
+const field = (name) => /** @type {any} */ (document.querySelector(`[name="${name}"]`));
+
+/** @returns {Scripts} */
+const typed = () => ({ acquire: field('acquire').value, release: field('release').value, renew: field('renew').value });
+
+/** @param {Scripts} a @param {Scripts} b */
+const isSame = (a, b) => FIELDS.every((name) => a[name] === b[name]);
+
+/** @param {() => string} words */
+function say(words) {
+  said = words;
+  put($('said'), said());
+}
+
+/** @param {string} [name] of the script that is wrong @param {string} [rule] */
+function mark(name, rule = '') {
+  for (const each of FIELDS) {
+    put($(`${each}-wrong`), each === name ? rule : '');
+    field(each).setAttribute('aria-invalid', String(each === name));
+  }
+  if (name) field(name).focus();
+}
+
+/** Does this with the scripts as they are typed, once they are saved. @param {(scripts: Scripts) => Promise<void>} does */
+async function saved(does) {
+  if (busy) return;
+  busy = true;
+  drawButtons();
+  mark();
+  try {
+    await does(await api.keepMine(typed()));
+  } catch (caught) {
+    const error = /** @type {any} */ (caught);
+    const name = FIELDS.find((each) => each === error.problem?.field);
+    if (name) mark(name, error.problem.detail);
+    say(() => t('failed', reason(error)));
+  }
+  busy = false;
+  drawButtons();
+}
+
+function drawButtons() {
+  for (const id of ['save', 'grade']) $(id).setAttribute('aria-disabled', String(busy));
+  put($('sell'), t(selling() ? 'cancel' : 'mineSell'));
+  $('sell').classList.toggle('cancel', selling());
+  $('sell').setAttribute('aria-disabled', String(busy));
+  refill($('fill'), stages.map((stage) => {
+    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typed())) }, stage.section);
+    button.addEventListener('click', () => fill(stage.scripts));
+    return button;
+  }));
+}
+
+/** @param {Scripts} scripts */
+function fill(scripts) {
+  for (const name of FIELDS) field(name).value = scripts[name];
+  mark();
+  drawButtons();
+}
+
+function drawRun() {
+  const run = runs.of('mine', 'three');
+  const other = runs.other('mine', 'three');
+  $('sold').hidden = !run && !other;
+  if (other) saying.busy(other, null);
+  else if (run) saying.say(saying.sentence({ strategy: /** @type {any} */ (null), settings: PLAN, run, stale: false, down: [], dead: '' }), run === runs.live);
+  const { sold, gone } = run ? figures(run) : { sold: 0, gone: null };
+  put($('of'), run?.row && gone != null ? `${t('plan', run.plan)} · ${t('replaySold', { sold, gone })}` : '');
+  runLanes.draw(run, 'mine', false);
+  drawButtons();
+}
+
+/** At an even pace: what lasted microseconds is to be seen, and what waits for a lease is not to fill the picture. @param {any[]} events */
+function spread(events) {
+  const recording = { ...empty(), stepped: true };
+  events.map(eventOf).forEach((event, i) => add(recording, event, events[i - 1]?.t_us ?? 0));
+  return recording.events;
+}
+
+/** @param {string} name @param {boolean} open */
+function drawGrade(name, open) {
+  const grade = grades.find((one) => one.name === name);
+  const verdict = grade?.verdict ?? 'none';
+  const head = [el('strong', {}, t('mineVerdict', verdict)), el('h3', {}, t('mineTrial', name)), el('span', { class: 'seen' }, grade?.seen[current()] ?? '')];
+  if (!grade?.events.length) return el('li', { id: name, class: verdict }, el('p', {}, ...head));
+  const events = spread(grade.events);
+  const host = el('div', { class: 'lanes', role: 'group', tabindex: '0', 'aria-label': t('mineRace', name) });
+  const fold = el('details', { open }, el('summary', {}, ...head), ...(grade.error ? [el('pre', {}, grade.error)] : []), host,
+    el('details', {}, el('summary', {}, t('asSentences')), el('ol', { class: 'told' }, ...sentences(events))));
+  const picture = new Picture(/** @type {HTMLElement} */ (host));
+  const paint = () => {
+    const model = modelOf(events, (events.at(-1)?.t_us ?? 0) + AFTER_US);
+    // Folded it has no width that it could be drawn to.
+    if (/** @type {HTMLDetailsElement} */ (fold).open) picture.draw(model, model.end, { live: false, moves: false, scaled: false });
+  };
+  fold.addEventListener('toggle', paint);
+  return el('li', { id: name, class: verdict }, fold);
+}
+
+/** @param {boolean} anew nothing of what stands there is open */
+function drawGrades(anew) {
+  const first = grades.find(({ verdict }) => verdict === 'failed')?.name;
+  const opened = [...document.querySelectorAll('.grades > li:has(> details[open])')].map(({ id }) => id);
+  $('grades').replaceChildren(...TRIALS.map((name) => drawGrade(name, anew ? name === first : opened.includes(name))));
+}
+
+$('scripts').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
+$('scripts').addEventListener('input', drawButtons);
+$('save').addEventListener('click', () => saved(async () => say(() => t('mineSaved'))));
+$('sell').addEventListener('click', () => {
+  if (selling()) runs.cancel().catch((error) => say(() => t('failed', reason(error))));
+  else {
+    saved(async () => {
+      say(() => '');
+      await runs.start(PLAN);
+    });
+  }
+});
+$('grade').addEventListener('click', () => saved(async (scripts) => {
+  say(() => t('mineGrading'));
+  const graded = await api.gradeMine();
+  grades = graded.grades;
+  drawGrades(true);
+  const count = (/** @type {string} */ of) => grades.filter(({ verdict }) => verdict === of).length;
+  say(() => (isSame(graded.scripts, scripts) ? t('mineGraded', count('passed'), count('failed'), count('untried')) : t('mineOther')));
+}));
+addEventListener('resize', () => drawGrades(false));
+
+/** @param {'zh' | 'en'} [to] */
+function speak(to) {
+  if (to) lang.speak(to);
+  lang.translate();
+  document.title = `oversell · ${t('mineTitle')}`;
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(current() === each));
+  put($('said'), said());
+  drawRun();
+  drawGrades(false);
+}
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
+speak();
+
+try {
+  const kept = await api.mine();
+  stages = kept.stages;
+  fill(kept.scripts);
+  await runs.look();
+} catch (error) {
+  say(() => t('failed', reason(error)));
+}

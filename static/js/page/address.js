@@ -1,0 +1,62 @@
+/**
+ * The address holds the state: `#/2.3?target=three&threads=100&loops=50&hold_ms=0`.
+ *
+ * The first part names the lesson by its number in the course, or what else is on show (`compare`). A lesson of
+ * several strategies says which one (`strategy=`) where it is not the first. `count` is written only where it is not 5000.
+ */
+
+import { FIELDS, check } from '../run/setting-limits.js';
+
+/** @typedef {import('../run/setting-limits.js').Field} Field */
+/** @typedef {{target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Settings */
+/** @typedef {Record<Field, string>} Typed what the fields hold, right or wrong */
+
+/** What a lesson's claim is about, where it is not the defaults: its run shows the claim. @type {Record<string, Partial<Settings>>} */
+const PRESETS = {
+  1.1: { threads: 2, loops: 1, hold_ms: 200, count: 5 }, 1.3: { threads: 1 }, 1.4: { target: 'one' }, 1.5: { target: 'one' },
+  // Each stays longer than the lease.
+  2.3: { threads: 4, loops: 1, hold_ms: 3500 }, '001.expire': { threads: 4, loops: 1, hold_ms: 3500 },
+};
+
+/** @type {Settings} */
+export const DEFAULTS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
+
+/**
+ * @param {string} hash
+ * @returns {{name: string, strategy: string | null, target: 'one' | 'three', typed: Typed, asksForRun: boolean}} what is not there is the lesson's own,
+ *   or the default; `asksForRun`: it says how to run it
+ */
+export function parse(hash) {
+  const [path, query = ''] = hash.replace(/^#\/?/, '').split('?');
+  const given = new URLSearchParams(query);
+  // A race once had an address of its own.
+  const name = decoded(path).replace(/^replay\//, '');
+  const own = { ...DEFAULTS, ...PRESETS[name] };
+  const typed = { threads: '', loops: '', hold_ms: '', count: '' };
+  for (const field of FIELDS) typed[field] = given.get(field) ?? String(own[field]);
+  const target = given.get('target') ?? own.target;
+  return { name, strategy: given.get('strategy'), target: target === 'one' ? 'one' : 'three', typed, asksForRun: given.size > 0 };
+}
+
+/** The settings that were typed; null where one of them is wrong. @param {'one' | 'three'} target @param {Typed} typed @returns {Settings | null} */
+export function settingsOf(target, typed) {
+  const { numbers, wrong } = check(typed);
+  return Object.keys(wrong).length ? null : { target, ...numbers };
+}
+
+/** @param {string} name @param {Settings} settings @param {string | null} [strategy] @returns {string} */
+export function format(name, { target, threads, loops, hold_ms, count }, strategy = null) {
+  const query = new URLSearchParams({ target, threads: String(threads), loops: String(loops), hold_ms: String(hold_ms) });
+  if (count !== DEFAULTS.count) query.set('count', String(count));
+  if (strategy) query.set('strategy', strategy);
+  return `#/${encodeURIComponent(name)}?${query}`;
+}
+
+/** @param {string} path */
+function decoded(path) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,154 @@
+/** The shelf by hand: what both stores hold, buying one piece, two who buy at once, and the reset. */
+
+import * as admin from '../shared/admin-token.js';
+import * as api from '../shared/api.js';
+import { $, el, put } from '../shared/dom.js';
+import { number, reason, t } from '../shared/language.js';
+import { modelOf } from '../timeline/model.js';
+import { Picture } from '../timeline/picture.js';
+
+const KEPT = 4;
+/** Long enough for two requests to meet inside, short enough to wait for. */
+const MEET_MS = 200;
+const TICK_MS = 200;
+
+/** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
+/** `note`: what is to be known of it besides. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
+
+/** @type {any} */
+let stock = null;
+/** @type {Purchase[]} */
+let purchases = [];
+const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
+/** Of the last purchase by several at once. */
+const picture = new Picture(lanes);
+
+/** Asks both stores. */
+export async function refresh() {
+  stock = await api.stock();
+}
+
+/**
+ * @param {import('../lesson/course.js').Strategy} strategy @param {number} count what a reset would set @param {boolean} busy a run is on
+ * @param {boolean} reached an instance has answered
+ * @param {string} where which instances a purchase goes to, in words
+ */
+export function draw(strategy, count, busy, reached, where) {
+  for (const name of ['mysql', 'redis']) {
+    const n = stock?.[name]?.count;
+    const box = $(name);
+    box.classList.toggle('ours', strategy.store === name);
+    box.replaceChildren(`${{ mysql: 'MySQL', redis: 'Redis' }[name]} `,
+      el('output', { class: 'some' }, n != null ? number(n) : stock ? t('absent') : '–'));
+  }
+  put($('reset'), t('reset', number(count)));
+  // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
+  for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy || !reached));
+  put($('shelf-note'), busy ? t('shelfBusy') : where);
+  // While somebody waits the seconds run, which nobody wants read out.
+  $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
+  $('answers').replaceChildren(...purchases.map(item));
+  const together = purchases[0]?.answers ?? [];
+  if (together.length < 2) return;
+  lanes.setAttribute('aria-label', t('lanes'));
+  $('answers').firstChild.append(lanes);
+  const model = modelOf(together.flatMap(eventsOf));
+  picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
+}
+
+/**
+ * An answer as events: when it came in, which tries were in vain, when it wrote, by what it says of its waiting and its stay.
+ * Both left together.
+ * @param {Answer} answer @param {number} i @returns {import('../timeline/events.js').ReplayEvent[]}
+ */
+function eventsOf(answer, i) {
+  const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
+    t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
+  });
+  const begun = event('start', 0);
+  if (!answer.ok) return [begun];
+  /** @type {[number, number][]} */
+  const tries = answer.tries_us ?? [];
+  const ms = (/** @type {number} */ us) => answer.waited_ms + (us - tries[0][0]) / 1000;
+  const vain = tries.slice(0, -1).flatMap(([from, to]) => [event('entered', ms(from), null), event('conflict', ms(to), null)]);
+  const last = tries.at(-1);
+  const [into, out] = last ? [ms(last[0]), ms(last[1])] : [answer.waited_ms, answer.waited_ms + answer.held_ms];
+  return [begun, ...vain, event('entered', into, null), event('written', out), event('sold', out)];
+}
+
+/** Sets both stores to the count. @param {number} count @param {() => void} again does the same once more */
+export async function reset(count, again) {
+  try {
+    stock = await api.reset(count);
+    purchases = [];
+  } catch (error) {
+    note(admin.isWanted(error, $('admin'), again) ? t('tokenWanted') : reason(error));
+  }
+}
+
+/**
+ * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance; null: any
+ * @param {() => void} changed one more was answered, or a while has passed
+ */
+export async function buy(slug, hold_ms, people, at, changed) {
+  const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
+  /** @type {Purchase} */
+  const purchase = { slug, since: performance.now(), note: '', answers: Array.from({ length: people }, () => ({ under_way: true })) };
+  purchases = [purchase, ...purchases].slice(0, KEPT);
+  changed();
+  const ticking = setInterval(changed, TICK_MS);
+  await Promise.all(purchase.answers.map(async (_, i) => {
+    purchase.answers[i] = await bought(purchase, stay, at).then(
+      ({ json, instance }) => ({ ok: true, instance, ...json }),
+      (error) => ({ ok: false, text: reason(error) }),
+    );
+    changed();
+  }));
+  clearInterval(ticking);
+  await refresh();
+}
+
+/** @param {Purchase} purchase @param {number} stay @param {string | null} at */
+async function bought(purchase, stay, at) {
+  try {
+    return await api.buy(purchase.slug, stay, at);
+  } catch (error) {
+    // Nothing was bought: there is no way to one instance alone here.
+    if (!at || /** @type {any} */ (error).status !== 404) throw error;
+    purchase.note = t('throughNginx');
+    return api.buy(purchase.slug, stay, null);
+  }
+}
+
+/** @param {string} text */
+function note(text) {
+  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+}
+
+/** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
+export function soldTwice([a, b]) {
+  return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
+}
+
+/** @param {Purchase} purchase */
+function item({ slug, since, note: besides, answers }) {
+  const twice = soldTwice(answers);
+  const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => line(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
+}
+
+/** @param {Answer} a @param {number} since when it left */
+function line(a, since) {
+  if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
+  if (!a.ok) return el('span', {}, a.text ?? '');
+  const parts = [
+    a.instance,
+    t('bought'),
+    a.remaining != null && t('left', number(a.remaining)),
+    t('waited', number(a.waited_ms)),
+    t('held', number(a.held_ms)),
+    a.retries > 0 && t('retries', number(a.retries)),
+    a.fence != null && t('fence', a.fence),
+  ];
+  return el('span', {}, parts.filter(Boolean).join(' · '));
+}

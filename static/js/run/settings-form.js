@@ -1,0 +1,66 @@
+/** The form: how the next run is to be. A wrong number stays as it was typed, with the rule under it, and is never run. */
+
+import { $, put } from '../shared/dom.js';
+import { number, t } from '../shared/language.js';
+import { FIELDS, check } from './setting-limits.js';
+
+/** @typedef {import('../page/address.js').Typed} Typed */
+
+const form = $('settings');
+
+/** What the fields hold. @returns {Typed} */
+export function typed() {
+  const all = { threads: '', loops: '', hold_ms: '', count: '' };
+  for (const name of FIELDS) all[name] = form.elements[name].value;
+  return all;
+}
+
+/** @returns {'one' | 'three'} */
+export const target = () => form.elements.target.value;
+
+/** Puts into the fields what the address says, right or wrong. @param {Typed} all */
+export function fill(all) {
+  for (const name of FIELDS) if (form.elements[name].value !== all[name]) form.elements[name].value = all[name];
+}
+
+/**
+ * @param {'one' | 'three'} chosen @param {boolean} alone one instance only: three cannot be had
+ * @param {string} first the instance that "one" is
+ * @param {number} times how many runs this makes
+ */
+export function draw(chosen, alone, first, times) {
+  form.elements.target.value = chosen;
+  form.elements.target[1].disabled = alone;
+  put($('one'), first ? `${t('one')} ${first}` : t('one'));
+  const { numbers, wrong } = check(typed());
+  for (const name of FIELDS) {
+    const broken = wrong[name];
+    put($(`${name}-wrong`), broken ? t(...broken) : '');
+    form.elements[name].setAttribute('aria-invalid', String(broken != null));
+  }
+  put($('planned'), Object.keys(wrong).length ? '' : t('planned', number(numbers.threads * numbers.loops), times));
+  $('alone').hidden = !alone;
+}
+
+/** Leads to the first field that is wrong. @returns {boolean} is there one? */
+export function refuse() {
+  const wrong = FIELDS.find((name) => check(typed()).wrong[name]);
+  if (wrong) form.elements[wrong].focus();
+  return wrong != null;
+}
+
+/** @param {string} what @param {boolean} able @param {boolean} cancels */
+export function button(what, able, cancels) {
+  put($('run'), t(what));
+  $('run').classList.toggle('cancel', cancels);
+  $('run').setAttribute('aria-disabled', String(!able));
+}
+
+/** @param {() => void} typing a field changes @param {(field: string) => void} changed one has been changed */
+export function listen(typing, changed) {
+  form.addEventListener('input', (/** @type {Event} */ event) => {
+    if (/** @type {HTMLInputElement} */ (event.target).type !== 'radio') typing();
+  });
+  form.addEventListener('change', (/** @type {Event} */ event) => changed(/** @type {HTMLInputElement} */ (event.target).name));
+  form.addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
+}

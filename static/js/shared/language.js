@@ -1,0 +1,54 @@
+/** Which language the page speaks. Chinese first; the choice is remembered. It knows the words of the first view, and those that it is taught. */
+
+import { always } from './storage.js';
+import * as first from '../words/first-view.js';
+
+/** @typedef {import('../words/all.js').Words} Words */
+
+/** @type {Record<'zh' | 'en', Words>} */
+const languages = { zh: { ...first.zh }, en: { ...first.en } };
+
+/** @type {'zh' | 'en'} */
+let lang = always.get('lang') === 'en' ? 'en' : 'zh';
+
+/** @returns {'zh' | 'en'} the language in force */
+export const current = () => lang;
+
+/** @param {'zh' | 'en'} to */
+export function speak(to) {
+  lang = to;
+  always.set('lang', to);
+}
+
+/** Teaches it more words. @param {Record<'zh' | 'en', Words>} words */
+export function learn(words) {
+  for (const name of /** @type {const} */ (['zh', 'en'])) Object.assign(languages[name], words[name]);
+}
+
+/** The text of this name. @param {string} name @param {...any} about @returns {any} a text; of some names, several */
+export function t(name, ...about) {
+  const text = /** @type {Record<string, any>} */ (languages[lang])[name];
+  return typeof text === 'function' ? text(...about) : text;
+}
+
+/** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). @param {any} error */
+export function reason({ name, message, problem }) {
+  // The browser's own word for a connection that failed is its own language.
+  if (name === 'TypeError' && !problem) return t('unreached');
+  if (lang === 'en' || !problem?.title) return message;
+  return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
+}
+
+/** 5000 → 5,000: the same in both languages. @param {number} n */
+export const number = (n) => Math.round(n).toLocaleString('en-US');
+
+/** Puts the words into everything that asks for some by `data-t`. */
+export function translate() {
+  document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
+  const asking = (/** @type {string} */ what) => /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(what));
+  // What it has not been taught yet stays empty until then.
+  for (const e of asking('[data-t]')) e.textContent = t(e.dataset.t ?? '') ?? '';
+  for (const e of asking('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? '') ?? '');
+  for (const e of asking('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '') ?? '';
+  for (const e of asking('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '') ?? '';
+}
