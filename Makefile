@@ -50,7 +50,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
-	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/order.test.mjs tests/page/breaking.test.mjs
+	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/schedule.test.mjs tests/page/breaking.test.mjs
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json

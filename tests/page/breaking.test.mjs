@@ -117,24 +117,24 @@ describe('a fail-over', () => {
   it('oversells where whoever watches has the Sentinel promote the replica between two who buy (2.8), and under Redlock in no order', async () => {
     const tab = await suite.tab('#/2.8');
     await tab.shows('2.8');
-    await tab.press('#race-order');
-    await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
+    await tab.press('#race-schedule');
+    await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
     const goOn = await tab.evaluate(() => {
-      /** @type {HTMLButtonElement} */ (document.querySelector('#order-buttons [data-key=A]')).click();
-      return document.querySelectorAll('#order-buttons [aria-disabled=false]').length;
+      /** @type {HTMLButtonElement} */ (document.querySelector('#schedule-buttons [data-key=A]')).click();
+      return document.querySelectorAll('#schedule-buttons [aria-disabled=false]').length;
     });
     assert.equal(goOn, 0, 'while A is on its way to the lock, the Sentinel could be first');
-    for (const actor of ['failover', 'B', 'A', 'B']) await tab.press(`#order-buttons [data-key=${actor}][aria-disabled=false]`);
-    await tab.reads('#order-say', /^卖出 2，少了 1：超卖 1。按了 5 次，做到了。/);
-    await tab.reads('#order-buttons [data-key=failover]', /从节点升上来了/);
-    await tab.screenshot('order-2.8');
+    for (const actor of ['failover', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+    await tab.reads('#schedule-say', /^卖出 2，少了 1：超卖 1。按了 5 次，做到了。/);
+    await tab.reads('#schedule-buttons [data-key=failover]', /从节点升上来了/);
+    await tab.screenshot('schedule-2.8');
     await tab.everybodyCanUseIt();
     tab.nothingWentWrong();
     // Seconds each.
     if (!SOAK) return;
     await all(tab, /：\d+ 种超卖。/);
-    await tab.click('[name=order-cured][value=true]');
-    await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
+    await tab.click('[name=schedule-cured][value=true]');
+    await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
     await all(tab, /：没有一种超卖。/);
     tab.nothingWentWrong();
   });
@@ -247,7 +247,7 @@ async function run(tab, asked = async () => {}) {
 
 /** Tries all orders of a fail-over: what it comes to. @param {Tab} tab @param {RegExp} comesTo */
 async function all(tab, comesTo) {
-  await tab.press('#order-all');
-  await until(async () => /所有 \d+ 种顺序/.test((await tab.text('#order-say')) ?? ''), 'all orders', 600_000);
-  assert.match((await tab.text('#order-say')) ?? '', comesTo);
+  await tab.press('#schedule-all');
+  await until(async () => /所有 \d+ 种顺序/.test((await tab.text('#schedule-say')) ?? ''), 'all orders', 600_000);
+  assert.match((await tab.text('#schedule-say')) ?? '', comesTo);
 }

@@ -82,7 +82,7 @@ describe('what the page says', () => {
     assert.doesNotMatch(await tab.text('#deadlock-played .begins'), /锁住/);
     assert.deepEqual(await tab.evaluate(others), []);
     await tab.screenshot('deadlock');
-    const account = await tab.evaluate(`import('/js/lesson/innodb-status.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
+    const account = await tab.evaluate(`import('/js/lesson/innodb-status.js').then(({ parseDeadlock }) => parseDeadlock(${JSON.stringify(OF_MYSQL)}))`);
     const [one, other] = account.transactions.map(({ waits }) => waits[0]);
     assert.deepEqual([one.id, one.kind, other.end, account.rolledBack], [20, 'row', true, 2]);
     tab.nothingWentWrong();

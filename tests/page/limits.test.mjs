@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { vesselsAt } from '../../static/js/limits/fill-level.js';
+import { levelsAt } from '../../static/js/limits/fill-level.js';
 import { lab, until } from './support.mjs';
 
 /** How many requests the page sends at a time. */
@@ -10,7 +10,7 @@ const SENT = 150;
 
 describe('how full a limit is', () => {
   const through = (/** @type {number} */ at, instance = '') => ({ sent: at, at, status: 200, instance });
-  const full = (kind, answers, now) => vesselsAt(kind, answers, now).map((vessel) => vessel.full);
+  const full = (kind, answers, now) => levelsAt(kind, answers, now).map((vessel) => vessel.full);
 
   it('is told by who was let through, and no fuller than it can be', () => {
     const ten = Array.from({ length: 10 }, () => through(0, '8000'));

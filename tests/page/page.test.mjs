@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { prediction } from '../../static/js/run/prediction.js';
-import { judgedOf } from '../../static/js/run/rate-rounds.js';
-import { parse, settingsOf } from '../../static/js/page/address.js';
+import { judge } from '../../static/js/run/rate-rounds.js';
+import { parseAddress, settingsOf } from '../../static/js/page/address.js';
 import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
 
 describe('the page', () => {
@@ -14,7 +14,7 @@ describe('the page', () => {
     const strategies = await json(`${suite.at.http}/strategies`);
     // What is preset shows the claim, the flaw first.
     for (const [id, slug, says] of /** @type {const} */ ([['1.1', 'none', 'willOversell'], ['1.3', 'none', 'willBeExact'], ['1.5', 'mutex', 'willBeExact'], ['1.6', 'mutex', 'willOversell'], ['2.3', 'redis-setnx-ttl', 'willOutlive'], ['001.expire', 'redis-setnx-ttl', 'willOutlive']])) {
-      const { target, typed } = parse(`#/${id}`);
+      const { target, typed } = parseAddress(`#/${id}`);
       assert.equal(prediction(strategies.find((one) => one.slug === slug), settingsOf(target, typed))[0], says, id);
     }
     const tab = await suite.tab('#/2.3');
@@ -143,7 +143,7 @@ describe('the page', () => {
     /** @type {import('../../static/js/run/rate-rounds.js').Rates} */
     const pair = { first: { strategy: 'a', target: 'one', threads: 1 }, second: { strategy: 'b', target: 'one', threads: 1 }, least: 2 };
     for (const [a, says] of /** @type {const} */ ([[[30, 21, 40], 'holds'], [[30, 19, 40], 'apart'], [[15, 19, 10], 'not']])) {
-      assert.equal(judgedOf(pair, new Map([['a one 1', [...a]], ['b one 1', [10, 10, 10]]])).says, says);
+      assert.equal(judge(pair, new Map([['a one 1', [...a]], ['b one 1', [10, 10, 10]]])).says, says);
     }
     const tab = await suite.tab('#/1.7.2.mutex');
     await tab.shows('1.7.2.mutex');

@@ -1,13 +1,13 @@
 /**
  * A lesson's race: one press plays the flaw and its cure on the real servers; what is drawn and said of each event, that no word stands
- * on another, that everybody can use it. The order decided by whoever watches is in `order.test.mjs`.
+ * on another, that everybody can use it. The order decided by whoever watches is in `schedule.test.mjs`.
  */
 
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
-import { add, empty } from '../../static/js/timeline/player.js';
+import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { PHONE, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -44,10 +44,10 @@ describe('what is told of a race', () => {
   const DELETED = { actor: 'A', event: 'deleted', value: 'foreign', t_us: 500_000 };
   for (const [first, second] of [[FREE, DELETED], [DELETED, FREE]]) {
     it(`ends the wedge where the arrow is, with ${first.event} told first`, () => {
-      const recording = { ...empty(), stepped: true };
+      const recording = { ...emptyRecording(), stepped: true };
       let before = 0;
       for (const event of [HELD, first, second]) {
-        add(recording, event, before);
+        addEvent(recording, event, before);
         before = event.t_us;
       }
       const { arrows: [arrow], locks: [{ wedges: [wedge] }] } = modelOf(recording.events);

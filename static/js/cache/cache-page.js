@@ -4,11 +4,11 @@
  * The browser's own figures say it: nothing was transferred, or a head alone (304), or head and body.
  */
 
-import { $, el, put } from '../shared/dom.js';
+import { $, el, setText } from '../shared/dom.js';
 import * as lang from '../shared/language.js';
 import { languages } from '../words/all.js';
 
-lang.learn(languages);
+lang.addWords(languages);
 
 const STATES = [
   { id: 'fresh', headers: 'Cache-Control: max-age=60' },
@@ -18,35 +18,35 @@ const STATES = [
 ];
 
 /** What a head counts in `transferSize`, whatever its length (Resource Timing, 4.5). */
-const HEAD = 300;
+const HEADERS_SIZE = 300;
 
 /** @param {string} id @returns {'none' | 'head' | 'all' | undefined} what came over the wire for this picture */
-function cost(id) {
+function transferOf(id) {
   const entry = performance.getEntriesByType('resource').find(({ name }) => name.endsWith(`/cache/${id}.svg`));
   if (!(entry instanceof PerformanceResourceTiming)) return undefined;
   if (entry.transferSize === 0) return 'none';
-  return entry.transferSize <= HEAD ? 'head' : 'all';
+  return entry.transferSize <= HEADERS_SIZE ? 'head' : 'all';
 }
 
 const rows = STATES.map(({ id, headers }) => {
-  const [note, said] = [el('p', {}), el('output', { id: `${id}-said` })];
+  const [note, result] = [el('p', {}), el('output', { id: `${id}-said` })];
   const image = el('img', { src: `cache/${id}.svg`, alt: '', width: 96, height: 96 });
   const draw = () => {
-    put(note, lang.t('cacheNote', id));
-    put(said, lang.t('cacheSaid', cost(id)) ?? '');
+    setText(note, lang.t('cacheNote', id));
+    setText(result, lang.t('cacheSaid', transferOf(id)) ?? '');
   };
   image.addEventListener('load', draw);
-  return { element: el('li', {}, image, el('div', {}, el('code', {}, `GET /cache/${id}.svg`), ' ', el('code', {}, headers), note, said)), draw };
+  return { element: el('li', {}, image, el('div', {}, el('code', {}, `GET /cache/${id}.svg`), ' ', el('code', {}, headers), note, result)), draw };
 });
 $('states').append(...rows.map(({ element }) => element));
 
 /** @param {'zh' | 'en'} [to] */
-function speak(to) {
-  if (to) lang.speak(to);
+function switchLanguage(to) {
+  if (to) lang.setLanguage(to);
   lang.translate();
   document.title = `oversell · ${lang.t('cacheTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.currentLanguage() === each));
   for (const { draw } of rows) draw();
 }
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
-speak();
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
+switchLanguage();

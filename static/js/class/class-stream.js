@@ -1,15 +1,15 @@
 /** The visits of all instances, as server-sent events: all that is kept, and then each as it happens; begun anew when the connection was lost. */
 
-const AGAIN_MS = 1000;
+const RECONNECT_MS = 1000;
 
-/** @param {{begin: () => void, told: (event: import('./visits.js').Told) => void, lost: () => void}} tell */
-export function follow(tell) {
+/** @param {{begin: () => void, told: (event: import('./visits.js').ClassEvent) => void, lost: () => void}} handlers */
+export function followClass(handlers) {
   const source = new EventSource('classroom/events');
-  source.onopen = () => tell.begin();
-  source.onmessage = ({ data }) => tell.told(JSON.parse(data));
+  source.onopen = () => handlers.begin();
+  source.onmessage = ({ data }) => handlers.told(JSON.parse(data));
   source.onerror = () => {
-    tell.lost();
+    handlers.lost();
     // A browser gives up when the answer is an error.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(tell), AGAIN_MS);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => followClass(handlers), RECONNECT_MS);
   };
 }

@@ -6,17 +6,17 @@
 import { svg } from '../shared/dom.js';
 import { t } from '../shared/language.js';
 
-/** @typedef {import('./visit-lanes.js').Shown} Shown */
+/** @typedef {import('./visit-lanes.js').ClassPicture} Shown */
 /** @typedef {import('./visit-lanes.js').ClassLane} ClassLane */
-/** Sizes in pixels. @typedef {{width: number, row: number, bar: number, gutter: number, rows: number, columns: number, unit: number}} Room */
+/** Sizes in pixels. @typedef {{width: number, row: number, bar: number, gutter: number, rows: number, columns: number, unit: number}} Dimensions */
 
 /** In units: a lane and its bar, while there are few, some, many; and the room for names. */
 const SIZES = [{ most: 3, row: 58, bar: 38 }, { most: 6, row: 42, bar: 26 }, { most: 10, row: 32, bar: 20 }, { most: Infinity, row: 25, bar: 15 }];
-const [GUTTER, NARROW, FOOT, PHONE] = [190, 104, 28, 600];
+const [GUTTER, NARROW_GUTTER, AXIS_HEIGHT, PHONE_WIDTH] = [190, 104, 28, 600];
 /** More lanes are not drawn: the last ones are. */
-const MOST = 30;
+const MAX_LANES = 30;
 /** Bold letters are wider than others by so much at most. */
-const BOLD = 1.15;
+const BOLD_FACTOR = 1.15;
 /** More than this many stand in two columns. */
 const ONE_COLUMN = 12;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
@@ -26,16 +26,16 @@ export function draw(host, shown, me) {
   const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const unit = root / 16;
   const width = host.clientWidth;
-  const phone = width < PHONE * unit;
+  const phone = width < PHONE_WIDTH * unit;
   const mine = shown.lanes.filter((lane) => me !== '' && lane.who === me);
   const others = shown.lanes.filter((lane) => !mine.includes(lane));
-  const lanes = [...mine, ...others.slice(-(MOST - mine.length))];
+  const lanes = [...mine, ...others.slice(-(MAX_LANES - mine.length))];
   const columns = !phone && lanes.length > ONE_COLUMN ? 2 : 1;
   const rows = Math.max(1, Math.ceil(lanes.length / columns));
   const size = SIZES.find(({ most }) => rows <= most) ?? SIZES[0];
-  const room = { width: width / columns - (columns - 1) * 12 * unit, row: size.row * unit, bar: size.bar * unit, gutter: (phone ? NARROW : GUTTER) * unit, rows, columns, unit };
+  const room = { width: width / columns - (columns - 1) * 12 * unit, row: size.row * unit, bar: size.bar * unit, gutter: (phone ? NARROW_GUTTER : GUTTER) * unit, rows, columns, unit };
   pen.font = `${(phone ? 1 : 1.25) * root}px ${getComputedStyle(host).fontFamily}`;
-  const height = rows * room.row + FOOT * unit;
+  const height = rows * room.row + AXIS_HEIGHT * unit;
   const all = Array.from({ length: columns }, (_, column) => {
     const own = lanes.slice(column * rows, (column + 1) * rows);
     return svg('g', { transform: `translate(${column * (width - room.width)} 0)` }, axis(shown, room), ...own.map((lane, i) => laneOf(lane, i * room.row, shown, room, me)));
@@ -43,14 +43,14 @@ export function draw(host, shown, me) {
   host.replaceChildren(svg('svg', { class: 'timeline class-lanes', viewBox: `0 0 ${width} ${height}`, width, height, 'aria-hidden': 'true' }, hatch(unit), ...all));
 }
 
-/** @param {Shown} shown @param {Room} room */
+/** @param {Shown} shown @param {Dimensions} room */
 const scale = ({ now, span }, { gutter, width }) => {
   // While time goes beyond the longest span, its begin is out of the picture.
   const begin = Math.max(0, now - span);
   return (/** @type {number} */ at) => gutter + Math.max(0, Math.min(1, (at - begin) / span)) * (width - gutter);
 };
 
-/** @param {ClassLane} lane @param {number} top @param {Shown} shown @param {Room} room @param {string} me */
+/** @param {ClassLane} lane @param {number} top @param {Shown} shown @param {Dimensions} room @param {string} me */
 function laneOf(lane, top, shown, room, me) {
   const x = scale(shown, room);
   const middle = top + room.row / 2;
@@ -65,9 +65,9 @@ function laneOf(lane, top, shown, room, me) {
   const red = lane.overlaps.map((span) => box(span, { class: 'overlap', 'data-kind': 'overlap', fill: 'url(#class-hatch)' }));
   const dots = lane.dots.flatMap(({ at, n }) => [
     svg('circle', { class: 'dot-full', 'data-kind': 'dot', cx: x(at), cy: middle, r: 7 * room.unit }),
-    ...(n == null ? [] : [beside(x(at), middle, t('classLeft', n), 'count', room)])]);
-  const ends = lane.ends.map(({ at, lost }) => beside(x(at), middle, t(lost ? 'classGone' : 'classVain'), 'end', room));
-  const name = svg('text', { class: mine ? 'who mine' : 'who', x: 0, y: middle + 7 * room.unit }, `${mine ? '▶ ' : ''}${fitting(lane.name, (room.gutter - (mine ? 34 : 12) * room.unit) / (mine ? BOLD : 1))}`);
+    ...(n == null ? [] : [labelBeside(x(at), middle, t('classLeft', n), 'count', room)])]);
+  const ends = lane.ends.map(({ at, lost }) => labelBeside(x(at), middle, t(lost ? 'classGone' : 'classVain'), 'end', room));
+  const name = svg('text', { class: mine ? 'who mine' : 'who', x: 0, y: middle + 7 * room.unit }, `${mine ? '▶ ' : ''}${shortened(lane.name, (room.gutter - (mine ? 34 : 12) * room.unit) / (mine ? BOLD_FACTOR : 1))}`);
   // Where it was served, if there is room for it.
   const at = svg('tspan', { class: 'of' }, ` ${lane.instance}`);
   if (!mine && pen.measureText(`${lane.name} ${lane.instance}`).width < room.gutter - 12 * room.unit) name.append(at);
@@ -75,21 +75,21 @@ function laneOf(lane, top, shown, room, me) {
   return svg('g', { class: mine ? 'lane mine' : 'lane', 'data-who': lane.name }, ...marked, ...bars, ...red, ...dots, ...ends, name);
 }
 
-/** A word beside a mark; before it, where the picture ends. @param {number} x @param {number} y @param {string} text @param {string} kind @param {Room} room */
-function beside(x, y, text, kind, { unit, width }) {
+/** A word beside a mark; before it, where the picture ends. @param {number} x @param {number} y @param {string} text @param {string} kind @param {Dimensions} room */
+function labelBeside(x, y, text, kind, { unit, width }) {
   const fits = x + 12 * unit + pen.measureText(text).width <= width;
   return svg('text', { class: 'label', 'data-kind': kind, x: x + (fits ? 12 : -12) * unit, y: y + 7 * unit, 'text-anchor': fits ? 'start' : 'end' }, text);
 }
 
 /** As much of a name as there is room for. @param {string} name @param {number} width */
-function fitting(name, width) {
+function shortened(name, width) {
   if (pen.measureText(name).width <= width) return name;
   const letters = [...name];
   while (letters.length > 1 && pen.measureText(`${letters.join('')}…`).width > width) letters.pop();
   return `${letters.join('')}…`;
 }
 
-/** @param {Shown} shown @param {Room} room */
+/** @param {Shown} shown @param {Dimensions} room */
 function axis(shown, room) {
   const x = scale(shown, room);
   const begin = Math.max(0, shown.now - shown.span) / 1e6;

@@ -8,50 +8,50 @@
  */
 
 import { modelOf } from '../timeline/model.js';
-import { isEnter, isLeave, isShared } from './class-lessons.js';
+import { isEnter, isLeave, isRead } from './class-lessons.js';
 
 /** @typedef {import('./visits.js').Visit} Visit */
-/** @typedef {import('./class-lessons.js').View} View */
+/** @typedef {import('./class-lessons.js').ClassLesson} View */
 /** @typedef {import('../timeline/model.js').Span} Span */
 /** `dots`: who was inside for a moment, and what was counted; `ends`: who gave up, or whose instance went away. */
 /** @typedef {{name: string, who: string, instance: string, visits: Visit[], bars: import('../timeline/model.js').Bar[], overlaps: Span[], dots: {at: number, n: number | null}[], ends: {at: number, lost: boolean}[]}} ClassLane */
-/** Times in microseconds since `from`. @typedef {{from: number, now: number, span: number, lanes: ClassLane[]}} Shown */
+/** Times in microseconds since `from`. @typedef {{from: number, now: number, span: number, lanes: ClassLane[]}} ClassPicture */
 
 const SECOND = 1e6;
 /** Steps by which the time that is shown grows. */
 const STEPS = [15, 20, 30, 45, 60, 90, 120].map((s) => s * SECOND);
-const LONGEST = /** @type {number} */ (STEPS.at(-1));
+const MAX_SPAN = /** @type {number} */ (STEPS.at(-1));
 /** Nobody was there for so long: what comes is something new. */
-const GAP = 8 * SECOND;
+const QUIET_GAP = 8 * SECOND;
 /** After the last one has gone, time goes on for so long. */
-const AFTER = 1.5 * SECOND;
+const TIME_AFTER_LAST = 1.5 * SECOND;
 /** Who came within this came together, and stands in the order of the names. */
-const TOGETHER = 0.1 * SECOND;
+const SAME_ARRIVAL = 0.1 * SECOND;
 /** A stay that is shorter is drawn as a dot. */
-const MOMENT = 0.15 * SECOND;
+const SHORT_STAY = 0.15 * SECOND;
 
-/** @param {Visit[]} visits of one object, by when they came @param {View} view @param {number} clock what time it is @param {(n: number) => string} visitor the name of one without a name @returns {Shown} */
-export function shownOf(visits, view, clock, visitor) {
+/** @param {Visit[]} visits of one object, by when they came @param {View} view @param {number} clock what time it is @param {(n: number) => string} visitor the name of one without a name @returns {ClassPicture} */
+export function classPictureOf(visits, view, clock, visitor) {
   const ends = visits.map((visit) => endOf(visit, visits));
   const last = Math.max(0, ...ends.map((end) => (end === Infinity ? clock : end)));
-  const now = visits.length === 0 ? clock : Math.min(clock, last + AFTER);
+  const now = visits.length === 0 ? clock : Math.min(clock, last + TIME_AFTER_LAST);
   let from = now;
   visits.toReversed().forEach((visit, i) => {
-    if (i === 0 || ends[visits.length - 1 - i] >= from - GAP) from = Math.min(from, visit.from);
+    if (i === 0 || ends[visits.length - 1 - i] >= from - QUIET_GAP) from = Math.min(from, visit.from);
   });
-  from = Math.max(Math.min(from, now), now - LONGEST);
-  const span = STEPS.find((step) => step >= now - from) ?? LONGEST;
+  from = Math.max(Math.min(from, now), now - MAX_SPAN);
+  const span = STEPS.find((step) => step >= now - from) ?? MAX_SPAN;
   const seen = visits.filter((_, i) => ends[i] >= from);
-  return { from, now: now - from, span, lanes: lanesOf(inOrder(seen), visits, view, from, now, visitor) };
+  return { from, now: now - from, span, lanes: lanesOf(sortedByArrival(seen), visits, view, from, now, visitor) };
 }
 
 /** @param {Visit[]} visits by when they came */
-function inOrder(visits) {
+function sortedByArrival(visits) {
   /** @type {Visit[][]} */
   const groups = [];
   for (const visit of visits) {
     const last = groups.at(-1);
-    if (last && visit.from - last[0].from < TOGETHER) last.push(visit);
+    if (last && visit.from - last[0].from < SAME_ARRIVAL) last.push(visit);
     else groups.push([visit]);
   }
   return groups.flatMap((group) => group.toSorted((a, b) => a.who.localeCompare(b.who, 'zh', { numeric: true })));
@@ -87,7 +87,7 @@ function lanesOf(seen, all, view, from, now, visitor) {
 
 /** Did it only go past? @param {Visit} visit @param {Visit[]} all @param {View} view */
 const isMoment = (visit, all, view) => !isLeave(visit.route) && !isEnter(visit.route)
-  && (view.room === Infinity || endOf(visit, all) - Number(visit.entered) < MOMENT);
+  && (view.room === Infinity || endOf(visit, all) - Number(visit.entered) < SHORT_STAY);
 
 /** As the timeline knows it. @param {Visit} visit @param {string} actor @param {number} from @returns {import('../timeline/events.js').ReplayEvent[]} */
 function eventsOf(visit, actor, from) {
@@ -98,13 +98,13 @@ function eventsOf(visit, actor, from) {
   const stays = isEnter(route) && visit.entered != null && !visit.lost;
   return [
     ...at(visit.from, 'start'),
-    ...at(visit.entered, 'locked', isShared(route) ? 'read' : ''),
+    ...at(visit.entered, 'locked', isRead(route) ? 'read' : ''),
     ...(stays ? [] : at(visit.left, visit.entered == null ? 'failed' : 'released')),
   ];
 }
 
-/** Who waits, who is inside, and how many are too many, now. @param {Shown} shown */
-export function nowIn({ now, lanes }) {
+/** Who waits, who is inside, and how many are too many, now. @param {ClassPicture} shown */
+export function countsNow({ now, lanes }) {
   const has = (/** @type {ClassLane} */ lane, /** @type {string[]} */ kinds) => lane.bars.some((bar) => kinds.includes(bar.kind) && bar.open && bar.from <= now);
   return {
     waiting: lanes.filter((lane) => has(lane, ['waits'])).length,

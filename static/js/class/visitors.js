@@ -1,7 +1,7 @@
 /** Who is sent by a button: their names, and the requests. */
 
 import * as api from '../shared/api.js';
-import { reason, t } from '../shared/language.js';
+import { errorText, t } from '../shared/language.js';
 import { isEnter, isLeave } from './class-lessons.js';
 
 /** @typedef {import('./class-lessons.js').Action} Action */
@@ -10,15 +10,15 @@ import { isEnter, isLeave } from './class-lessons.js';
 /** A class takes its time: thirty who stay for five seconds each, three at a time, need fifty. */
 const WAIT_MS = 600_000;
 /** There is one of them. */
-const ALONE = ['monitor', 'teacher'];
+const SINGLE_ROLES = ['monitor', 'teacher'];
 
 /** The highest number that was given with each name, so that two presses send different people. @type {Map<string, number>} */
 const numbers = new Map();
 
 /** @param {string} who @param {number} many @param {Visit[]} visits those that are known, also from other pages @returns {string[]} */
-function names(who, many, visits) {
+function nextNames(who, many, visits) {
   const word = t('classWho', who);
-  if (ALONE.includes(who)) return [word];
+  if (SINGLE_ROLES.includes(who)) return [word];
   const known = visits.filter((visit) => visit.who.startsWith(`${word} `)).map((visit) => Number(visit.who.slice(word.length + 1)) || 0);
   const last = Math.max(numbers.get(word) ?? 0, ...known);
   numbers.set(word, last + many);
@@ -26,29 +26,29 @@ function names(who, many, visits) {
 }
 
 /** Those who have entered and not left, with the names of their nodes. @param {Visit[]} visits */
-const inside = (visits) => visits.filter((visit) => isEnter(visit.route) && visit.member && !visit.lost
+const insideNow = (visits) => visits.filter((visit) => isEnter(visit.route) && visit.member && !visit.lost
   && !visits.some((v) => isLeave(v.route) && v.who === visit.who && v.from >= visit.from));
 
 /** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** From this page: the service sends them, for a browser has six connections. @param {Action} action @param {Visit[]} visits @returns {Promise<string>} why not; else empty */
-export async function send({ visit, many, who, hold_ms, members, apart_ms }, visits) {
+export async function sendFromDesk({ visit, many, who, hold_ms, members, apart_ms }, visits) {
   const term = { visit, hold_ms, members, wait_ms: WAIT_MS };
   const asked = isLeave(visit)
-    ? inside(visits).map((one) => api.visit({ ...term, names: [one.who], member: one.member }))
-    : apart_ms == null ? [api.visit({ ...term, names: names(who, many, visits) })]
-      : names(who, many, visits).map((name, i) => pause(i * apart_ms).then(() => api.visit({ ...term, names: [name] })));
-  return failure(Promise.all(asked));
+    ? insideNow(visits).map((one) => api.sendVisitors({ ...term, names: [one.who], member: one.member }))
+    : apart_ms == null ? [api.sendVisitors({ ...term, names: nextNames(who, many, visits) })]
+      : nextNames(who, many, visits).map((name, i) => pause(i * apart_ms).then(() => api.sendVisitors({ ...term, names: [name] })));
+  return failureText(Promise.all(asked));
 }
 
 /** From a phone: one request, under the own name. @param {Action} action @param {string} who @param {Visit[]} visits @returns {Promise<string>} why not; else empty */
-export function come({ visit, hold_ms, members }, who, visits) {
-  const own = isLeave(visit) ? inside(visits).findLast((one) => one.who === who) : undefined;
+export function visitFromPhone({ visit, hold_ms, members }, who, visits) {
+  const own = isLeave(visit) ? insideNow(visits).findLast((one) => one.who === who) : undefined;
   const query = new URLSearchParams({ who });
   for (const [name, value] of Object.entries({ hold_ms, members, member: own?.member, wait_ms: WAIT_MS })) if (value != null) query.set(name, String(value));
-  return failure(api.tried(`${visit}?${query}`));
+  return failureText(api.requestText(`${visit}?${query}`));
 }
 
 /** @param {Promise<any>} asked */
-const failure = (asked) => asked.then(() => '', (error) => reason(error));
+const failureText = (asked) => asked.then(() => '', (error) => errorText(error));

@@ -1,7 +1,7 @@
 /** A series as one small file that needs no network: a table with a picture in each row, in the language of the page. */
 
-import { current, number, t } from '../shared/language.js';
-import { around, bars, result } from '../run/result-bars.js';
+import { currentLanguage, formatNumber, t } from '../shared/language.js';
+import { resultDetails, resultBars, resultText } from '../run/result-bars.js';
 
 const STYLE = `
 :root { color-scheme: light dark; font: 16px/1.5 -apple-system, "Segoe UI", "PingFang SC", "Noto Sans SC", "Microsoft YaHei", system-ui, sans-serif; font-variant-numeric: tabular-nums; }
@@ -13,23 +13,23 @@ svg { width: 100%; height: 2.5rem; fill: currentColor; } .red p:first-of-type { 
 @media (max-width: 40rem) { section { grid-template-columns: 1fr; } }`;
 
 /** @param {string} text */
-const safe = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+const escapeHtml = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
 /** @param {import('./series.js').Series} series @returns {string} an HTML file */
 export function reportOf({ name, at, settings, rows }) {
   const full = Math.max(1, ...rows.map((row) => row.sold));
   const cell = (/** @type {import('../run/result-bars.js').Row | undefined} */ row) => (row
-    ? `<div class="${row.oversold > 0 ? 'red' : ''}">${new XMLSerializer().serializeToString(bars(row, full))}<p>${safe(`${t(row.target)}${t('colon')}${result(row)}`)}</p><p class="dim">${safe(`${around(row)} · p50 ${number(row.median)} ms · p99 ${number(row.p99_line)} ms`)}</p></div>`
+    ? `<div class="${row.oversold > 0 ? 'red' : ''}">${new XMLSerializer().serializeToString(resultBars(row, full))}<p>${escapeHtml(`${t(row.target)}${t('colon')}${resultText(row)}`)}</p><p class="dim">${escapeHtml(`${resultDetails(row)} · p50 ${formatNumber(row.median)} ms · p99 ${formatNumber(row.p99_line)} ms`)}</p></div>`
     : '<div></div>');
   const sections = [...new Set(rows.map((row) => row.strategy))].map((slug) => {
     const at = (/** @type {string} */ target) => cell(rows.find((row) => row.strategy === slug && row.target === target));
-    return `<section><h2>${safe(slug)}</h2>${at('one')}${at('three')}</section>`;
+    return `<section><h2>${escapeHtml(slug)}</h2>${at('one')}${at('three')}</section>`;
   });
-  const stores = new Set(rows.map((row) => row.store)).size > 1 ? `<p class="dim">${safe(t('otherStores'))}</p>` : '';
+  const stores = new Set(rows.map((row) => row.store)).size > 1 ? `<p class="dim">${escapeHtml(t('otherStores'))}</p>` : '';
   return `<!doctype html>
-<html lang="${current() === 'zh' ? 'zh-CN' : 'en'}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${safe(name)}</title><style>${STYLE}</style></head><body>
-<h1>${safe(name)}</h1><p>${safe(t('seriesPlan', settings))}</p><p class="dim">${safe(new Date(at).toLocaleString())}</p>${stores}
+<html lang="${currentLanguage() === 'zh' ? 'zh-CN' : 'en'}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(name)}</title><style>${STYLE}</style></head><body>
+<h1>${escapeHtml(name)}</h1><p>${escapeHtml(t('seriesPlan', settings))}</p><p class="dim">${escapeHtml(new Date(at).toLocaleString())}</p>${stores}
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>${document.getElementById('hatch')?.outerHTML ?? ''}</defs></svg>
 ${sections.join('\n')}
 </body></html>

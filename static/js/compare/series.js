@@ -1,44 +1,44 @@
 /** Series of runs, kept in this browser: each has a name, its settings and its rows. */
 
-import { always } from '../shared/storage.js';
+import { localStore } from '../shared/storage.js';
 
 /** @typedef {import('../run/result-bars.js').Row} Row */
 /** @typedef {{id: string, name: string, at: string, settings: import('../page/address.js').Settings, rows: Row[]}} Series */
 
 /** More than a browser's storage would hold otherwise. */
-const MOST = 30;
+const MAX_SERIES = 30;
 
 /** @type {Series[]} the newest first */
-let kept = always.get('series') ?? [];
+let stored = localStore.get('series') ?? [];
 
-const keep = () => always.set('series', kept);
+const save = () => localStore.set('series', stored);
 
 /** @returns {Series[]} the newest first */
-export const all = () => kept;
+export const all = () => stored;
 
 /** @param {string} name @param {import('../page/address.js').Settings} settings @returns {Series} */
 export function begin(name, settings) {
   const at = new Date().toISOString();
   const series = { id: at, name, at, settings, rows: [] };
-  kept = [series, ...kept].slice(0, MOST);
-  keep();
+  stored = [series, ...stored].slice(0, MAX_SERIES);
+  save();
   return series;
 }
 
 /** @param {Series} series @param {Row} row */
 export function add(series, row) {
   series.rows.push(row);
-  keep();
+  save();
 }
 
 /** @param {Series} series @param {string} name */
 export function rename(series, name) {
   series.name = name;
-  keep();
+  save();
 }
 
 /** @param {Series} series */
 export function remove(series) {
-  kept = kept.filter((one) => one !== series);
-  keep();
+  stored = stored.filter((one) => one !== series);
+  save();
 }

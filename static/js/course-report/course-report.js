@@ -4,15 +4,15 @@
  */
 
 import { $ } from '../shared/dom.js';
-import { learn, speak } from '../shared/language.js';
-import { eventOf } from '../timeline/events.js';
+import { addWords, setLanguage } from '../shared/language.js';
+import { parseEvent } from '../timeline/events.js';
 import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
-import { add, empty } from '../timeline/player.js';
+import { addEvent, emptyRecording } from '../timeline/player.js';
 import { languages } from '../words/all.js';
 
-learn(languages);
+addWords(languages);
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** A flaw or its cure; those of one lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */
@@ -20,11 +20,11 @@ learn(languages);
 /** @type {Race[]} */
 const races = JSON.parse($('races').textContent);
 const drawn = races.map(({ lesson, events }, i) => {
-  const recording = { ...empty(), live: false, stepped: true };
-  const told = events.map(eventOf).toSorted((a, b) => a.t_us - b.t_us);
-  told.forEach((event, n) => add(recording, event, told[n - 1]?.t_us ?? 0));
+  const recording = { ...emptyRecording(), live: false, stepped: true };
+  const ordered = events.map(parseEvent).toSorted((a, b) => a.t_us - b.t_us);
+  ordered.forEach((event, n) => addEvent(recording, event, ordered[n - 1]?.t_us ?? 0));
   const model = modelOf(recording.events, 0, room(lesson, recording.events));
-  return { lesson, told, model, picture: new Picture($(`race-${i}`)) };
+  return { lesson, told: ordered, model, picture: new Picture($(`race-${i}`)) };
 });
 
 /** How many may be inside: of what is not sold, as many as the cure lets in. @param {string} lesson @param {ReplayEvent[]} events */
@@ -34,11 +34,11 @@ function room(lesson, events) {
 }
 
 function draw() {
-  speak($('en').checked ? 'en' : 'zh');
-  drawn.forEach(({ lesson, told, model, picture }, i) => {
+  setLanguage($('en').checked ? 'en' : 'zh');
+  drawn.forEach(({ lesson, told: ordered, model, picture }, i) => {
     const span = Math.max(...drawn.filter((race) => race.lesson === lesson).map((race) => spanOf(race.model.end, false)));
     picture.draw(model, model.end + 1, { live: false, moves: false, scaled: false, span });
-    $(`told-${i}`).replaceChildren(...sentences(told));
+    $(`told-${i}`).replaceChildren(...sentences(ordered));
   });
 }
 

@@ -3,7 +3,7 @@
 import { el } from '../shared/dom.js';
 
 /** @param {string} text @returns {(Node | string)[]} */
-export function colour(text) {
+export function highlight(text) {
   let breaks = false;
   return text.trimEnd().split('\n').flatMap((line) => {
     if (!/^\s*\/\//.test(line)) return `${line}\n`;

@@ -5,11 +5,11 @@
  */
 
 /** @typedef {{zh: string, en: string}} Title */
-/** @typedef {'unsafe' | 'one-process' | 'lease' | 'safe'} Promised */
+/** @typedef {'unsafe' | 'one-process' | 'lease' | 'safe'} PromiseLevel */
 /**
  * A strategy, of `GET /strategies`. `lease_ms`: the lease after which a holder that stays longer is not alone any more; null: it is
  * renewed, or there is none; absent: not told. `pace`: about how many it sells a second to 100 who buy at once.
- * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: Promised, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null, pace: number}} Strategy
+ * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: PromiseLevel, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null, pace: number}} Strategy
  */
 /** @typedef {{terminal: number, run: string, expect: string, again: boolean}} Line */
 /**
@@ -48,10 +48,10 @@ export function chaptersOf(course, strategies) {
     let chapter = chapters.find((c) => c.id === id);
     if (!chapter) chapters.push(chapter = { id, title: null, lessons: [] });
     const after = isSection(strategy.chapter)
-      ? chapter.lessons.findLastIndex((l) => order(numberOf(l), strategy.chapter) <= 0) : chapter.lessons.length - 1;
-    chapter.lessons.splice(after + 1, 0, alone(strategy, chapter.lessons));
+      ? chapter.lessons.findLastIndex((l) => compareNumbers(numberOf(l), strategy.chapter) <= 0) : chapter.lessons.length - 1;
+    chapter.lessons.splice(after + 1, 0, lessonOfStrategy(strategy, chapter.lessons));
   }
-  return chapters.filter((chapter) => chapter.lessons.length).toSorted((a, b) => a.id.length - b.id.length || order(a.id, b.id));
+  return chapters.filter((chapter) => chapter.lessons.length).toSorted((a, b) => a.id.length - b.id.length || compareNumbers(a.id, b.id));
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
@@ -59,15 +59,15 @@ function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: 
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // The flaw comes first, and then its cure, as the lesson has them; of those that are compared, what the lesson itself is about. The
   // limits have a page that draws them.
-  const own = timing ? its.filter((/** @type {Strategy} */ s) => sections(s).includes(id)) : [];
+  const own = timing ? its.filter((/** @type {Strategy} */ s) => sectionsOf(s).includes(id)) : [];
   return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, loads, whyNot: why_not, byHand: null };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
-function alone(strategy, beside) {
-  const [section] = sections(strategy);
+function lessonOfStrategy(strategy, beside) {
+  const [section] = sectionsOf(strategy);
   const taken = !/^\d/.test(section) || beside.some((l) => l.id === section);
-  const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
+  const [zh, en] = [nameInTitle(strategy.title.zh), nameInTitle(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
     steps: [], deadlocks: [], tries: [], timing: false, loads: true, whyNot: null, byHand: [],
@@ -77,16 +77,16 @@ function alone(strategy, beside) {
 /** Does the course have it in a lesson of its own section? @param {Chapter[]} chapters @param {Strategy} strategy */
 function hasLesson(chapters, strategy) {
   const lessons = chapters.flatMap((c) => c.lessons);
-  const [section] = sections(strategy);
-  const there = !/^\d/.test(section) || lessons.some((l) => within(l.id, section));
+  const [section] = sectionsOf(strategy);
+  const there = !/^\d/.test(section) || lessons.some((l) => isWithin(l.id, section));
   return there && lessons.some((l) => l.strategies.includes(strategy));
 }
 
 /** One strategy may stand in two sections: `2.9, 2.10.4`. @param {Strategy} strategy @returns {string[]} */
-const sections = (strategy) => strategy.chapter.split(/,\s*/);
+const sectionsOf = (strategy) => strategy.chapter.split(/,\s*/);
 
 /** @param {string} id @param {string} section */
-const within = (id, section) => id === section || id.startsWith(`${section}.`);
+const isWithin = (id, section) => id === section || id.startsWith(`${section}.`);
 
 /** A section of the main text. @param {string} name */
 const isSection = (name) => /^\d(\.|$)/.test(name);
@@ -95,10 +95,10 @@ const isSection = (name) => /^\d(\.|$)/.test(name);
 const numberOf = ({ id, place }) => [id, place].find(isSection) ?? '9';
 
 /** By number, part after part. @param {string} a @param {string} b */
-const order = (a, b) => a.localeCompare(b, 'en', { numeric: true });
+const compareNumbers = (a, b) => a.localeCompare(b, 'en', { numeric: true });
 
 /** A strategy's title is "name: what happens". @param {string} title @returns {string} */
-export function nameIn(title) {
+export function nameInTitle(title) {
   const name = /^(.+?)(?:：|: )/.exec(title)?.[1] ?? title;
   return name[0].toUpperCase() + name.slice(1);
 }
@@ -108,19 +108,19 @@ export function nameIn(title) {
  * lesson the section that it stands in.
  * @param {Chapter[]} chapters @param {string} name @returns {{lesson: Lesson, strategy: Strategy | null} | null}
  */
-export function find(chapters, name) {
+export function findLesson(chapters, name) {
   const lessons = chapters.flatMap((c) => c.lessons);
-  const plain = name.replace(/^\[(.+)\]$/, '$1');
-  const having = lessons.filter((l) => l.strategies.some((s) => s.slug === plain));
-  const own = having.find((l) => l.strategies.some((s) => s.slug === plain && sections(s).includes(l.id)))
-    ?? having.find((l) => l.strategies[0].slug === plain) ?? having[0];
-  if (own) return { lesson: own, strategy: own.strategies.find((s) => s.slug === plain) ?? null };
-  const chapter = chapters.find((c) => c.id === plain);
-  const lesson = lessons.find((l) => l.id === plain)
-    ?? lessons.find((l) => l.strategies.some((s) => sections(s).includes(plain)))
-    ?? lessons.find((l) => within(l.id, plain)) ?? chapter?.lessons[0];
+  const wanted = name.replace(/^\[(.+)\]$/, '$1');
+  const withStrategy = lessons.filter((l) => l.strategies.some((s) => s.slug === wanted));
+  const own = withStrategy.find((l) => l.strategies.some((s) => s.slug === wanted && sectionsOf(s).includes(l.id)))
+    ?? withStrategy.find((l) => l.strategies[0].slug === wanted) ?? withStrategy[0];
+  if (own) return { lesson: own, strategy: own.strategies.find((s) => s.slug === wanted) ?? null };
+  const chapter = chapters.find((c) => c.id === wanted);
+  const lesson = lessons.find((l) => l.id === wanted)
+    ?? lessons.find((l) => l.strategies.some((s) => sectionsOf(s).includes(wanted)))
+    ?? lessons.find((l) => isWithin(l.id, wanted)) ?? chapter?.lessons[0];
   if (lesson) return { lesson, strategy: null };
-  const above = /^(\d+\.\d[\d.]*)\.\d+$/.exec(plain)?.[1];
-  const section = above && lessons.find((l) => l.id === above);
+  const parentId = /^(\d+\.\d[\d.]*)\.\d+$/.exec(wanted)?.[1];
+  const section = parentId && lessons.find((l) => l.id === parentId);
   return section ? { lesson: section, strategy: null } : null;
 }

@@ -5,30 +5,30 @@
 /** @typedef {{number: number, waits: Lock[]}} Transaction */
 
 /** A signed number of four bytes is stored with its sign turned over. */
-const SIGN = 0x8000_0000;
+const SIGN_BIT = 0x8000_0000;
 
 /** @param {string} text @returns {{transactions: Transaction[], rolledBack: number}} `rolledBack`: 0 where it does not say */
-export function accountOf(text) {
+export function parseDeadlock(text) {
   /** @type {Transaction[]} */
   const transactions = [];
   let number = 0;
   for (const part of text.split(/^\*\*\* /m).slice(1)) {
     number = Number(/^\((\d+)\)/.exec(part)?.[1] ?? number);
     if (/TRANSACTION:/.test(part.split('\n')[0])) transactions.push({ number, waits: [] });
-    const of = transactions.find((transaction) => transaction.number === number);
-    const lock = lockOf(part);
-    if (of && lock && /WAITING FOR THIS LOCK/.test(part)) of.waits.push(lock);
+    const owner = transactions.find((transaction) => transaction.number === number);
+    const lock = parseLock(part);
+    if (owner && lock && /WAITING FOR THIS LOCK/.test(part)) owner.waits.push(lock);
   }
   return { transactions, rolledBack: Number(/WE ROLL BACK TRANSACTION \((\d+)\)/.exec(text)?.[1] ?? 0) };
 }
 
 /** @param {string} part @returns {Lock | null} */
-function lockOf(part) {
-  const said = /RECORD LOCKS .*? index `?(\w+)`? of table .*? lock_?mode ([XS])(.*)/.exec(part);
-  if (!said) return null;
-  const [, index, mode, rest] = said;
+function parseLock(part) {
+  const match = /RECORD LOCKS .*? index `?(\w+)`? of table .*? lock_?mode ([XS])(.*)/.exec(part);
+  if (!match) return null;
+  const [, index, mode, rest] = match;
   const end = /asc supremum/.test(part);
   const hex = index === 'PRIMARY' && !end ? /^ 0: len 4; hex ([0-9a-f]{8});/m.exec(part)?.[1] : undefined;
   const kind = /insert intention/.test(rest) ? 'insert' : /rec but not gap/.test(rest) ? 'row' : /gap before rec/.test(rest) ? 'gap' : 'next-key';
-  return { mode, index, id: hex ? parseInt(hex, 16) - SIGN : null, end, kind };
+  return { mode, index, id: hex ? parseInt(hex, 16) - SIGN_BIT : null, end, kind };
 }

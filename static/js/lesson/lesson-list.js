@@ -1,16 +1,16 @@
 /** The sidebar: twelve lessons of ninety minutes, then every lesson by chapter, by number and title; and what is searched for. Links, so that a lesson can be opened in another tab. */
 
-import { $, el, put } from '../shared/dom.js';
-import { current, t } from '../shared/language.js';
-import { mark } from './promise-mark.js';
-import * as spine from './ninety-minutes.js';
+import { $, el, setText } from '../shared/dom.js';
+import { currentLanguage, t } from '../shared/language.js';
+import { promiseMark } from './promise-mark.js';
+import * as ninetyMinutes from './ninety-minutes.js';
 
 /** @typedef {import('./course.js').Lesson} Lesson */
 /** @typedef {import('./course.js').Chapter} Chapter */
 
-let shown = '';
+let shownId = '';
 /** The chapters that somebody has opened. @type {Set<string>} */
-const opened = new Set();
+const openChapters = new Set();
 let redraw = () => {};
 
 /**
@@ -19,7 +19,7 @@ let redraw = () => {};
  */
 export function draw(chapters, lesson, waiting) {
   redraw = () => draw(chapters, lesson, waiting);
-  const lang = current();
+  const lang = currentLanguage();
   const all = chapters.flatMap((chapter) => chapter.lessons);
   /** @type {string[]} */
   const words = $('search').value.trim().toLowerCase().split(/\s+/).filter(Boolean);
@@ -28,34 +28,34 @@ export function draw(chapters, lesson, waiting) {
     'aria-current': current_ && 'page',
     'data-id': l.id,
     class: l.strategies.length > 0 && l.strategies.every((s) => waiting.includes(s.slug)) && 'waiting',
-  }, el('span', { class: 'chapter' }, number), el('span', { class: 'title' }, ...humps(l.title[lang])), beside));
-  const marked = (/** @type {Lesson} */ l) => entry(l, short(l), l.strategies[0] ? mark(l.strategies[0].promise) : '');
+  }, el('span', { class: 'chapter' }, number), el('span', { class: 'title' }, ...breakable(l.title[lang])), beside));
+  const marked = (/** @type {Lesson} */ l) => entry(l, sectionNumber(l), l.strategies[0] ? promiseMark(l.strategies[0].promise) : '');
 
   const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
-  const found = words.length ? all.filter((l) => words.every((word) => textOf(l).includes(word))) : null;
+  const found = words.length ? all.filter((l) => words.every((word) => searchTextOf(l).includes(word))) : null;
   $('chapters').replaceChildren(...(found ? results(found) : [...ninety(), ...chapters.map(folded)]));
   // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
   const id = lesson?.id ?? '';
-  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shown ? at : id)))?.focus({ preventScroll: true });
-  if (id !== shown) inSight($('lessons'), [...$('chapters').querySelectorAll('[aria-current]')].at(-1));
-  shown = id;
+  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shownId ? at : id)))?.focus({ preventScroll: true });
+  if (id !== shownId) scrollListTo($('lessons'), [...$('chapters').querySelectorAll('[aria-current]')].at(-1));
+  shownId = id;
   $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
-  put($('fold'), `${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} ▾`);
+  setText($('fold'), `${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} ▾`);
 
   function ninety() {
-    const { seen, all: of, minutes } = spine.progress();
-    const own = spine.SPINE.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
+    const { seen, all: of, minutes } = ninetyMinutes.progress();
+    const own = ninetyMinutes.NINETY_MINUTES.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
     return [el('section', { 'aria-label': t('ninety'), class: 'spine' }, el('h2', {}, t('ninety'), ' ', el('span', { class: 'done' }, t('ninetyDone', seen, of, minutes))),
-      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, spine.isSeen(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : '', false))))];
+      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : '', false))))];
   }
 
   /** @param {Chapter} chapter */
   function folded(chapter) {
     const own = lesson != null && chapter.lessons.includes(lesson);
-    const fold = el('details', { open: own || opened.has(chapter.id) },
+    const fold = el('details', { open: own || openChapters.has(chapter.id) },
       el('summary', {}, el('h2', {}, chapter.title ? `${/^\d/.test(chapter.id) ? `${chapter.id} ` : ''}${chapter.title[lang]}` : t('chapter', chapter.id), ' ', el('span', { class: 'done' }, String(chapter.lessons.length)))),
       el('ul', {}, ...chapter.lessons.map(marked)));
-    fold.addEventListener('toggle', () => opened[/** @type {HTMLDetailsElement} */ (fold).open ? 'add' : 'delete'](chapter.id));
+    fold.addEventListener('toggle', () => openChapters[/** @type {HTMLDetailsElement} */ (fold).open ? 'add' : 'delete'](chapter.id));
     return fold;
   }
 
@@ -66,7 +66,7 @@ export function draw(chapters, lesson, waiting) {
 }
 
 /** What is searched in. @param {Lesson} lesson */
-const textOf = ({ id, title, claim, strategies, place }) => [id, title.zh, title.en, claim?.zh, claim?.en, place, ...strategies.map((s) => s.slug)].join(' ').toLowerCase();
+const searchTextOf = ({ id, title, claim, strategies, place }) => [id, title.zh, title.en, claim?.zh, claim?.en, place, ...strategies.map((s) => s.slug)].join(' ').toLowerCase();
 
 export function listen() {
   $('search').oninput = () => redraw();
@@ -79,26 +79,26 @@ export function listen() {
   };
 }
 
-export const search = () => {
-  unfold(true);
+export const openSearch = () => {
+  setOpen(true);
   $('search').focus();
 };
 
 /** A name of many words without a space may be broken between them. @param {string} title */
-const humps = (title) => title.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el('wbr'), part]).slice(1);
+const breakable = (title) => title.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el('wbr'), part]).slice(1);
 
 /** Scrolls the list, and not the page. @param {HTMLElement} list @param {Element | null | undefined} entry */
-function inSight(list, entry) {
+function scrollListTo(list, entry) {
   if (!entry) return;
   const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
   if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
 }
 
 /** The number of its section, where it stands for all of it. @param {Lesson} lesson */
-const short = (lesson) => (/^\d+(\.\d+)*$/.test(lesson.id) ? lesson.id : '');
+const sectionNumber = (lesson) => (/^\d+(\.\d+)*$/.test(lesson.id) ? lesson.id : '');
 
 /** On a phone the chapters fold away. @param {boolean} open */
-export function unfold(open) {
+export function setOpen(open) {
   $('lessons').classList.toggle('open', open);
   $('fold').setAttribute('aria-expanded', open);
 }

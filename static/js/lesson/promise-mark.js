@@ -12,7 +12,7 @@ const LEASE = 'M6 0V3M6 5V7.500M6 9.500V12';
 const SIGNS = { unsafe: [CROSS], 'one-process': [TICK, CROSS], lease: [TICK, LEASE], safe: [TICK] };
 
 /** @param {string} promise @returns {SVGElement} */
-export function mark(promise) {
+export function promiseMark(promise) {
   const signs = SIGNS[promise] ?? [];
   const width = signs.length * 14;
   return svg('svg', { class: 'mark', viewBox: `0 0 ${width} 12`, width: `${width / 16}em`, height: '.75em', role: 'img', 'aria-label': t('mark', promise) },

@@ -1,7 +1,7 @@
 /** The lines of a lesson that matter (its functions, without what stands around them), and which of them an event is. Pure. */
 
 /** Functions that only say a name. */
-const PLAIN = ['key', 'lease'];
+const TRIVIAL_FUNCTIONS = ['key', 'lease'];
 
 /**
  * Where an event has no point of its own in the lesson's file, these say which line it comes from, the best first.
@@ -24,7 +24,7 @@ const FUNCTION = { taken: 'try_lock', deleted: 'unlock' };
 const AS = { waits: 'taken', refused: 'taken', start: 'taken', released: 'deleted', lost: 'deleted', conflict: 'written' };
 
 /** The functions of a file, one after the other, without their common margin. @param {string} text @returns {string[]} */
-export function excerpt(text) {
+export function functionsOf(text) {
   const lines = text.split('\n');
   /** @type {string[]} */
   const shown = [];
@@ -32,7 +32,7 @@ export function excerpt(text) {
     const fn = /^(\s*)(?:pub(?:\([^)]*\))? )?(?:async )?fn (\w+)/.exec(lines[i]);
     if (!fn) continue;
     const end = lines.findIndex((line, n) => n >= i && line === `${fn[1]}}`);
-    if (end < 0 || PLAIN.includes(fn[2])) continue;
+    if (end < 0 || TRIVIAL_FUNCTIONS.includes(fn[2])) continue;
     if (shown.length) shown.push('');
     shown.push(...lines.slice(i, end + 1).map((line) => line.slice(fn[1].length)));
     i = end;

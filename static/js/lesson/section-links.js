@@ -2,11 +2,11 @@
 
 import { $, el } from '../shared/dom.js';
 
-const PARTS = ['deadlock', 'how', 'tries', 'by-hand', 'seen'];
+const SECTIONS = ['deadlock', 'how', 'tries', 'by-hand', 'seen'];
 
-/** Each part that the lesson on show has. @param {boolean} far what is run stands above them */
-export function draw(far) {
-  $('jumps').replaceChildren(...PARTS.filter((id) => far && !$(id).hidden).map((id) => {
+/** Each part that the lesson on show has. @param {boolean} isFar what is run stands above them */
+export function draw(isFar) {
+  $('jumps').replaceChildren(...SECTIONS.filter((id) => isFar && !$(id).hidden).map((id) => {
     const head = /** @type {HTMLElement} */ ($(id).querySelector('h2'));
     const button = el('button', { type: 'button' }, `${head.textContent} ↓`);
     button.addEventListener('click', () => {

@@ -6,12 +6,12 @@
  */
 
 import * as api from '../shared/api.js';
-import { rateAt, vesselsAt } from './fill-level.js';
-import { $, el, put, svg } from '../shared/dom.js';
+import { rateAt, levelsAt } from './fill-level.js';
+import { $, el, setText, svg } from '../shared/dom.js';
 import * as lang from '../shared/language.js';
 import { languages } from '../words/all.js';
 
-lang.learn(languages);
+lang.addWords(languages);
 
 /** @typedef {import('./fill-level.js').Answer} Answer */
 /** `at_once`: so many requests are sent by the service, at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
@@ -28,13 +28,13 @@ const LIMITERS = [
 
 /** So many requests, one every so many milliseconds; a picture of so many milliseconds, in columns. */
 const REQUESTS = 150;
-const EACH_MS = 20;
+const INTERVAL_MS = 20;
 /** What is seen of the last second ends so long after the last answer. */
-const AFTER_MS = 1000;
+const TIME_AFTER_LAST_MS = 1000;
 /** With less motion wanted, the picture moves so often and no more. */
-const CALM_MS = 500;
-const calm = matchMedia('(prefers-reduced-motion: reduce)');
-const SHOWN_MS = 9000;
+const REDUCED_MOTION_MS = 500;
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
+const PICTURE_MS = 9000;
 const COLUMN_MS = 100;
 
 /** Of the picture: a column's width, a dot's radius, and where the axis is. */
@@ -46,30 +46,30 @@ const PLACE = 16;
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** Who is answered so much later has waited in nginx's queue, where one is let out each second; and not for a busy browser. */
-const WAITED_MS = 700;
+const QUEUED_MS = 700;
 
 /** So many connections a browser has to one host: what would wait for one is not sent yet. */
-const CONNECTIONS = 6;
-let open = 0;
+const MAX_CONNECTIONS = 6;
+let openConnections = 0;
 /** @type {(() => void)[]} */
-const inLine = [];
+const waitingRequests = [];
 
 /** @returns {Promise<() => void>} once there is a connection; gives it back */
-async function connection() {
-  while (open >= CONNECTIONS) await new Promise((resolve) => { inLine.push(() => resolve(null)); });
-  open += 1;
+async function acquireConnection() {
+  while (openConnections >= MAX_CONNECTIONS) await new Promise((resolve) => { waitingRequests.push(() => resolve(null)); });
+  openConnections += 1;
   return () => {
-    open -= 1;
-    inLine.shift()?.();
+    openConnections -= 1;
+    waitingRequests.shift()?.();
   };
 }
 
 /** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
-async function burst(path, answers, changed) {
+async function sendBurst(path, answers, changed) {
   const begun = performance.now();
   const one = async (/** @type {number} */ n) => {
-    await pause(n * EACH_MS);
-    const done = await connection();
+    await pause(n * INTERVAL_MS);
+    const done = await acquireConnection();
     const mine = { sent: performance.now() - begun, at: Infinity, status: 0, instance: '' };
     answers.push(mine);
     const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => null);
@@ -82,8 +82,8 @@ async function burst(path, answers, changed) {
 }
 
 /** How full it is: a ring for each place, a disc for what is in it. @param {Limiter} limiter @param {Answer[]} answers @param {number} now */
-function vessels({ id }, answers, now) {
-  const all = vesselsAt(id, answers, now);
+function levelsPicture({ id }, answers, now) {
+  const all = levelsAt(id, answers, now);
   const columns = (/** @type {number} */ places) => (places > 50 ? 20 : 5);
   const width = Math.max(...all.map(({ places }) => columns(places))) * PLACE + PLACE;
   const high = Math.max(...all.map(({ places }) => Math.ceil(places / columns(places)))) * PLACE;
@@ -101,23 +101,23 @@ function vessels({ id }, answers, now) {
 
 /** Let through above the axis, refused below it, those of one column in a pile; a line from when one was sent that has waited; beside each second how many
  * were let through in it. @param {Answer[]} answers @param {string} label */
-function picture(answers, label) {
+function answersPicture(answers, label) {
   const piles = new Map();
   const marks = answers.flatMap(({ sent, at, status }) => {
-    const column = Math.min(Math.floor(at / COLUMN_MS), SHOWN_MS / COLUMN_MS - 1);
+    const column = Math.min(Math.floor(at / COLUMN_MS), PICTURE_MS / COLUMN_MS - 1);
     const through = status === 200;
     const pile = `${column} ${through}`;
     const height = piles.get(pile) ?? 0;
     piles.set(pile, height + 1);
     const x = (column + 0.5) * COLUMN;
     const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
-    const waited = through && at - sent > WAITED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
+    const waited = through && at - sent > QUEUED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
     if (through) return [...waited, svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
     return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
   });
   const inSecond = (/** @type {number} */ s) => answers.filter(({ at, status }) => status === 200 && Math.floor(at / 1000) === s).length;
-  const width = (SHOWN_MS / COLUMN_MS) * COLUMN;
-  const seconds = Array.from({ length: SHOWN_MS / 1000 }, (_, s) => {
+  const width = (PICTURE_MS / COLUMN_MS) * COLUMN;
+  const seconds = Array.from({ length: PICTURE_MS / 1000 }, (_, s) => {
     const x = (s * 1000 / COLUMN_MS) * COLUMN;
     return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${AXIS - 4}v8` }),
       svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
@@ -127,7 +127,7 @@ function picture(answers, label) {
 }
 
 /** A limiter's row: its name, its button, what it came to, how full it is, and its picture. @param {Limiter} limiter */
-function row(limiter) {
+function limiterRow(limiter) {
   const { id, path, at_once } = limiter;
   const send = el('button', { class: 'send' });
   const said = el('output', {});
@@ -148,24 +148,24 @@ function row(limiter) {
     const through = known.filter((answer) => answer.status === 200).length;
     const refused = known.filter((answer) => answer.status === 429).length;
     const summary = missing || known.some((answer) => answer.status === 404) ? lang.t('limitsNginx') : lang.t('limitsSaid', through, refused, known.length - through - refused);
-    put(name, lang.t('limiter', id));
-    put(note, lang.t('limiterNote', id));
-    put(send, lang.t('limitsSend', at_once ?? REQUESTS));
+    setText(name, lang.t('limiter', id));
+    setText(note, lang.t('limiterNote', id));
+    setText(send, lang.t('limitsSend', at_once ?? REQUESTS));
     send.setAttribute('aria-disabled', String(busy));
-    put(said, known.length || missing ? summary : '');
-    full.replaceChildren(vessels(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
-    put(rate, begun ? lang.t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? vesselsAt(id, answers, at)[0].full : null }) : '');
+    setText(said, known.length || missing ? summary : '');
+    full.replaceChildren(levelsPicture(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
+    setText(rate, begun ? lang.t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
     // What stands at one moment alone is no picture of time.
-    if (!at_once) shown.replaceChildren(picture(known, `${lang.t('limiter', id)}: ${summary}`));
+    if (!at_once) shown.replaceChildren(answersPicture(known, `${lang.t('limiter', id)}: ${summary}`));
   };
 
   /** Draws again and again, as often as is wanted, until all has been seen. */
   const move = () => {
     draw();
-    const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + AFTER_MS;
+    const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + TIME_AFTER_LAST_MS;
     if (over) begun = 0;
     if (over) draw();
-    else if (calm.matches) setTimeout(move, CALM_MS);
+    else if (reducedMotion.matches) setTimeout(move, REDUCED_MOTION_MS);
     else requestAnimationFrame(move);
   };
 
@@ -173,29 +173,29 @@ function row(limiter) {
     if (busy) return;
     [answers, busy, missing] = [[], true, false];
     // Told once all have their answers, and shown at their own pace.
-    const sent = at_once ? await api.burst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
+    const sent = at_once ? await api.sendBurst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
     missing = sent == null;
     answers = (sent ?? []).map(({ at_ms, status }) => ({ sent: 0, at: at_ms, status, instance: '' }));
     const idle = !begun;
     begun = performance.now();
     if (idle) move();
-    if (!at_once) await burst(path, answers, () => {});
+    if (!at_once) await sendBurst(path, answers, () => {});
     busy = false;
   });
   const element = el('li', { id }, el('div', { class: 'heading' }, name, el('code', {}, `GET /${path}`), said, send), note, el('div', { class: 'moving' }, full, rate), shown);
   return { element, draw };
 }
 
-const rows = LIMITERS.map(row);
+const rows = LIMITERS.map(limiterRow);
 $('limiters').append(...rows.map(({ element }) => element));
 
 /** @param {'zh' | 'en'} [to] */
-function speak(to) {
-  if (to) lang.speak(to);
+function switchLanguage(to) {
+  if (to) lang.setLanguage(to);
   lang.translate();
   document.title = `oversell · ${lang.t('limitsTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.currentLanguage() === each));
   for (const { draw } of rows) draw();
 }
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
-speak();
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
+switchLanguage();

@@ -5,22 +5,22 @@
  */
 
 import * as api from '../shared/api.js';
-import { $, el, put, refill } from '../shared/dom.js';
-import { figures } from '../run/run-figures.js';
+import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
+import { figuresOf } from '../run/run-figures.js';
 import * as lang from '../shared/language.js';
-import { current, reason, t } from '../shared/language.js';
-import * as runLanes from '../run/request-lanes.js';
+import { currentLanguage, errorText, t } from '../shared/language.js';
+import * as requestLanes from '../run/request-lanes.js';
 import { Runs } from '../run/runs.js';
-import * as saying from '../run/status-line.js';
-import { eventOf } from '../timeline/events.js';
+import * as statusLine from '../run/status-line.js';
+import { parseEvent } from '../timeline/events.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
-import { add, empty } from '../timeline/player.js';
+import { addEvent, emptyRecording } from '../timeline/player.js';
 import { languages } from '../words/all.js';
-import * as words from '../words/own-lock.js';
+import * as ownLockWords from '../words/own-lock.js';
 
-lang.learn(languages);
-lang.learn(words);
+lang.addWords(languages);
+lang.addWords(ownLockWords);
 
 /** @typedef {Record<'acquire' | 'release' | 'renew', string>} Scripts */
 /** @typedef {{name: string, verdict: 'passed' | 'failed' | 'untried', seen: {zh: string, en: string}, error?: string, events: any[]}} Grade */
@@ -30,70 +30,70 @@ const TRIALS = ['exclusion', 'holder-dies', 'late-release', 'foreign-release', '
 /** Long enough inside that two meet where they can; few enough that each has its lane. @type {import('../run/runs.js').Plan} */
 const PLAN = { strategy: 'mine', target: 'three', threads: 10, loops: 2, hold_ms: 20, count: 5000 };
 /** Who is inside at the end of a race is so for some time more. */
-const AFTER_US = 700_000;
+const TIME_AFTER_LAST_US = 700_000;
 
 /** @type {{section: string, scripts: Scripts}[]} */
 let stages = [];
 /** @type {Grade[]} */
 let grades = [];
-let busy = false;
+let isBusy = false;
 /** What was said last, to be said again in the other language. */
-let said = () => '';
+let statusText = () => '';
 
 const runs = new Runs(drawRun, () => {});
 
 /** Is a run of it under way? */
-const selling = () => runs.live != null && !runs.other('mine', 'three');
+const isSelling = () => runs.active != null && !runs.otherRun('mine', 'three');
 
 /** @param {string} name @returns {HTMLTextAreaElement} */
 const field = (name) => /** @type {any} */ (document.querySelector(`[name="${name}"]`));
 
 /** @returns {Scripts} */
-const typed = () => ({ acquire: field('acquire').value, release: field('release').value, renew: field('renew').value });
+const typedScripts = () => ({ acquire: field('acquire').value, release: field('release').value, renew: field('renew').value });
 
 /** @param {Scripts} a @param {Scripts} b */
 const isSame = (a, b) => FIELDS.every((name) => a[name] === b[name]);
 
 /** @param {() => string} words */
-function say(words) {
-  said = words;
-  put($('said'), said());
+function setStatus(words) {
+  statusText = words;
+  setText($('said'), statusText());
 }
 
 /** @param {string} [name] of the script that is wrong @param {string} [rule] */
-function mark(name, rule = '') {
+function markWrong(name, rule = '') {
   for (const each of FIELDS) {
-    put($(`${each}-wrong`), each === name ? rule : '');
+    setText($(`${each}-wrong`), each === name ? rule : '');
     field(each).setAttribute('aria-invalid', String(each === name));
   }
   if (name) field(name).focus();
 }
 
 /** Does this with the scripts as they are typed, once they are saved. @param {(scripts: Scripts) => Promise<void>} does */
-async function saved(does) {
-  if (busy) return;
-  busy = true;
+async function saveThen(does) {
+  if (isBusy) return;
+  isBusy = true;
   drawButtons();
-  mark();
+  markWrong();
   try {
-    await does(await api.keepMine(typed()));
+    await does(await api.saveOwnLock(typedScripts()));
   } catch (caught) {
     const error = /** @type {any} */ (caught);
     const name = FIELDS.find((each) => each === error.problem?.field);
-    if (name) mark(name, error.problem.detail);
-    say(() => t('failed', reason(error)));
+    if (name) markWrong(name, error.problem.detail);
+    setStatus(() => t('failed', errorText(error)));
   }
-  busy = false;
+  isBusy = false;
   drawButtons();
 }
 
 function drawButtons() {
-  for (const id of ['save', 'grade']) $(id).setAttribute('aria-disabled', String(busy));
-  put($('sell'), t(selling() ? 'cancel' : 'mineSell'));
-  $('sell').classList.toggle('cancel', selling());
-  $('sell').setAttribute('aria-disabled', String(busy));
-  refill($('fill'), stages.map((stage) => {
-    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typed())) }, stage.section);
+  for (const id of ['save', 'grade']) $(id).setAttribute('aria-disabled', String(isBusy));
+  setText($('sell'), t(isSelling() ? 'cancel' : 'mineSell'));
+  $('sell').classList.toggle('cancel', isSelling());
+  $('sell').setAttribute('aria-disabled', String(isBusy));
+  replaceKeepingFocus($('fill'), stages.map((stage) => {
+    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typedScripts())) }, stage.section);
     button.addEventListener('click', () => fill(stage.scripts));
     return button;
   }));
@@ -102,26 +102,26 @@ function drawButtons() {
 /** @param {Scripts} scripts */
 function fill(scripts) {
   for (const name of FIELDS) field(name).value = scripts[name];
-  mark();
+  markWrong();
   drawButtons();
 }
 
 function drawRun() {
-  const run = runs.of('mine', 'three');
-  const other = runs.other('mine', 'three');
+  const run = runs.runOf('mine', 'three');
+  const other = runs.otherRun('mine', 'three');
   $('sold').hidden = !run && !other;
-  if (other) saying.busy(other, null);
-  else if (run) saying.say(saying.sentence({ strategy: /** @type {any} */ (null), settings: PLAN, run, stale: false, down: [], dead: '' }), run === runs.live);
-  const { sold, gone } = run ? figures(run) : { sold: 0, gone: null };
-  put($('of'), run?.row && gone != null ? `${t('plan', run.plan)} · ${t('replaySold', { sold, gone })}` : '');
-  runLanes.draw(run, 'mine', false);
+  if (other) statusLine.sayOtherRun(other, null);
+  else if (run) statusLine.say(statusLine.statusSentence({ strategy: /** @type {any} */ (null), settings: PLAN, run, stale: false, down: [], dead: '' }), run === runs.active);
+  const { sold, gone } = run ? figuresOf(run) : { sold: 0, gone: null };
+  setText($('of'), run?.row && gone != null ? `${t('plan', run.plan)} · ${t('replaySold', { sold, gone })}` : '');
+  requestLanes.draw(run, 'mine', false);
   drawButtons();
 }
 
 /** At an even pace: what lasted microseconds is to be seen, and what waits for a lease is not to fill the picture. @param {any[]} events */
-function spread(events) {
-  const recording = { ...empty(), stepped: true };
-  events.map(eventOf).forEach((event, i) => add(recording, event, events[i - 1]?.t_us ?? 0));
+function spreadEvenly(events) {
+  const recording = { ...emptyRecording(), stepped: true };
+  events.map(parseEvent).forEach((event, i) => addEvent(recording, event, events[i - 1]?.t_us ?? 0));
   return recording.events;
 }
 
@@ -129,15 +129,15 @@ function spread(events) {
 function drawGrade(name, open) {
   const grade = grades.find((one) => one.name === name);
   const verdict = grade?.verdict ?? 'none';
-  const head = [el('strong', {}, t('mineVerdict', verdict)), el('h3', {}, t('mineTrial', name)), el('span', { class: 'seen' }, grade?.seen[current()] ?? '')];
+  const head = [el('strong', {}, t('mineVerdict', verdict)), el('h3', {}, t('mineTrial', name)), el('span', { class: 'seen' }, grade?.seen[currentLanguage()] ?? '')];
   if (!grade?.events.length) return el('li', { id: name, class: verdict }, el('p', {}, ...head));
-  const events = spread(grade.events);
+  const events = spreadEvenly(grade.events);
   const host = el('div', { class: 'lanes', role: 'group', tabindex: '0', 'aria-label': t('mineRace', name) });
   const fold = el('details', { open }, el('summary', {}, ...head), ...(grade.error ? [el('pre', {}, grade.error)] : []), host,
     el('details', {}, el('summary', {}, t('asSentences')), el('ol', { class: 'told' }, ...sentences(events))));
   const picture = new Picture(/** @type {HTMLElement} */ (host));
   const paint = () => {
-    const model = modelOf(events, (events.at(-1)?.t_us ?? 0) + AFTER_US);
+    const model = modelOf(events, (events.at(-1)?.t_us ?? 0) + TIME_AFTER_LAST_US);
     // Folded it has no width that it could be drawn to.
     if (/** @type {HTMLDetailsElement} */ (fold).open) picture.draw(model, model.end, { live: false, moves: false, scaled: false });
   };
@@ -145,53 +145,53 @@ function drawGrade(name, open) {
   return el('li', { id: name, class: verdict }, fold);
 }
 
-/** @param {boolean} anew nothing of what stands there is open */
-function drawGrades(anew) {
+/** @param {boolean} isNew nothing of what stands there is open */
+function drawGrades(isNew) {
   const first = grades.find(({ verdict }) => verdict === 'failed')?.name;
   const opened = [...document.querySelectorAll('.grades > li:has(> details[open])')].map(({ id }) => id);
-  $('grades').replaceChildren(...TRIALS.map((name) => drawGrade(name, anew ? name === first : opened.includes(name))));
+  $('grades').replaceChildren(...TRIALS.map((name) => drawGrade(name, isNew ? name === first : opened.includes(name))));
 }
 
 $('scripts').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
 $('scripts').addEventListener('input', drawButtons);
-$('save').addEventListener('click', () => saved(async () => say(() => t('mineSaved'))));
+$('save').addEventListener('click', () => saveThen(async () => setStatus(() => t('mineSaved'))));
 $('sell').addEventListener('click', () => {
-  if (selling()) runs.cancel().catch((error) => say(() => t('failed', reason(error))));
+  if (isSelling()) runs.cancel().catch((error) => setStatus(() => t('failed', errorText(error))));
   else {
-    saved(async () => {
-      say(() => '');
+    saveThen(async () => {
+      setStatus(() => '');
       await runs.start(PLAN);
     });
   }
 });
-$('grade').addEventListener('click', () => saved(async (scripts) => {
-  say(() => t('mineGrading'));
-  const graded = await api.gradeMine();
+$('grade').addEventListener('click', () => saveThen(async (scripts) => {
+  setStatus(() => t('mineGrading'));
+  const graded = await api.gradeOwnLock();
   grades = graded.grades;
   drawGrades(true);
   const count = (/** @type {string} */ of) => grades.filter(({ verdict }) => verdict === of).length;
-  say(() => (isSame(graded.scripts, scripts) ? t('mineGraded', count('passed'), count('failed'), count('untried')) : t('mineOther')));
+  setStatus(() => (isSame(graded.scripts, scripts) ? t('mineGraded', count('passed'), count('failed'), count('untried')) : t('mineOther')));
 }));
 addEventListener('resize', () => drawGrades(false));
 
 /** @param {'zh' | 'en'} [to] */
-function speak(to) {
-  if (to) lang.speak(to);
+function switchLanguage(to) {
+  if (to) lang.setLanguage(to);
   lang.translate();
   document.title = `oversell · ${t('mineTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(current() === each));
-  put($('said'), said());
+  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(currentLanguage() === each));
+  setText($('said'), statusText());
   drawRun();
   drawGrades(false);
 }
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
-speak();
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
+switchLanguage();
 
 try {
-  const kept = await api.mine();
+  const kept = await api.ownLock();
   stages = kept.stages;
   fill(kept.scripts);
-  await runs.look();
+  await runs.refresh();
 } catch (error) {
-  say(() => t('failed', reason(error)));
+  setStatus(() => t('failed', errorText(error)));
 }

@@ -5,7 +5,7 @@
  * several strategies says which one (`strategy=`) where it is not the first. `count` is written only where it is not 5000.
  */
 
-import { FIELDS, check } from '../run/setting-limits.js';
+import { FIELDS, checkSettings } from '../run/setting-limits.js';
 
 /** @typedef {import('../run/setting-limits.js').Field} Field */
 /** @typedef {{target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Settings */
@@ -19,41 +19,41 @@ const PRESETS = {
 };
 
 /** @type {Settings} */
-export const DEFAULTS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
+export const DEFAULT_SETTINGS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
 
 /**
  * @param {string} hash
  * @returns {{name: string, strategy: string | null, target: 'one' | 'three', typed: Typed, asksForRun: boolean}} what is not there is the lesson's own,
  *   or the default; `asksForRun`: it says how to run it
  */
-export function parse(hash) {
+export function parseAddress(hash) {
   const [path, query = ''] = hash.replace(/^#\/?/, '').split('?');
-  const given = new URLSearchParams(query);
+  const parameters = new URLSearchParams(query);
   // A race once had an address of its own.
-  const name = decoded(path).replace(/^replay\//, '');
-  const own = { ...DEFAULTS, ...PRESETS[name] };
+  const name = decodePath(path).replace(/^replay\//, '');
+  const own = { ...DEFAULT_SETTINGS, ...PRESETS[name] };
   const typed = { threads: '', loops: '', hold_ms: '', count: '' };
-  for (const field of FIELDS) typed[field] = given.get(field) ?? String(own[field]);
-  const target = given.get('target') ?? own.target;
-  return { name, strategy: given.get('strategy'), target: target === 'one' ? 'one' : 'three', typed, asksForRun: given.size > 0 };
+  for (const field of FIELDS) typed[field] = parameters.get(field) ?? String(own[field]);
+  const target = parameters.get('target') ?? own.target;
+  return { name, strategy: parameters.get('strategy'), target: target === 'one' ? 'one' : 'three', typed, asksForRun: parameters.size > 0 };
 }
 
 /** The settings that were typed; null where one of them is wrong. @param {'one' | 'three'} target @param {Typed} typed @returns {Settings | null} */
 export function settingsOf(target, typed) {
-  const { numbers, wrong } = check(typed);
+  const { numbers, wrong } = checkSettings(typed);
   return Object.keys(wrong).length ? null : { target, ...numbers };
 }
 
 /** @param {string} name @param {Settings} settings @param {string | null} [strategy] @returns {string} */
-export function format(name, { target, threads, loops, hold_ms, count }, strategy = null) {
+export function formatAddress(name, { target, threads, loops, hold_ms, count }, strategy = null) {
   const query = new URLSearchParams({ target, threads: String(threads), loops: String(loops), hold_ms: String(hold_ms) });
-  if (count !== DEFAULTS.count) query.set('count', String(count));
+  if (count !== DEFAULT_SETTINGS.count) query.set('count', String(count));
   if (strategy) query.set('strategy', strategy);
   return `#/${encodeURIComponent(name)}?${query}`;
 }
 
 /** @param {string} path */
-function decoded(path) {
+function decodePath(path) {
   try {
     return decodeURIComponent(path);
   } catch {

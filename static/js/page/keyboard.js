@@ -12,7 +12,7 @@ export function listen(acts) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
     const at = /** @type {Element} */ (event.target);
-    const act = acts.other(event.key, at, event.shiftKey) ?? chosen(event.key, at, acts);
+    const act = acts.other(event.key, at, event.shiftKey) ?? defaultAction(event.key, at, acts);
     if (!act) return;
     event.preventDefault();
     act();
@@ -20,7 +20,7 @@ export function listen(acts) {
 }
 
 /** @param {string} key @param {Element} at @param {Parameters<typeof listen>[0]} acts @returns {(() => void) | null} */
-function chosen(key, at, acts) {
+function defaultAction(key, at, acts) {
   if (key === 'Escape') return acts.cancel;
   // A field keeps its own keys: arrows change its number.
   if (at.matches('pre, #token, #who, #series-name, #search, select, summary') || (at.matches('input') && key !== 'Enter')) return null;

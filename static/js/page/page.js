@@ -7,52 +7,52 @@
 
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
-import * as breaking from '../shared/fault-panel.js';
-import * as byHand from '../lesson/commands.js';
-import * as compare from '../compare/comparison.js';
-import { chaptersOf, find } from '../lesson/course.js';
+import * as faultPanel from '../shared/fault-panel.js';
+import * as commands from '../lesson/commands.js';
+import * as comparison from '../compare/comparison.js';
+import { chaptersOf, findLesson } from '../lesson/course.js';
 import * as deadlock from '../lesson/deadlock.js';
-import { $, put } from '../shared/dom.js';
+import { $, setText } from '../shared/dom.js';
 import { isStale } from '../run/run-figures.js';
 import * as help from './help.js';
-import * as how from '../lesson/implementation.js';
-import * as jumps from '../lesson/section-links.js';
-import * as keys from './keyboard.js';
+import * as implementation from '../lesson/implementation.js';
+import * as sectionLinks from '../lesson/section-links.js';
+import * as keyboard from './keyboard.js';
 import * as lang from '../shared/language.js';
 import * as lessonHead from '../lesson/lesson-head.js';
-import * as lessons from '../lesson/lesson-list.js';
-import * as lights from '../shared/health.js';
-import * as live from '../run/live-metrics.js';
-import * as numbers from '../run/sold-and-gone.js';
+import * as lessonList from '../lesson/lesson-list.js';
+import * as healthLights from '../shared/health.js';
+import * as liveMetrics from '../run/live-metrics.js';
+import * as soldAndGone from '../run/sold-and-gone.js';
 import * as projector from './projector.js';
 import * as race from '../race/race.js';
-import * as rates from '../run/rate-comparison.js';
-import * as runLanes from '../run/request-lanes.js';
+import * as rateComparison from '../run/rate-comparison.js';
+import * as requestLanes from '../run/request-lanes.js';
 import { Runs } from '../run/runs.js';
-import * as saying from '../run/status-line.js';
+import * as statusLine from '../run/status-line.js';
 import * as settingsForm from '../run/settings-form.js';
-import * as shelf from '../run/purchase-by-hand.js';
-import * as spine from '../lesson/ninety-minutes.js';
-import * as state from './address.js';
-import * as strip from '../run/last-results.js';
+import * as purchaseByHand from '../run/purchase-by-hand.js';
+import * as ninetyMinutes from '../lesson/ninety-minutes.js';
+import * as address from './address.js';
+import * as lastResults from '../run/last-results.js';
 import * as theme from '../shared/theme.js';
-import * as tries from '../lesson/route-buttons.js';
-import * as verdict from '../lesson/verdicts.js';
-import * as views from './view.js';
+import * as routeButtons from '../lesson/route-buttons.js';
+import * as verdictViews from '../lesson/verdicts.js';
+import * as viewSwitch from './view.js';
 import { languages } from '../words/all.js';
 
-lang.learn(languages);
+lang.addWords(languages);
 
 /** So many of the lessons that wait for a server are named. */
-const NAMED = 6;
+const MAX_NAMED_LESSONS = 6;
 
 /** @typedef {import('../lesson/course.js').Lesson} Lesson */
 /** @typedef {import('../lesson/course.js').Strategy} Strategy */
 /** @typedef {import('../run/runs.js').Run} Run */
 
-const ASK_MS = 3000;
+const POLL_MS = 3000;
 /** A second press so soon is a double click, not a wish to cancel. */
-const DOUBLE_MS = 500;
+const DOUBLE_CLICK_MS = 500;
 
 /** @type {Strategy[]} */
 let strategies = [];
@@ -60,149 +60,149 @@ let strategies = [];
 let chapters = [];
 /** @type {import('../lesson/verdicts.js').Verdicts | null} */
 let verdicts = null;
-/** @type {views.View} */
+/** @type {viewSwitch.View} */
 let view = 'lesson';
-/** The one before. @type {views.View | ''} */
-let viewed = '';
+/** The one before. @type {viewSwitch.View | ''} */
+let previousView = '';
 /** The one on show, or the last one that was. @type {Lesson} */
 let lesson;
 /** The strategy that shows it; null where it has none. @type {Strategy | null} */
 let strategy = null;
 /** The last settings that were right. */
-let settings = state.DEFAULTS;
-/** @type {lights.Health | null} */
+let settings = address.DEFAULT_SETTINGS;
+/** @type {healthLights.Health | null} */
 let health = null;
 /** Whether somebody answered when last asked: nobody has been asked yet. */
-let reached = false;
+let isReached = false;
 let startedAt = 0;
-let drawn = '';
+let lastFrame = '';
 /** How the strategy on show polls, in ms. @type {number | null} */
-let polled = null;
+let pollIntervalMs = null;
 
 const { t } = lang;
 
-const runs = new Runs(draw, () => atShelf(shelf.refresh));
+const runs = new Runs(draw, () => changeStock(purchaseByHand.refresh));
 
 // ---- what is on show -------------------------------------------------------------------------------------------
 
-const all = () => chapters.flatMap((chapter) => chapter.lessons);
+const allLessons = () => chapters.flatMap((chapter) => chapter.lessons);
 /** One instance has nobody to share with: three is not to be had, whatever the address says. */
-const alone = () => health != null && lights.instances(health).length < 2;
-const target = () => (alone() ? 'one' : settings.target);
+const isLoneInstance = () => health != null && healthLights.instances(health).length < 2;
+const effectiveTarget = () => (isLoneInstance() ? 'one' : settings.target);
 /** The instance that "one" is: runs are started at the first. */
-const first = () => lights.instances(health)[0]?.name ?? '';
+const firstInstance = () => healthLights.instances(health)[0]?.name ?? '';
 /** @param {Strategy} of */
-const down = (of) => lights.down(health).filter((server) => of.needs.includes(server));
-const dead = () => lights.instances(health).filter((i) => !i.up).map((i) => i.name).join(' ');
+const serversDown = (of) => healthLights.serversDown(health).filter((server) => of.needs.includes(server));
+const deadInstances = () => healthLights.instances(health).filter((i) => !i.up).map((i) => i.name).join(' ');
 /** The settings that stand in the form; null where one is wrong. */
-const chosen = () => state.settingsOf(target(), settingsForm.typed());
+const typedSettings = () => address.settingsOf(effectiveTarget(), settingsForm.typedValues());
 
 function draw() {
   if (!lesson) return;
-  frame();
-  const running = runs.live != null;
+  drawFrame();
+  const running = runs.active != null;
   if (view === 'compare') {
-    settingsForm.draw(target(), alone(), first(), compare.count());
-    compare.draw({ strategies, runs, settings: chosen(), able: reached });
+    settingsForm.draw(effectiveTarget(), isLoneInstance(), firstInstance(), comparison.plannedRuns());
+    comparison.draw({ strategies, runs, settings: typedSettings(), able: isReached });
   } else if (strategy && view === 'lesson') {
     drawRun(strategy);
-    rates.draw(lesson, strategies, runs, reached);
-    const where = target() === 'one' ? t('toOne', first()) : t('toThree');
-    shelf.draw(strategy, settings.count, running, reached, where);
+    rateComparison.draw(lesson, strategies, runs, isReached);
+    const where = effectiveTarget() === 'one' ? t('toOne', firstInstance()) : t('toThree');
+    purchaseByHand.draw(strategy, settings.count, running, isReached, where);
   }
   if (view === 'lesson' || view === 'text') race.redraw();
-  if (view === 'verdicts') verdict.list(chapters, verdicts);
+  if (view === 'verdicts') verdictViews.drawTable(chapters, verdicts);
 }
 
-/** @param {Strategy} its */
-function drawRun(its) {
-  const mine = { ...settings, target: target() };
-  const run = runs.of(its.slug, mine.target);
-  const other = runs.other(its.slug, mine.target);
-  const running = run === runs.live && run != null;
-  const now = chosen();
+/** @param {Strategy} shown */
+function drawRun(shown) {
+  const mine = { ...settings, target: effectiveTarget() };
+  const run = runs.runOf(shown.slug, mine.target);
+  const other = runs.otherRun(shown.slug, mine.target);
+  const running = run === runs.active && run != null;
+  const now = typedSettings();
   const stale = run != null && !running && (!now || isStale(run, now));
 
-  settingsForm.draw(mine.target, alone(), first(), 1);
-  settingsForm.button(running ? 'cancel' : 'run', running || !(other || down(its).length || !reached || !now), running);
-  numbers.draw(run, stale);
-  live.draw(run, mine.target === 'three' ? lights.instances(health).map((i) => i.name) : [], polled);
-  if (other) saying.busy(other, whereIs(other.plan));
-  else saying.say(saying.sentence({ strategy: its, settings: now, run, stale, down: down(its), dead: dead() }), running);
-  put($('of'), run ? t('plan', run.plan) : '');
-  runLanes.draw(run, its.slug, stale);
-  strip.draw(before(its));
+  settingsForm.draw(mine.target, isLoneInstance(), firstInstance(), 1);
+  settingsForm.drawButton(running ? 'cancel' : 'run', running || !(other || serversDown(shown).length || !isReached || !now), running);
+  soldAndGone.draw(run, stale);
+  liveMetrics.draw(run, mine.target === 'three' ? healthLights.instances(health).map((i) => i.name) : [], pollIntervalMs);
+  if (other) statusLine.sayOtherRun(other, addressOfPlan(other.plan));
+  else statusLine.say(statusLine.statusSentence({ strategy: shown, settings: now, run, stale, down: serversDown(shown), dead: deadInstances() }), running);
+  setText($('of'), run ? t('plan', run.plan) : '');
+  requestLanes.draw(run, shown.slug, stale);
+  lastResults.draw(lastResultsOf(shown));
 }
 
-/** The last results: here on one and on three, and of the lesson before, as far as there are any. @param {Strategy} its */
-function before(its) {
-  const earlier = all().slice(0, all().indexOf(lesson)).findLast((l) => l.strategies.length && l.strategies[0] !== its);
+/** The last results: here on one and on three, and of the lesson before, as far as there are any. @param {Strategy} shown */
+function lastResultsOf(shown) {
+  const earlier = allLessons().slice(0, allLessons().indexOf(lesson)).findLast((l) => l.strategies.length && l.strategies[0] !== shown);
   const [strategy] = earlier?.strategies ?? [];
   const at = (/** @type {'one' | 'three'} */ where) => ({
-    label: `${lesson.id} ${t(where)}`, row: runs.last(its.slug, where)?.row, href: address({ ...settings, target: where }),
+    label: `${lesson.id} ${t(where)}`, row: runs.lastResult(shown.slug, where)?.row, href: addressOfLesson({ ...settings, target: where }),
   });
   if (!earlier || !strategy) return [at('one'), at('three')];
   return [at('one'), at('three'), {
-    label: `${earlier.id} ${t(target())}`, row: runs.last(strategy.slug, target())?.row, href: state.format(earlier.id, settings),
+    label: `${earlier.id} ${t(effectiveTarget())}`, row: runs.lastResult(strategy.slug, effectiveTarget())?.row, href: address.formatAddress(earlier.id, settings),
   }];
 }
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
-function frame() {
-  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at, lesson.byHand?.length]);
-  if (now === drawn) return;
-  drawn = now;
+function drawFrame() {
+  const now = JSON.stringify([lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, theme.current(), verdicts?.at, lesson.byHand?.length]);
+  if (now === lastFrame) return;
+  lastFrame = now;
   lang.translate();
   const waiting = health?.waiting ?? [];
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
-  lessons.draw(chapters, shown, waiting);
-  const ids = all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
-  lights.draw(health, reached);
-  breaking.draw(lights.instances(health));
-  const trouble = lights.trouble(health, reached, ids.slice(0, NAMED).join(' ') + (ids.length > NAMED ? t('andMore', ids.length) : ''));
+  lessonList.draw(chapters, shown, waiting);
+  const ids = allLessons().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
+  healthLights.draw(health, isReached);
+  faultPanel.draw(healthLights.instances(health));
+  const trouble = healthLights.troubleText(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
   $('notice').hidden = !trouble;
-  put($('notice'), trouble);
+  setText($('notice'), trouble);
   if (shown) {
     const isLoad = strategy != null && lesson.loads;
-    lessonHead.draw(lesson, strategy, settings, after());
+    lessonHead.draw(lesson, strategy, settings, nextLesson());
     deadlock.draw(lesson.deadlocks);
-    tries.draw(lesson);
-    byHand.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
-    verdict.draw(lesson, verdicts);
-    how.draw(strategy?.slug ?? null, lesson.steps);
+    routeButtons.draw(lesson);
+    commands.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
+    verdictViews.draw(lesson, verdicts);
+    implementation.draw(strategy?.slug ?? null, lesson.steps);
     $('no-button').hidden = Boolean(isLoad || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
-    jumps.draw(strategy != null && !race.isShown());
+    sectionLinks.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
-    put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
+    setText($('unknown-text'), t('unknownLesson', address.parseAddress(location.hash).name));
     document.title = 'oversell';
   }
-  for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', String(lang.current() === name));
+  for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', String(lang.currentLanguage() === name));
   $('theme').title = t('theme', theme.current());
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
 /** The lesson that comes next: of the twelve, the next of those. */
-const after = () => all().find((l) => l.id === spine.after(lesson.id)) ?? all()[all().indexOf(lesson) + 1] ?? null;
+const nextLesson = () => allLessons().find((l) => l.id === ninetyMinutes.nextAfter(lesson.id)) ?? allLessons()[allLessons().indexOf(lesson) + 1] ?? null;
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
-/** The address of the lesson on show. @param {state.Settings} as */
-const address = (as) => state.format(lesson.id, as, strategy && strategy !== lesson.strategies[0] ? strategy.slug : null);
+/** The address of the lesson on show. @param {address.Settings} as */
+const addressOfLesson = (as) => address.formatAddress(lesson.id, as, strategy && strategy !== lesson.strategies[0] ? strategy.slug : null);
 
 /** The address of the lesson that a plan runs; null for one that this page does not know. @param {import('../run/runs.js').Plan} plan */
-function whereIs(plan) {
-  const there = find(chapters, plan.strategy);
+function addressOfPlan(plan) {
+  const there = findLesson(chapters, plan.strategy);
   if (!there) return null;
   const { target, threads, loops, hold_ms, count } = plan;
   const slug = there.strategy === there.lesson.strategies[0] ? null : plan.strategy;
-  return state.format(there.lesson.id, { ...settings, target, threads, loops, hold_ms, count }, slug);
+  return address.formatAddress(there.lesson.id, { ...settings, target, threads, loops, hold_ms, count }, slug);
 }
 
-function fromAddress() {
-  const wanted = state.parse(location.hash);
-  const found = find(chapters, wanted.name);
+function showAddress() {
+  const wanted = address.parseAddress(location.hash);
+  const found = findLesson(chapters, wanted.name);
   const before = lesson;
-  lesson ??= all()[0];
+  lesson ??= allLessons()[0];
   strategy ??= lesson.strategies[0] ?? null;
   if (wanted.name === 'compare' || wanted.name === 'verdicts') view = wanted.name;
   else if (wanted.name && !found) view = 'unknown';
@@ -211,51 +211,51 @@ function fromAddress() {
     strategy = lesson.strategies.find((s) => s.slug === wanted.strategy) ?? found?.strategy ?? lesson.strategies[0] ?? null;
     view = strategy ? 'lesson' : 'text';
   }
-  views.show(view);
-  if (view === 'compare' && wanted.strategy) compare.choose(wanted.strategy.split(','));
+  viewSwitch.showView(view);
+  if (view === 'compare' && wanted.strategy) comparison.selectStrategies(wanted.strategy.split(','));
   // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
   settingsForm.fill(wanted.typed);
-  settings = state.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
+  settings = address.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
   // Without a lesson, the address is made to say what is on show.
-  if (!wanted.name) history.replaceState(null, '', address(settings));
+  if (!wanted.name) history.replaceState(null, '', addressOfLesson(settings));
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
   // What does not show the claim folds away, unless the address asks for a run.
-  if (lesson !== before || view !== viewed) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && wanted.asksForRun);
-  viewed = view;
-  if (shown && shown.claim && !shown.byHand) typedIn(shown);
-  if (view === 'lesson') lookAt(/** @type {Strategy} */ (strategy).slug);
+  if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && wanted.asksForRun);
+  previousView = view;
+  if (shown && shown.claim && !shown.byHand) loadCommands(shown);
+  if (view === 'lesson') loadPollInterval(/** @type {Strategy} */ (strategy).slug);
   if (before && lesson !== before) scrollTo({ top: 0, behavior: 'instant' });
   draw();
 }
 
-/** Asks what a student types in a lesson: all lessons together have more than half of the course. @param {Lesson} its */
-async function typedIn(its) {
-  const found = await api.lesson(its.id).catch(() => null);
+/** Asks what a student types in a lesson: all lessons together have more than half of the course. @param {Lesson} shown */
+async function loadCommands(shown) {
+  const found = await api.lesson(shown.id).catch(() => null);
   if (!found) return;
-  its.byHand = found.by_hand;
+  shown.byHand = found.by_hand;
   draw();
 }
 
 /** Asks the strategy's file whether who waits polls. @param {string} slug */
-async function lookAt(slug) {
-  polled = null;
-  const found = await how.polled(slug);
-  if (strategy?.slug === slug) polled = found;
+async function loadPollInterval(slug) {
+  pollIntervalMs = null;
+  const found = await implementation.pollInterval(slug);
+  if (strategy?.slug === slug) pollIntervalMs = found;
   draw();
 }
 
-/** Another target is a step that "back" undoes; a number is not. @param {state.Settings} as @param {boolean} isStep */
+/** Another target is a step that "back" undoes; a number is not. @param {address.Settings} as @param {boolean} isStep */
 function goTo(as, isStep) {
   settings = as;
-  const there = view === 'compare' ? state.format('compare', as) : address(as);
+  const there = view === 'compare' ? address.formatAddress('compare', as) : addressOfLesson(as);
   history[isStep ? 'pushState' : 'replaceState'](null, '', there);
-  fromAddress();
+  showAddress();
 }
 
 /** @param {1 | -1} by */
 function step(by) {
-  const next = all()[all().indexOf(lesson) + by];
+  const next = allLessons()[allLessons().indexOf(lesson) + by];
   if (next) location.hash = `#/${next.id}`;
 }
 
@@ -267,59 +267,59 @@ async function run() {
     await race.run();
     return;
   }
-  if (settingsForm.refuse()) return;
-  const now = chosen();
-  if (runs.live || !reached || !now) return;
-  if (view === 'compare') compare.run({ strategies, runs, settings: now });
-  else if (strategy && view === 'lesson' && !down(strategy).length) {
+  if (settingsForm.focusFirstWrong()) return;
+  const now = typedSettings();
+  if (runs.active || !isReached || !now) return;
+  if (view === 'compare') comparison.run({ strategies, runs, settings: now });
+  else if (strategy && view === 'lesson' && !serversDown(strategy).length) {
     startedAt = Date.now();
     // One that cannot be started is kept as a run that failed.
-    await runs.start({ ...now, strategy: strategy.slug }).catch((error) => admin.isWanted(error, $('run-admin'), run));
+    await runs.start({ ...now, strategy: strategy.slug }).catch((error) => admin.askForToken(error, $('run-admin'), run));
   }
 }
 
 function cancel() {
   race.cancel();
-  compare.stop();
-  rates.stop();
-  const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
-  if (mine) runs.cancel().catch((error) => admin.isWanted(error, $('run-admin'), cancel));
+  comparison.stop();
+  rateComparison.stop();
+  const mine = runs.active && (view === 'compare' || (strategy && !runs.otherRun(strategy.slug, effectiveTarget())));
+  if (mine) runs.cancel().catch((error) => admin.askForToken(error, $('run-admin'), cancel));
 }
 
-function pressed() {
-  if (!runs.live && !compare.going()) run();
-  else if (Date.now() - startedAt > DOUBLE_MS) cancel();
+function pressRun() {
+  if (!runs.active && !comparison.isRunning()) run();
+  else if (Date.now() - startedAt > DOUBLE_CLICK_MS) cancel();
 }
 
 /** @param {'zh' | 'en'} to */
-function speak(to) {
-  lang.speak(to);
+function switchLanguage(to) {
+  lang.setLanguage(to);
   draw();
 }
 
 /** Does something with the shelf, and draws what came of it. @param {() => Promise<void>} act */
-async function atShelf(act) {
+async function changeStock(act) {
   await act().catch(() => {});
   draw();
 }
 
 /** @param {1 | 2} people */
 function buy(people) {
-  const its = strategy;
+  const shown = strategy;
   // Which instance is the first is known once one has answered.
-  if (runs.live || !reached || !its) return;
-  atShelf(() => shelf.buy(its.slug, settings.hold_ms, people, target() === 'one' ? first() : null, draw));
+  if (runs.active || !isReached || !shown) return;
+  changeStock(() => purchaseByHand.buy(shown.slug, settings.hold_ms, people, effectiveTarget() === 'one' ? firstInstance() : null, draw));
 }
 
 function reset() {
-  if (!runs.live && reached) atShelf(() => shelf.reset(settings.count, reset));
+  if (!runs.active && isReached) changeStock(() => purchaseByHand.reset(settings.count, reset));
 }
 
 /** Asks how everybody is, and what is under way. */
-async function ask() {
-  const answer = await lights.ask(health);
-  [health, reached] = [answer ?? health, answer != null];
-  if (reached) await Promise.allSettled([runs.look(), shelf.refresh(), race.look()]);
+async function refresh() {
+  const answer = await healthLights.fetchHealth(health);
+  [health, isReached] = [answer ?? health, answer != null];
+  if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(), race.joinRunning()]);
   draw();
 }
 
@@ -330,40 +330,40 @@ async function askVerdicts() {
 }
 
 /** Asks again and again; not while nobody looks. */
-async function askForEver() {
-  if (!document.hidden) await ask();
-  setTimeout(askForEver, ASK_MS);
+async function poll() {
+  if (!document.hidden) await refresh();
+  setTimeout(poll, POLL_MS);
 }
 
 function listen() {
   settingsForm.listen(draw, (field) => {
-    if (field === 'target') settings = { ...settings, target: settingsForm.target() };
-    const now = state.settingsOf(settings.target, settingsForm.typed());
+    if (field === 'target') settings = { ...settings, target: settingsForm.selectedTarget() };
+    const now = address.settingsOf(settings.target, settingsForm.typedValues());
     if (now) goTo(now, field === 'target');
     else draw();
   });
-  $('run').onclick = pressed;
-  race.listen(() => { drawn = ''; draw(); });
-  lessons.listen();
-  tries.listen();
-  breaking.listen(ask);
-  compare.listen(draw);
-  rates.listen(draw);
-  keys.listen({ step, run, cancel, other: race.keyed, help: help.open, search: lessons.search, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
-  addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
-  addEventListener('popstate', fromAddress);
+  $('run').onclick = pressRun;
+  race.listen(() => { lastFrame = ''; draw(); });
+  lessonList.listen();
+  routeButtons.listen();
+  faultPanel.listen(refresh);
+  comparison.listen(draw);
+  rateComparison.listen(draw);
+  keyboard.listen({ step, run, cancel, other: race.keyAction, help: help.open, search: lessonList.openSearch, projector: projector.toggle, language: () => switchLanguage(lang.currentLanguage() === 'zh' ? 'en' : 'zh') });
+  addEventListener('hashchange', () => { lessonList.setOpen(false); showAddress(); });
+  addEventListener('popstate', showAddress);
   document.addEventListener('visibilitychange', async () => {
     if (document.hidden) return;
     await askVerdicts();
-    await ask();
+    await refresh();
   });
-  $('zh').onclick = () => speak('zh');
-  $('en').onclick = () => speak('en');
+  $('zh').onclick = () => switchLanguage('zh');
+  $('en').onclick = () => switchLanguage('en');
   $('theme').onclick = () => { theme.next(); draw(); };
   $('projector').onclick = projector.toggle;
   $('help-open').onclick = help.open;
   $('skip').onclick = () => $('main').focus();
-  $('fold').onclick = () => lessons.unfold($('fold').getAttribute('aria-expanded') !== 'true');
+  $('fold').onclick = () => lessonList.setOpen($('fold').getAttribute('aria-expanded') !== 'true');
   $('reset').onclick = reset;
   $('buy').onclick = () => buy(1);
   $('buy-two').onclick = () => buy(2);
@@ -374,25 +374,25 @@ export async function begin(pressed) {
   lang.translate();
   projector.show();
   try {
-    const [all, course] = await Promise.all([api.strategies(), api.course().catch(() => null), race.load()]);
+    const [all, course] = await Promise.all([api.strategies(), api.course().catch(() => null), race.loadRaces()]);
     strategies = all;
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
-    lights.draw(null, false);
-    setTimeout(begin, ASK_MS, pressed);
+    healthLights.draw(null, false);
+    setTimeout(begin, POLL_MS, pressed);
     return;
   }
   // A reload without an address joins the run under way.
-  const asked = Promise.all([ask(), askVerdicts()]);
+  const asked = Promise.all([refresh(), askVerdicts()]);
   if (!location.hash) await asked;
-  if (!location.hash && runs.live) {
-    history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
+  if (!location.hash && runs.active) {
+    history.replaceState(null, '', addressOfPlan(runs.active.plan) ?? '#/');
   }
   listen();
-  fromAddress();
+  showAddress();
   delete document.body.dataset.first;
   if (pressed()) race.run();
   await asked;
   draw();
-  setTimeout(askForEver, ASK_MS);
+  setTimeout(poll, POLL_MS);
 }

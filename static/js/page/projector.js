@@ -1,18 +1,18 @@
 /** For the last row: everything half as large again, the sidebar away, the settings in one line. The choice is remembered. */
 
 import { $ } from '../shared/dom.js';
-import { always } from '../shared/storage.js';
+import { localStore } from '../shared/storage.js';
 
 const KEY = 'projector';
 
 export function show() {
-  const on = always.get(KEY) === true;
+  const on = localStore.get(KEY) === true;
   document.documentElement.toggleAttribute('data-projector', on);
   $('projector').setAttribute('aria-pressed', String(on));
 }
 
 export function toggle() {
-  always.set(KEY, always.get(KEY) !== true);
+  localStore.set(KEY, localStore.get(KEY) !== true);
   show();
   dispatchEvent(new Event('resize'));
 }

@@ -8,7 +8,7 @@ import { $ } from '../shared/dom.js';
 let shown = '';
 
 /** Shows what belongs to a view (`data-in`), and hides what does not. @param {View} view */
-export function show(view) {
+export function showView(view) {
   // The same again would show what a lesson has none of, too.
   if (view === shown) return;
   shown = view;

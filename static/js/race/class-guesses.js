@@ -4,38 +4,38 @@
  */
 
 import * as api from '../shared/api.js';
-import { follow } from '../class/class-stream.js';
+import { followClass } from '../class/class-stream.js';
 
 /** The lesson whose race is guessed; nothing: the class is not asked. */
-let lesson = '';
-let following = false;
+let askedLesson = '';
+let isFollowing = false;
 /** By who guesses. @type {Map<string, number>} */
 const guesses = new Map();
-let changed = () => {};
+let onGuess = () => {};
 
 /** Asks the class. @param {string} id @param {() => void} then another guess has come */
-export async function ask(id, then) {
-  lesson = id;
-  changed = then;
+export async function askClass(id, then) {
+  askedLesson = id;
+  onGuess = then;
   guesses.clear();
-  if (!following) follow({ begin: () => guesses.clear(), told, lost: () => {} });
-  following = true;
+  if (!isFollowing) followClass({ begin: () => guesses.clear(), told: handleEvent, lost: () => {} });
+  isFollowing = true;
   await api.showLesson(id);
 }
 
-/** @param {import('../class/visits.js').Told} event */
-function told({ event, key, actor = '', value }) {
-  if (key !== lesson) return;
+/** @param {import('../class/visits.js').ClassEvent} event */
+function handleEvent({ event, key, actor = '', value }) {
+  if (key !== askedLesson) return;
   if (event === 'lesson') guesses.clear();
   else if (event === 'guess') guesses.set(actor, Number(value));
   else return;
-  changed();
+  onGuess();
 }
 
 /** Is the class asked about this one? @param {string} id */
-export const isAsked = (id) => lesson === id && id !== '';
+export const isAsked = (id) => askedLesson === id && id !== '';
 /** About any. */
-export const isOpen = () => lesson !== '';
+export const isAnyAsked = () => askedLesson !== '';
 /** @param {number} n */
-export const count = (n) => [...guesses.values()].filter((one) => one === n).length;
-export const all = () => guesses.size;
+export const countOf = (n) => [...guesses.values()].filter((one) => one === n).length;
+export const total = () => guesses.size;

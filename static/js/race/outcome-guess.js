@@ -1,30 +1,30 @@
 /** Before a race is played: what will it come to? A guess is a press, costs nothing, and stands beside what came. */
 
 import { $, el } from '../shared/dom.js';
-import { number, t } from '../shared/language.js';
+import { formatNumber, t } from '../shared/language.js';
 
 /** @typedef {import('./race.js').Race} Race */
 
 /** So many pieces are there at first. */
-const PIECES = 5000;
+const INITIAL_STOCK = 5000;
 
 /** @type {number | null} */
 let guessed = null;
-let changed = () => {};
+let onGuess = () => {};
 
-export const made = () => guessed;
+export const currentGuess = () => guessed;
 
 /** Another race. */
-export function forget() {
+export function clearGuess() {
   guessed = null;
 }
 
 /** What is asked, what can be answered, and what it is; null where the race has no number to guess. @param {Race} race */
-export function question({ ends, cured_ends }) {
+export function questionOf({ ends, cured_ends }) {
   const { sold = 0, gone = 0, inside = 0 } = ends;
   if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
-    const least = Math.min(PIECES - sold, PIECES - gone);
-    return { ask: t('guessLeft', sold), choices: [least, least + 1, least + 2], is: PIECES - gone };
+    const least = Math.min(INITIAL_STOCK - sold, INITIAL_STOCK - gone);
+    return { ask: t('guessLeft', sold), choices: [least, least + 1, least + 2], is: INITIAL_STOCK - gone };
   }
   if (inside > 0 && inside !== (cured_ends.inside ?? 0)) return { ask: t('guessInside'), choices: [1, 2, 3], is: inside };
   return null;
@@ -35,7 +35,7 @@ export function question({ ends, cured_ends }) {
  * @param {((n: number) => number) | null} [votes] how many of the class guess so, where it is asked
  */
 export function draw(race, ending, votes = null) {
-  const asked = question(race);
+  const asked = questionOf(race);
   const known = asked && ending?.as_meant ? asked.is : null;
   // Once it is known, what was guessed stands beside it, and nothing is left to ask.
   $('race-guess').hidden = !asked || (known != null && guessed == null && !votes);
@@ -43,17 +43,17 @@ export function draw(race, ending, votes = null) {
   const { ask, choices } = asked;
   $('race-guess').setAttribute('aria-label', ask);
   $('race-guess').replaceChildren(known == null ? el('span', {}, ask) : '', ...choices.filter((n) => known == null || n === guessed || votes).map((n) => {
-    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, number(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
+    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
     button.addEventListener('click', () => {
       guessed = n;
-      changed();
+      onGuess();
       $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
     });
     return button;
-  }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', number(known))) : el('b', {}, t('guessWrong', number(known))));
+  }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', formatNumber(known))) : el('b', {}, t('guessWrong', formatNumber(known))));
 }
 
 /** @param {() => void} then a guess was made */
 export function listen(then) {
-  changed = then;
+  onGuess = then;
 }

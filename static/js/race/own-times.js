@@ -3,7 +3,7 @@
  * lies on the time axis of the pictures below it; let go, and it is played so on the servers.
  */
 
-import { $, put } from '../shared/dom.js';
+import { $, setText } from '../shared/dom.js';
 import { t } from '../shared/language.js';
 
 /** What the service takes. @typedef {{at: string, pause_ms: number, lease_ms: number, after_ms: number}} Timing */
@@ -11,60 +11,60 @@ import { t } from '../shared/language.js';
 /** The time axis, in microseconds: as long as the longest handle. */
 export const SPAN_US = 6e6;
 /** @type {readonly ('pause' | 'lease' | 'after')[]} */
-const TIMES = ['pause', 'lease', 'after'];
+const HANDLES = ['pause', 'lease', 'after'];
 
 let open = false;
 /** Something was moved, and is not played yet. */
-let moved = false;
+let isChanged = false;
 /** @type {(timing: Timing) => void} */
-let play = () => {};
+let playRace = () => {};
 
 export const isOpen = () => open;
 
 /** Another race, or another way to play it. */
-export function leave() {
+export function closePanel() {
   open = false;
-  moved = false;
+  isChanged = false;
 }
 
 /** No lease is shorter. */
 const LEAST_LEASE_MS = 100;
 
 /** @param {'pause' | 'lease' | 'after'} name */
-const ms = (name) => Math.max(name === 'lease' ? LEAST_LEASE_MS : 0, Number($(`timing-${name}`).value));
+const handleMs = (name) => Math.max(name === 'lease' ? LEAST_LEASE_MS : 0, Number($(`timing-${name}`).value));
 
 /** @returns {Timing} */
-const timing = () => ({
+const timingOfHandles = () => ({
   at: /** @type {HTMLInputElement} */ (document.querySelector('[name="timing-at"]:checked')).value,
-  pause_ms: ms('pause'), lease_ms: ms('lease'), after_ms: ms('after'),
+  pause_ms: handleMs('pause'), lease_ms: handleMs('lease'), after_ms: handleMs('after'),
 });
 
-/** The button that opens it, and the times as they stand. @param {import('./race.js').Race} race @param {boolean} busy one is being played @param {boolean} cannot */
-export function frame(race, busy, cannot) {
+/** The button that opens it, and the times as they stand. @param {import('./race.js').Race} race @param {boolean} isBusy one is being played @param {boolean} isDisabled */
+export function frame(race, isBusy, isDisabled) {
   $('race-timing').hidden = !race.timed;
-  $('race-timing').setAttribute('aria-disabled', String(cannot || (busy && !open)));
+  $('race-timing').setAttribute('aria-disabled', String(isDisabled || (isBusy && !open)));
   $('race-timing').setAttribute('aria-expanded', String(open));
-  put($('race-timing'), t(open ? 'orderClose' : 'timingOpen'));
+  setText($('race-timing'), t(open ? 'scheduleClose' : 'timingOpen'));
   $('times').hidden = !open;
-  for (const name of TIMES) put($(`timing-${name}-is`), t('timingIs', ms(name) / 1000));
-  if (open && moved && !busy && !cannot) {
-    moved = false;
-    play(timing());
+  for (const name of HANDLES) setText($(`timing-${name}-is`), t('timingIs', handleMs(name) / 1000));
+  if (open && isChanged && !isBusy && !isDisabled) {
+    isChanged = false;
+    playRace(timingOfHandles());
   }
 }
 
 /** @param {() => void} changed @param {(timing: Timing) => void} how it is played @param {() => void} stop what is being played */
 export function listen(changed, how, stop) {
-  play = how;
+  playRace = how;
   $('race-timing').onclick = () => {
     if ($('race-timing').getAttribute('aria-disabled') === 'true') return;
     open = !open;
-    moved = open;
+    isChanged = open;
     changed();
   };
   $('times').addEventListener('input', changed);
   $('times').addEventListener('change', () => {
-    moved = true;
+    isChanged = true;
     stop();
     changed();
   });

@@ -6,18 +6,18 @@
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('../timeline/events.js').Ending} Ending */
 
-import { eventOf } from '../timeline/events.js';
+import { parseEvent } from '../timeline/events.js';
 
-const AGAIN_MS = 1000;
+const RECONNECT_MS = 1000;
 /** A replay that is gone (the service was restarted) answers an error for ever. */
-const TRIES = 5;
+const MAX_FAILURES = 5;
 
 /**
  * @param {string} path
- * @param {{begin: () => void, event: (e: ReplayEvent) => void, over: (name: 'done' | 'failed', ending: Ending) => void}} tell
+ * @param {{begin: () => void, event: (e: ReplayEvent) => void, over: (name: 'done' | 'failed', ending: Ending) => void}} handlers
  * @returns {() => void} ends the stream
  */
-export function follow(path, tell) {
+export function followReplay(path, handlers) {
   /** @type {EventSource} */
   let source;
   /** @type {number | undefined} */
@@ -31,19 +31,19 @@ export function follow(path, tell) {
     source = new EventSource(path.replace(/^\//, ''));
     source.onopen = () => {
       failures = 0;
-      tell.begin();
+      handlers.begin();
     };
-    source.onmessage = ({ data }) => tell.event(eventOf(JSON.parse(data)));
+    source.onmessage = ({ data }) => handlers.event(parseEvent(JSON.parse(data)));
     source.onerror = () => {
       if (source.readyState !== EventSource.CLOSED) return;
       failures += 1;
-      if (failures < TRIES) timer = setTimeout(open, AGAIN_MS);
-      else tell.over('failed', {});
+      if (failures < MAX_FAILURES) timer = setTimeout(open, RECONNECT_MS);
+      else handlers.over('failed', {});
     };
     for (const name of /** @type {const} */ (['done', 'failed'])) {
       source.addEventListener(name, (event) => {
         close();
-        tell.over(name, JSON.parse(event.data));
+        handlers.over(name, JSON.parse(event.data));
       });
     }
   };

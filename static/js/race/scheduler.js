@@ -8,51 +8,51 @@
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { announce } from '../shared/screen-reader.js';
-import { $, el, put, refill } from '../shared/dom.js';
-import { current, reason, t } from '../shared/language.js';
-import * as lines from './sent-commands.js';
-import { follow } from './replay-stream.js';
+import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
+import { currentLanguage, errorText, t } from '../shared/language.js';
+import * as sentCommands from './sent-commands.js';
+import { followReplay } from './replay-stream.js';
 import { isActor } from '../timeline/events.js';
 import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
-import { add, empty } from '../timeline/player.js';
+import { addEvent, emptyRecording } from '../timeline/player.js';
 
 /** @typedef {import('./race.js').Race} Race */
-/** @typedef {import('./race.js').Scheduled} Scheduled */
+/** @typedef {import('./race.js').ScheduleOptions} ScheduleOptions */
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('../timeline/events.js').Ending} Ending */
-/** Where one who plays is. @typedef {'start' | 'way' | 'stands' | 'end'} Stage */
-/** What is sent before it stands still at `point`, or comes to its end. @typedef {{point: string, sent: string[]}} Part */
+/** Where one who plays is. @typedef {'start' | 'way' | 'stands' | 'end'} ActorStage */
+/** What is sent before it stands still at `point`, or comes to its end. @typedef {{point: string, sent: string[]}} ProgramStep */
 
-const ENDS = ['sold', 'done', 'failed', 'refused-by-row'];
+const END_EVENTS = ['sold', 'done', 'failed', 'refused-by-row'];
 /** Nothing new for so long: who is on its way waits for another. */
 const QUIET_MS = 300;
 /** Nothing new for so long from one whom nothing keeps: it is lost. */
-const LONG_MS = 5000;
+const LOST_MS = 5000;
 const TICK_MS = 20;
 /** The service looks at the lock more often than so. */
 const LOOK_MS = 80;
 /** So many orders are tried at the same time. */
-const AT_ONCE = 3;
+const PARALLEL_REPLAYS = 3;
 /** The clock is a player, too, and so are death and the Sentinel that promotes a replica. */
 const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
 /** What is drawn on the buttons of those who are no letter. */
 const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
 /** The one before may be ending still, and mending what it has broken. */
-const BUSY_MS = 40_000;
+const START_TIMEOUT_MS = 40_000;
 
 /** One that is played in an order of one's own. */
-class Play {
-  recording = { ...empty(), stepped: true };
+class ScheduledReplay {
+  recording = { ...emptyRecording(), stepped: true };
   /** @type {Ending | null} */
   ending = null;
-  failed = '';
+  error = '';
   /** @type {string[]} */
-  presses = [];
+  schedule = [];
   /** Nobody can go on, and the clock cannot help. */
-  stuck = false;
-  heard = performance.now();
+  isStuck = false;
+  #lastNewsAt = performance.now();
   #id = '';
   #before = 0;
   #close = () => {};
@@ -61,22 +61,22 @@ class Play {
   async begin(race, cured, changed) {
     const { id, events } = await api.startReplay(race.lesson, cured, 'scheduler');
     this.#id = id;
-    this.#close = follow(events, {
+    this.#close = followReplay(events, {
       begin: () => {
         this.recording.events = [];
         this.#before = 0;
       },
       event: (event) => {
-        add(this.recording, event, this.#before);
+        addEvent(this.recording, event, this.#before);
         this.#before = event.t_us;
         // Who polls sends again and again, and is refused; with it the lock may come and go on some nodes.
-        if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.heard = performance.now();
+        if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
         changed();
       },
       over: (name, ending) => {
         this.recording.live = false;
         this.ending = name === 'done' ? ending : null;
-        this.failed = name === 'done' ? '' : ending.detail ?? t('vanished');
+        this.error = name === 'done' ? '' : ending.detail ?? t('vanished');
         changed();
       },
     });
@@ -85,17 +85,17 @@ class Play {
   get isOver() { return !this.recording.live; }
 
   /** @param {string} actor */
-  async press(actor) {
-    this.presses.push(actor);
-    this.heard = performance.now();
-    await api.nextOf(this.#id, actor);
+  async resume(actor) {
+    this.schedule.push(actor);
+    this.#lastNewsAt = performance.now();
+    await api.resumeActor(this.#id, actor);
   }
 
-  /** Where this one is. @param {string} actor @returns {Stage} */
-  stage(actor) {
+  /** Where this one is. @param {string} actor @returns {ActorStage} */
+  stageOf(actor) {
     const its = this.recording.events.filter((e) => e.actor === actor);
-    if (its.some((e) => ENDS.includes(e.event))) return 'end';
-    const pressed = this.presses.filter((one) => one === actor).length;
+    if (its.some((e) => END_EVENTS.includes(e.event))) return 'end';
+    const pressed = this.schedule.filter((one) => one === actor).length;
     if (!pressed) return 'start';
     // A transaction stands before its first statement, too.
     const stood = its.filter((e, i) => e.event === 'stands' && its.slice(0, i).some((before) => before.event !== 'start')).length;
@@ -103,7 +103,7 @@ class Play {
   }
 
   /** At which point it stands. @param {string} actor */
-  at(actor) {
+  pointOf(actor) {
     return this.recording.events.findLast((e) => e.actor === actor && e.event === 'stands')?.value ?? '';
   }
 
@@ -118,60 +118,60 @@ class Play {
     return last?.event === 'held' ? { owner: last.owner ?? '', leased: (last.pttl ?? -1) >= 0 } : null;
   }
 
-  /** Who could be let go on. @param {Scheduled} scheduled @returns {string[]} */
-  able(scheduled) {
-    if (this.isOver || this.stuck || !this.#id || this.failsOver || this.#isUnderWay(scheduled)) return [];
+  /** Who could be let go on. @param {ScheduleOptions} scheduled @returns {string[]} */
+  runnable(scheduled) {
+    if (this.isOver || this.isStuck || !this.#id || this.isFailingOver || this.#isUnderWay(scheduled)) return [];
     const { actors, clock, dies, fails_over } = scheduled;
     // Who was refused asks in vain while another has the lock.
-    const asks = (/** @type {string} */ actor) => this.at(actor) !== 'refused' || !this.holder();
-    const can = actors.filter((actor) => this.stage(actor) === 'start' || (this.stage(actor) === 'stands' && asks(actor)));
-    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stage(dies) === 'stands' ? [DEATH] : []),
-      ...(fails_over && !this.presses.includes(FAILOVER) ? [FAILOVER] : [])];
+    const asks = (/** @type {string} */ actor) => this.pointOf(actor) !== 'refused' || !this.holder();
+    const can = actors.filter((actor) => this.stageOf(actor) === 'start' || (this.stageOf(actor) === 'stands' && asks(actor)));
+    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stageOf(dies) === 'stands' ? [DEATH] : []),
+      ...(fails_over && !this.schedule.includes(FAILOVER) ? [FAILOVER] : [])];
   }
 
-  /** Whether anybody is on the way to where it stands, or to its death: who goes on meanwhile may come first. @param {Scheduled} scheduled */
+  /** Whether anybody is on the way to where it stands, or to its death: who goes on meanwhile may come first. @param {ScheduleOptions} scheduled */
   #isUnderWay({ actors, dies }) {
-    const since = performance.now() - this.heard;
-    if (dies && this.presses.at(-1) === DEATH && !this.isDead(dies) && since < LONG_MS) return true;
-    return actors.some((actor) => this.stage(actor) === 'way' && since < (this.#mayWait(actor) ? QUIET_MS : LONG_MS));
+    const since = performance.now() - this.#lastNewsAt;
+    if (dies && this.schedule.at(-1) === DEATH && !this.isDead(dies) && since < LOST_MS) return true;
+    return actors.some((actor) => this.stageOf(actor) === 'way' && since < (this.#mayWait(actor) ? QUIET_MS : LOST_MS));
   }
 
-  /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {Scheduled} scheduled */
-  async settled(scheduled) {
+  /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {ScheduleOptions} scheduled */
+  async settle(scheduled) {
     const { actors, clock, goal } = scheduled;
-    while (!this.isOver && this.failsOver) await tick();
+    while (!this.isOver && this.isFailingOver) await tick();
     while (!this.isOver && this.#isUnderWay(scheduled)) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
     // Who has ended may be the last one.
-    const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stage(actor)));
-    while (!this.isOver && ended() && performance.now() - this.heard < QUIET_MS) await tick();
-    if (goal === 'stuck') await this.#gotStuck(scheduled);
+    const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stageOf(actor)));
+    while (!this.isOver && ended() && performance.now() - this.#lastNewsAt < QUIET_MS) await tick();
+    if (goal === 'stuck') await this.#detectStuck(scheduled);
     // It would stand there until its waits are over.
-    if (this.stuck) this.end();
+    if (this.isStuck) this.stop();
   }
 
-  /** Finds out whether nobody can go on. Who waits for ever waits for a lock, and its server says whose it is. @param {Scheduled} scheduled */
-  async #gotStuck(scheduled) {
-    const nobody = () => !this.isOver && !this.able(scheduled).length && scheduled.actors.some((actor) => this.stage(actor) === 'way');
+  /** Finds out whether nobody can go on. Who waits for ever waits for a lock, and its server says whose it is. @param {ScheduleOptions} scheduled */
+  async #detectStuck(scheduled) {
+    const nobody = () => !this.isOver && !this.runnable(scheduled).length && scheduled.actors.some((actor) => this.stageOf(actor) === 'way');
     while (nobody() && (this.#isUnderWay(scheduled) || !this.holder())) await tick();
-    this.stuck ||= nobody();
+    this.isStuck ||= nobody();
   }
 
   get isPromoted() { return this.recording.events.some((e) => e.event === 'promoted'); }
 
-  get failsOver() { return this.presses.includes(FAILOVER) && !this.isPromoted; }
+  get isFailingOver() { return this.schedule.includes(FAILOVER) && !this.isPromoted; }
 
   /** Who got in, one after the other. */
-  get gotIn() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
+  get entryOrder() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
 
-  /** Whether what goes wrong without the cure has. @param {Scheduled} scheduled */
-  hasReached({ goal }) {
-    if (goal === 'stuck') return this.stuck;
+  /** Whether what goes wrong without the cure has. @param {ScheduleOptions} scheduled */
+  hasReachedGoal({ goal }) {
+    if (goal === 'stuck') return this.isStuck;
     if (!this.ending) return false;
     if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
     if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
-    const came = [...new Set(this.presses)].filter((actor) => this.gotIn.includes(actor));
-    return came.join() !== this.gotIn.join();
+    const came = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
+    return came.join() !== this.entryOrder.join();
   }
 
   /** Is another in its way, by what was told? Else it is only slow. @param {string} actor */
@@ -182,7 +182,7 @@ class Play {
     return (owner && owner !== actor) || events.slice(told).some((e) => e.actor === actor && ['waits', 'refused'].includes(e.event));
   }
 
-  end() {
+  stop() {
     this.#close();
     if (!this.isOver && this.#id) api.cancelReplay(this.#id).catch(() => {});
     this.recording.live = false;
@@ -191,141 +191,141 @@ class Play {
 
 const tick = () => new Promise((resolve) => { setTimeout(resolve, TICK_MS); });
 
-let open = false;
+let isShown = false;
 let cured = false;
-/** @type {Play | null} */
-let play = null;
-/** What each half does, one alone. @type {Map<string, Part[]>} */
+/** @type {ScheduledReplay | null} */
+let shownReplay = null;
+/** What each half does, one alone. @type {Map<string, ProgramStep[]>} */
 const programs = new Map();
 /** All orders of a half: how many were tried, in how many it went wrong, whether all were. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
-const tries = new Map();
+const searches = new Map();
 /** All orders are being tried; it ends where this is another. */
-let trying = 0;
+let generation = 0;
 /** The fewest presses until it went wrong, by half. @type {Map<string, number>} */
-const best = new Map();
-const picture = new Picture($('order-lanes'));
-let drawn = '';
-let its = () => /** @type {Race | null} */ (null);
-let changed = () => {};
+const fewestSteps = new Map();
+const picture = new Picture($('schedule-lanes'));
+let lastDrawn = '';
+let shownRace = () => /** @type {Race | null} */ (null);
+let onChange = () => {};
 
-const key = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
+const keyOf = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
 /** @param {Race} race */
-const scheduled = (race) => (cured ? race.cured_scheduled : race.scheduled);
+const optionsOf = (race) => (cured ? race.cured_scheduled : race.scheduled);
 /** @param {Race} race */
-const goalOf = (race) => scheduled(race)?.goal ?? 'oversold';
+const goalOf = (race) => optionsOf(race)?.goal ?? 'oversold';
 
-export const isOpen = () => open;
+export const isOpen = () => isShown;
 
 /** Another lesson, or the race as it is. */
-export function leave() {
-  open = false;
-  trying += 1;
-  play?.end();
-  play = null;
-  drawn = '';
-  $('order').hidden = true;
+export function closePanel() {
+  isShown = false;
+  generation += 1;
+  shownReplay?.stop();
+  shownReplay = null;
+  lastDrawn = '';
+  $('schedule').hidden = true;
 }
 
 /** The button that opens it. @param {Race} race @param {boolean} busy */
 export function frame(race, busy) {
-  $('race-order').hidden = !race.scheduled;
-  $('race-order').setAttribute('aria-disabled', String(busy && !open));
-  $('race-order').setAttribute('aria-expanded', String(open));
-  put($('race-order'), t(open ? 'orderClose' : 'orderOpen'));
-  for (const name of ['flaw', 'cure']) if (open) $(`race-${name}-part`).hidden = true;
-  $('race-lines').hidden = open;
-  $('order').hidden = !open;
+  $('race-schedule').hidden = !race.scheduled;
+  $('race-schedule').setAttribute('aria-disabled', String(busy && !isShown));
+  $('race-schedule').setAttribute('aria-expanded', String(isShown));
+  setText($('race-schedule'), t(isShown ? 'scheduleClose' : 'scheduleOpen'));
+  for (const name of ['flaw', 'cure']) if (isShown) $(`race-${name}-part`).hidden = true;
+  $('race-lines').hidden = isShown;
+  $('schedule').hidden = !isShown;
   redraw(race);
 }
 
 /** @param {() => Race | null} race the one on show @param {() => void} draw */
 export function listen(race, draw) {
-  its = race;
-  changed = draw;
-  $('race-order').onclick = () => {
-    if ($('race-order').getAttribute('aria-disabled') === 'true') return;
-    if (open) leave();
+  shownRace = race;
+  onChange = draw;
+  $('race-schedule').onclick = () => {
+    if ($('race-schedule').getAttribute('aria-disabled') === 'true') return;
+    if (isShown) closePanel();
     else {
-      open = true;
+      isShown = true;
       cured = false;
-      again();
+      restart();
     }
-    changed();
+    onChange();
   };
-  $('order-again').onclick = again;
+  $('schedule-again').onclick = restart;
   // Nobody would press on in a page that is closed.
-  addEventListener('pagehide', leave);
-  $('order-all').onclick = () => ($('order-all').dataset.going ? again() : tryAll());
-  $('order').addEventListener('change', (/** @type {Event} */ event) => {
+  addEventListener('pagehide', closePanel);
+  $('schedule-all').onclick = () => ($('schedule-all').dataset.going ? restart() : searchAll());
+  $('schedule').addEventListener('change', (/** @type {Event} */ event) => {
     cured = /** @type {HTMLInputElement} */ (event.target).value === 'true';
-    again();
+    restart();
   });
 }
 
 /** A new one of this half, from its beginning. */
-async function again() {
-  const race = its();
+async function restart() {
+  const race = shownRace();
   if (!race) return;
-  trying += 1;
-  const mine = trying;
+  generation += 1;
+  const mine = generation;
   // What was tried so far is not all.
-  for (const [name, { done }] of tries) if (!done) tries.delete(name);
-  play?.end();
-  const now = new Play();
-  play = now;
+  for (const [name, { done }] of searches) if (!done) searches.delete(name);
+  shownReplay?.stop();
+  const now = new ScheduledReplay();
+  shownReplay = now;
   redraw(race);
   try {
-    await learn(race);
-    if (mine !== trying) return;
-    await begin(now, race);
+    await learnProgram(race);
+    if (mine !== generation) return;
+    await beginReplay(now, race);
   } catch (error) {
-    now.failed = admin.isWanted(error, $('race-admin'), again) ? t('tokenWanted') : reason(/** @type {any} */ (error));
+    now.error = admin.askForToken(error, $('race-admin'), restart) ? t('tokenWanted') : errorText(/** @type {any} */ (error));
     now.recording.live = false;
   }
   redraw(race);
 }
 
-/** @param {Play} one @param {Race} race */
-const begin = (one, race) => onceFree(() => one.begin(race, cured, () => (its() === race ? redraw(race) : undefined)));
+/** @param {ScheduledReplay} one @param {Race} race */
+const beginReplay = (one, race) => retryWhileBusy(() => one.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
 
 /** Does it once nothing else is played. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
-async function onceFree(does) {
+async function retryWhileBusy(does) {
   for (const since = performance.now(); ;) {
     try {
       return await does();
     } catch (error) {
-      if (/** @type {any} */ (error).status !== 409 || performance.now() - since > BUSY_MS) throw error;
+      if (/** @type {any} */ (error).status !== 409 || performance.now() - since > START_TIMEOUT_MS) throw error;
       await tick();
     }
   }
 }
 
 /** Plays the half once, at once, to learn what each does next. @param {Race} race */
-async function learn(race) {
-  if (programs.has(key(race)) || goalOf(race) === 'deadlock') return;
-  const name = key(race);
+async function learnProgram(race) {
+  if (programs.has(keyOf(race)) || goalOf(race) === 'deadlock') return;
+  const name = keyOf(race);
   /** @type {ReplayEvent[]} */
   const events = [];
-  const { id, events: path } = await onceFree(() => api.startReplay(race.lesson, cured, 'fast'));
+  const { id, events: path } = await retryWhileBusy(() => api.startReplay(race.lesson, cured, 'fast'));
   await new Promise((resolve) => {
-    const close = follow(path ?? `replays/${id}/events`, {
+    const close = followReplay(path ?? `replays/${id}/events`, {
       begin: () => { events.length = 0; },
       event: (e) => events.push(e),
       over: () => { close(); resolve(null); },
     });
   });
-  programs.set(name, programOf(events, /** @type {Scheduled} */ (scheduled(race)).stops));
+  programs.set(name, programOf(events, /** @type {ScheduleOptions} */ (optionsOf(race)).stops));
 }
 
-/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @param {string[]} points where it stands still @returns {Part[]} */
+/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @param {string[]} points where it stands still @returns {ProgramStep[]} */
 function programOf(events, points) {
   const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
   const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
     .toSorted((a, b) => a.length - b.length);
-  /** @type {Part[]} */
+  /** @type {ProgramStep[]} */
   const parts = [{ point: '', sent: [] }];
   for (const e of straight ?? []) {
-    const last = /** @type {Part} */ (parts.at(-1));
+    const last = /** @type {ProgramStep} */ (parts.at(-1));
     if (e.event === 'sent') last.sent.push(e.value ?? '');
     else if (points.includes(e.event)) {
       last.point = e.event;
@@ -335,168 +335,168 @@ function programOf(events, points) {
   return parts;
 }
 
-/** What it would send next, in words and as it is sent. @param {Race} race @param {Play} one @param {string} actor */
-function nextOf(race, one, actor) {
-  if (goalOf(race) === 'deadlock') return { what: '', sent: one.at(actor) };
-  const parts = programs.get(key(race)) ?? [];
-  const stage = one.stage(actor);
-  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.at(actor));
+/** What it would send next, in words and as it is sent. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+function nextStepOf(race, one, actor) {
+  if (goalOf(race) === 'deadlock') return { what: '', sent: one.pointOf(actor) };
+  const parts = programs.get(keyOf(race)) ?? [];
+  const stage = one.stageOf(actor);
+  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.pointOf(actor));
   // Who was beaten or refused begins again.
-  const part = ['conflict', 'refused'].includes(one.at(actor)) ? parts[0] : parts[at + 1];
-  return { what: t('orderNext', part?.point ?? '', stage === 'start'), sent: lines.plain((part?.sent ?? []).join('; ')) };
+  const part = ['conflict', 'refused'].includes(one.pointOf(actor)) ? parts[0] : parts[at + 1];
+  return { what: t('scheduleNext', part?.point ?? '', stage === 'start'), sent: sentCommands.withoutIds((part?.sent ?? []).join('; ')) };
 }
 
 // ---- all orders --------------------------------------------------------------------------------------------------------
 
 /** Tries each order of A and B, of all three where one may overtake, of clock and death, and of a fail-over, which takes seconds: there A is the one
  * who comes first. What was chosen first is changed last. */
-async function tryAll() {
-  const race = its();
-  const who = race && scheduled(race);
+async function searchAll() {
+  const race = shownRace();
+  const who = race && optionsOf(race);
   if (!race || !who) return;
-  trying += 1;
-  const mine = trying;
-  const name = key(race);
+  generation += 1;
+  const mine = generation;
+  const name = keyOf(race);
   const players = { ...who, actors: who.actors.slice(0, who.goal === 'overtaken' ? 3 : 2) };
   // An instance plays one pair of transactions at a time, and there is one main Redis.
-  const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : AT_ONCE;
+  const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : PARALLEL_REPLAYS;
   const seen = { tried: 0, wrong: 0, done: false };
-  tries.set(name, seen);
+  searches.set(name, seen);
   /** What is still to be tried: how each begins. @type {string[][]} */
   const left = [[]];
   let busy = 0;
-  play?.end();
+  shownReplay?.stop();
   const worker = async () => {
-    while (mine === trying && (left.length || busy)) {
+    while (mine === generation && (left.length || busy)) {
       const prefix = left.pop();
       if (!prefix) {
         await tick();
         continue;
       }
       busy += 1;
-      const one = new Play();
-      play = one;
+      const one = new ScheduledReplay();
+      shownReplay = one;
       try {
-        await playOut(one, race, players, prefix, left, () => mine === trying);
+        await playSchedule(one, race, players, prefix, left, () => mine === generation);
       } finally {
         busy -= 1;
-        if (!one.isOver) one.end();
+        if (!one.isOver) one.stop();
       }
-      if (mine !== trying) return;
+      if (mine !== generation) return;
       seen.tried += 1;
-      if (one.hasReached(who)) seen.wrong += 1;
+      if (one.hasReachedGoal(who)) seen.wrong += 1;
       redraw(race);
     }
   };
   try {
     await Promise.all(Array.from({ length: atOnce }, worker));
-    seen.done = mine === trying;
+    seen.done = mine === generation;
   } catch (error) {
-    if (play) play.failed = reason(/** @type {any} */ (error));
+    if (shownReplay) shownReplay.error = errorText(/** @type {any} */ (error));
   }
-  if (mine !== trying) return;
-  trying += 1;
+  if (mine !== generation) return;
+  generation += 1;
   redraw(race);
-  announce($('order-say').textContent, true);
+  announce($('schedule-say').textContent, true);
 }
 
 /**
  * Plays one order: as it begins, then always the first who can go on; what else could have been is still to be tried.
- * @param {Play} one @param {Race} race @param {Scheduled} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn
+ * @param {ScheduledReplay} one @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn
  */
-async function playOut(one, race, players, prefix, left, goesOn) {
-  await begin(one, race);
-  while (!one.isOver && !one.stuck && goesOn()) {
+async function playSchedule(one, race, players, prefix, left, goesOn) {
+  await beginReplay(one, race);
+  while (!one.isOver && !one.isStuck && goesOn()) {
     // Once is enough; and where it ends the lease of who is dead, after the death.
-    const mayEnd = !one.presses.includes(CLOCK) && (!players.dies || one.presses.includes(DEATH));
-    const able = one.able(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.presses.includes('A')));
+    const mayEnd = !one.schedule.includes(CLOCK) && (!players.dies || one.schedule.includes(DEATH));
+    const able = one.runnable(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.schedule.includes('A')));
     if (!able.length) {
       await tick();
       continue;
     }
-    const n = one.presses.length;
+    const n = one.schedule.length;
     const chosen = prefix[n] ?? able[0];
-    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...one.presses, other]);
-    await one.press(chosen);
-    await one.settled(players);
+    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...one.schedule, other]);
+    await one.resume(chosen);
+    await one.settle(players);
   }
-  if (one.failed) throw new Error(one.failed);
+  if (one.error) throw new Error(one.error);
 }
 
 // ---- drawing -----------------------------------------------------------------------------------------------------------
 
 /** @param {Race} race */
 export function redraw(race) {
-  if (!open || !play) return;
-  const who = scheduled(race);
-  const going = tries.get(key(race));
+  if (!isShown || !shownReplay) return;
+  const who = optionsOf(race);
+  const going = searches.get(keyOf(race));
   if (!who) return;
-  const shown = play;
-  const auto = going != null && !going.done && !shown.failed;
-  const able = auto ? [] : shown.able(who);
-  const now = JSON.stringify([current(), key(race), shown.recording.events.length, shown.presses, shown.isOver, shown.stuck, shown.failed, able, going, trying, programs.has(key(race))]);
-  if (now === drawn) return;
-  drawn = now;
-  const wrong = !auto && shown.hasReached(who);
-  if (wrong) best.set(key(race), Math.min(best.get(key(race)) ?? Infinity, shown.presses.length));
-  for (const radio of document.querySelectorAll('[name="order-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
-  put($('order-goal'), t(cured ? 'orderGoalCure' : 'orderGoalFlaw', who.goal));
-  put($('order-presses'), t('orderPresses', shown.presses.length, best.get(key(race)) ?? 0, who.goal));
-  put($('order-all'), t(auto ? 'cancel' : 'orderAll'));
-  $('order-all').dataset.going = auto ? '1' : '';
-  refill($('order-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => button(race, shown, actor, able.includes(actor))));
-  put($('order-say'), said(race, shown, going, auto));
-  $('order-say').classList.toggle('red', wrong);
+  const shown = shownReplay;
+  const auto = going != null && !going.done && !shown.error;
+  const able = auto ? [] : shown.runnable(who);
+  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, going, generation, programs.has(keyOf(race))]);
+  if (now === lastDrawn) return;
+  lastDrawn = now;
+  const wrong = !auto && shown.hasReachedGoal(who);
+  if (wrong) fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.schedule.length));
+  for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
+  setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', who.goal));
+  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, who.goal));
+  setText($('schedule-all'), t(auto ? 'cancel' : 'scheduleAll'));
+  $('schedule-all').dataset.going = auto ? '1' : '';
+  replaceKeepingFocus($('schedule-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => actorButton(race, shown, actor, able.includes(actor))));
+  setText($('schedule-say'), statusText(race, shown, going, auto));
+  $('schedule-say').classList.toggle('red', wrong);
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
   picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
-  lines.draw($('order-lines'), shown.recording.events, model.end);
+  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end);
 }
 
-/** @param {Race} race @param {Play} one @param {string} actor @param {boolean} can */
-function button(race, one, actor, can) {
-  const { words, sent } = wordsOf(race, one, actor);
+/** @param {Race} race @param {ScheduledReplay} one @param {string} actor @param {boolean} can */
+function actorButton(race, one, actor, can) {
+  const { words, sent } = labelOf(race, one, actor);
   const made = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
     el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
   made.addEventListener('click', async () => {
     if (made.getAttribute('aria-disabled') === 'true') return;
-    const pressed = one.press(actor).catch((error) => { one.failed = reason(error); });
+    const pressed = one.resume(actor).catch((error) => { one.error = errorText(error); });
     // At once, for who is on its way cannot be let go a second time.
     redraw(race);
     await pressed;
-    await one.settled(/** @type {Scheduled} */ (scheduled(race)));
+    await one.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
     redraw(race);
   });
   return made;
 }
 
-/** What stands on a button. @param {Race} race @param {Play} one @param {string} actor */
-function wordsOf(race, one, actor) {
+/** What stands on a button. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+function labelOf(race, one, actor) {
   const holder = one.holder();
-  if (actor === CLOCK) return { words: t('orderClock', holder?.leased ? holder.owner : ''), sent: '' };
-  if (actor === DEATH) return { words: t('orderDeath', scheduled(race)?.dies ?? ''), sent: '' };
-  if (actor === FAILOVER) return { words: t('orderFailover', one.isPromoted ? 'done' : one.failsOver ? 'way' : ''), sent: '' };
-  const stage = one.stage(actor);
-  if (stage === 'end') return { words: t(one.isDead(actor) ? 'orderDead' : 'orderEnd'), sent: '' };
-  if (stage === 'way') return { words: t('orderWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
-  const { what, sent } = nextOf(race, one, actor);
+  if (actor === CLOCK) return { words: t('scheduleClock', holder?.leased ? holder.owner : ''), sent: '' };
+  if (actor === DEATH) return { words: t('scheduleDeath', optionsOf(race)?.dies ?? ''), sent: '' };
+  if (actor === FAILOVER) return { words: t('scheduleFailover', one.isPromoted ? 'done' : one.isFailingOver ? 'way' : ''), sent: '' };
+  const stage = one.stageOf(actor);
+  if (stage === 'end') return { words: t(one.isDead(actor) ? 'scheduleDead' : 'scheduleEnd'), sent: '' };
+  if (stage === 'way') return { words: t('scheduleWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
+  const { what, sent } = nextStepOf(race, one, actor);
   return { words: what, sent };
 }
 
-/** @param {Race} race @param {Play} one @param {{tried: number, wrong: number, done: boolean} | undefined} going @param {boolean} auto */
-function said(race, one, going, auto) {
-  const who = /** @type {Scheduled} */ (scheduled(race));
-  if (one.failed) return t('failed', one.failed);
-  if (auto && going) return t('orderTrying', going.tried, going.wrong, who.goal);
-  const all = going?.done ? t('orderTried', going.tried, going.wrong, who.goal) : '';
-  if (!one.stuck && !one.ending) return all;
-  return `${cameTo(race, one, who)}${one.hasReached(who) ? t('orderWon', one.presses.length) : t('orderLost', who.goal)}${t('space')}${all}`;
+/** @param {Race} race @param {ScheduledReplay} one @param {{tried: number, wrong: number, done: boolean} | undefined} going @param {boolean} auto */
+function statusText(race, one, going, auto) {
+  const who = /** @type {ScheduleOptions} */ (optionsOf(race));
+  if (one.error) return t('failed', one.error);
+  if (auto && going) return t('scheduleTrying', going.tried, going.wrong, who.goal);
+  const all = going?.done ? t('scheduleTried', going.tried, going.wrong, who.goal) : '';
+  if (!one.isStuck && !one.ending) return all;
+  return `${outcomeText(race, one, who)}${one.hasReachedGoal(who) ? t('scheduleWon', one.schedule.length) : t('scheduleLost', who.goal)}${t('space')}${all}`;
 }
 
-/** What this order came to. @param {Race} race @param {Play} one @param {Scheduled} who */
-function cameTo(race, one, { goal }) {
-  if (one.stuck) return t('orderStuck', one.holder()?.owner ?? '');
-  if (goal === 'overtaken') return t('orderGotIn', one.gotIn.join(' '));
+/** What this order came to. @param {Race} race @param {ScheduledReplay} one @param {ScheduleOptions} who */
+function outcomeText(race, one, { goal }) {
+  if (one.isStuck) return t('scheduleStuck', one.holder()?.owner ?? '');
+  if (goal === 'overtaken') return t('scheduleGotIn', one.entryOrder.join(' '));
   if (goal !== 'deadlock') return t('replaySold', one.ending);
   const known = [race.ends, race.cured_ends].find(({ saw }) => saw === one.ending?.saw);
-  return `${known?.said[current()] ?? one.ending?.saw ?? ''}${t('stop')}${t('space')}`;
+  return `${known?.said[currentLanguage()] ?? one.ending?.saw ?? ''}${t('stop')}${t('space')}`;
 }

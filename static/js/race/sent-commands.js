@@ -2,17 +2,17 @@
 
 import { el } from '../shared/dom.js';
 import { t } from '../shared/language.js';
-import { isActor, isForeign } from '../timeline/events.js';
+import { isActor, isForeignDelete } from '../timeline/events.js';
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** `sent`: it is a statement or command, and not a word of ours about what the lock's library did. @typedef {{at: number, actor: string, text: string, sent: boolean, came: string}} Line */
 
 /** What is no line of its own: it says what came of the one before, or nothing that was sent. */
-const ANSWERS = ['taken', 'read', 'written', 'checked', 'deleted', 'lost', 'conflict', 'watched', 'renewed', 'compared', 'committed'];
+const RESULT_EVENTS = ['taken', 'read', 'written', 'checked', 'deleted', 'lost', 'conflict', 'watched', 'renewed', 'compared', 'committed'];
 /** What an actor does without a line: the lock's library speaks with its server by itself. */
-const SPOKEN = ['locked', 'waits', 'released', 'lost', 'refused-by-row', 'failed', 'stopped', 'continued', 'statement'];
+const LIBRARY_EVENTS = ['locked', 'waits', 'released', 'lost', 'refused-by-row', 'failed', 'stopped', 'continued', 'statement'];
 /** Refused again and again, a lock is asked for again and again: the first time is told. */
-const MOST_SAME = 1;
+const MAX_SAME_REFUSALS = 1;
 
 /** @param {ReplayEvent[]} events @returns {Line[]} */
 export function linesOf(events) {
@@ -22,14 +22,14 @@ export function linesOf(events) {
     const mine = lines.filter((line) => line.actor === e.actor);
     const last = mine.at(-1);
     if (e.event === 'sent') {
-      const text = plain(e.value ?? '');
-      if (mine.slice(-MOST_SAME).some((line) => line.text === text && line.came === t('linesRefused'))) continue;
+      const text = withoutIds(e.value ?? '');
+      if (mine.slice(-MAX_SAME_REFUSALS).some((line) => line.text === text && line.came === t('linesRefused'))) continue;
       lines.push({ at: e.t_us, actor: e.actor, text, sent: true, came: '' });
     } else if (e.event === 'refused' && last?.sent) last.came = t('linesRefused');
-    else if (last?.sent && !last.came && ANSWERS.includes(e.event)) {
-      last.came = cameOf(e);
+    else if (last?.sent && !last.came && RESULT_EVENTS.includes(e.event)) {
+      last.came = resultOf(e);
       last.at = e.t_us;
-    } else if (SPOKEN.includes(e.event) && !(e.event === 'locked' && (last?.sent || !hasLock(events, e.actor)))) {
+    } else if (LIBRARY_EVENTS.includes(e.event) && !(e.event === 'locked' && (last?.sent || !hasLock(events, e.actor)))) {
       lines.push({ at: e.t_us, actor: e.actor, text: t('lineSpoken', e), sent: false, came: '' });
     }
   }
@@ -40,28 +40,28 @@ export function linesOf(events) {
 const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.owner === actor) || (e.actor === actor && ['waits', 'taken'].includes(e.event)));
 
 /** @param {ReplayEvent} e */
-function cameOf(e) {
+function resultOf(e) {
   if (e.event === 'read' || e.event === 'written') return `${e.event === 'read' ? '→' : '←'} ${e.value ?? ''}`;
   if (e.event === 'checked') return `→ ${e.owner || e.value || 'nil'}`;
   if (e.event === 'conflict') return t('tick', e);
   if (e.event === 'lost') return '→ 0';
-  if (isForeign(e)) return t('linesForeign', e.owner ?? '');
+  if (isForeignDelete(e)) return t('linesForeign', e.owner ?? '');
   return '✓';
 }
 
 /** The number of a replay's product, and who owns its locks, say nothing. @param {string} line */
-export const plain = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
+export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
 
 /** @type {WeakMap<Element, string>} */
-const shown = new WeakMap();
+const lastDrawn = new WeakMap();
 
 /** @param {HTMLElement} box @param {ReplayEvent[]} events @param {number} cursor */
 export function draw(box, events, cursor) {
   const lines = linesOf(events);
   const lit = lines.findLastIndex((line) => line.at <= cursor);
   const now = JSON.stringify([lines, lit]);
-  if (shown.get(box) === now) return;
-  shown.set(box, now);
+  if (lastDrawn.get(box) === now) return;
+  lastDrawn.set(box, now);
   box.replaceChildren(...lines.map((line, i) => el('li', { class: i === lit ? 'lit' : i > lit ? 'coming' : '', 'aria-current': i === lit && 'true' },
     el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came))));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));

@@ -2,22 +2,22 @@
 
 import { $, el } from '../shared/dom.js';
 import { t } from '../shared/language.js';
-import { multiple } from './result-bars.js';
+import { resultFigure } from './result-bars.js';
 
-/** @typedef {{label: string, row: import('./result-bars.js').Row | null | undefined, href: string}} Before */
+/** @typedef {{label: string, row: import('./result-bars.js').Row | null | undefined, href: string}} LastResult */
 
-let shown = '';
+let lastDrawn = '';
 
-/** @param {Before[]} all */
+/** @param {LastResult[]} all */
 export function draw(all) {
   const now = JSON.stringify([all.map(({ label, row }) => [label, row]), t('language')]);
-  if (shown === now) return;
-  shown = now;
+  if (lastDrawn === now) return;
+  lastDrawn = now;
   const known = all.filter((one) => one.row);
   $('strip').hidden = known.length < 2;
   const rows = known.map((one) => /** @type {import('./result-bars.js').Row} */ (one.row));
   const full = Math.max(1, ...rows.map((row) => row.sold));
   const stores = new Set(rows.map((row) => row.store));
-  $('strip').replaceChildren(...known.map(({ label, href }, i) => el('a', { href }, multiple(label, rows[i], full))),
+  $('strip').replaceChildren(...known.map(({ label, href }, i) => el('a', { href }, resultFigure(label, rows[i], full))),
     ...(stores.size > 1 ? [el('p', { class: 'dim' }, t('otherStores'))] : []));
 }

@@ -4,9 +4,9 @@
 /** @typedef {import('../page/address.js').Settings} Settings */
 
 /** How long who waits for a lock may wait, unless the service is told otherwise. */
-const WAIT_MS = 30_000;
+const LOCK_WAIT_MS = 30_000;
 /** Fewer than so many at once with no time inside may miss each other. */
-const MANY = 20;
+const FEW_REQUESTS = 20;
 
 /**
  * The name of the sentence that is true, and what it speaks about.
@@ -20,12 +20,12 @@ export function prediction({ slug, promise, lease_ms }, settings) {
   if (threads === 1) return ['willBeExact', n];
   if (slug.endsWith('-as-printed')) return ['mayDiffer'];
   if (promise === 'unsafe' || (promise === 'one-process' && target === 'three')) {
-    if (hold_ms === 0 && requests < MANY) return ['mayOversell', n];
+    if (hold_ms === 0 && requests < FEW_REQUESTS) return ['mayOversell', n];
     return requests > count ? ['willSellTooMany', count] : ['willOversell', n];
   }
   // Who stays longer than the lease is not alone any more, however many wait.
   if (lease_ms != null && hold_ms >= lease_ms) return ['willOutlive', lease_ms / 1000, hold_ms / 1000];
-  if (hold_ms * threads > WAIT_MS) return ['willWaitTooLong', Math.round((hold_ms * threads) / 1000), WAIT_MS / 1000];
+  if (hold_ms * threads > LOCK_WAIT_MS) return ['willWaitTooLong', Math.round((hold_ms * threads) / 1000), LOCK_WAIT_MS / 1000];
   if (promise === 'lease' && lease_ms === undefined && hold_ms > 0) return ['exactWithinLease', n];
   return ['willBeExact', n];
 }
@@ -35,11 +35,11 @@ export function prediction({ slug, promise, lease_ms }, settings) {
  * last run of the same had this many a second; before any, what one like it has on a small machine.
  * @param {Strategy} strategy @param {Settings} settings @param {number | undefined} perSecond
  */
-export function lasts({ promise, pace }, { target, threads, loops, hold_ms }, perSecond) {
+export function expectedSeconds({ promise, pace }, { target, threads, loops, hold_ms }, perSecond) {
   const requests = threads * loops;
-  const alone = promise === 'one-process' && target === 'three' ? 3 : promise === 'unsafe' ? threads : 1;
-  const held = (hold_ms * requests) / alone / 1000;
-  const asBefore = perSecond || pace ? requests / (perSecond || pace) : 0;
-  const seconds = Math.max(held, asBefore);
+  const parallel = promise === 'one-process' && target === 'three' ? 3 : promise === 'unsafe' ? threads : 1;
+  const holdSeconds = (hold_ms * requests) / parallel / 1000;
+  const paceSeconds = perSecond || pace ? requests / (perSecond || pace) : 0;
+  const seconds = Math.max(holdSeconds, paceSeconds);
   return seconds > 0 ? seconds : null;
 }

@@ -2,14 +2,14 @@
 
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
-import { $, el, put } from '../shared/dom.js';
-import { number, reason, t } from '../shared/language.js';
+import { $, el, setText } from '../shared/dom.js';
+import { formatNumber, errorText, t } from '../shared/language.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
 
-const KEPT = 4;
+const MAX_PURCHASES = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
-const MEET_MS = 200;
+const MEETING_HOLD_MS = 200;
 const TICK_MS = 200;
 
 /** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
@@ -39,15 +39,15 @@ export function draw(strategy, count, busy, reached, where) {
     const box = $(name);
     box.classList.toggle('ours', strategy.store === name);
     box.replaceChildren(`${{ mysql: 'MySQL', redis: 'Redis' }[name]} `,
-      el('output', { class: 'some' }, n != null ? number(n) : stock ? t('absent') : '–'));
+      el('output', { class: 'some' }, n != null ? formatNumber(n) : stock ? t('absent') : '–'));
   }
-  put($('reset'), t('reset', number(count)));
+  setText($('reset'), t('reset', formatNumber(count)));
   // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
   for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy || !reached));
-  put($('shelf-note'), busy ? t('shelfBusy') : where);
+  setText($('shelf-note'), busy ? t('shelfBusy') : where);
   // While somebody waits the seconds run, which nobody wants read out.
   $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
-  $('answers').replaceChildren(...purchases.map(item));
+  $('answers').replaceChildren(...purchases.map(purchaseItem));
   const together = purchases[0]?.answers ?? [];
   if (together.length < 2) return;
   lanes.setAttribute('aria-label', t('lanes'));
@@ -79,10 +79,10 @@ function eventsOf(answer, i) {
 /** Sets both stores to the count. @param {number} count @param {() => void} again does the same once more */
 export async function reset(count, again) {
   try {
-    stock = await api.reset(count);
+    stock = await api.resetStock(count);
     purchases = [];
   } catch (error) {
-    note(admin.isWanted(error, $('admin'), again) ? t('tokenWanted') : reason(error));
+    addNote(admin.askForToken(error, $('admin'), again) ? t('tokenWanted') : errorText(error));
   }
 }
 
@@ -91,16 +91,16 @@ export async function reset(count, again) {
  * @param {() => void} changed one more was answered, or a while has passed
  */
 export async function buy(slug, hold_ms, people, at, changed) {
-  const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
+  const stay = people > 1 ? Math.max(hold_ms, MEETING_HOLD_MS) : hold_ms;
   /** @type {Purchase} */
   const purchase = { slug, since: performance.now(), note: '', answers: Array.from({ length: people }, () => ({ under_way: true })) };
-  purchases = [purchase, ...purchases].slice(0, KEPT);
+  purchases = [purchase, ...purchases].slice(0, MAX_PURCHASES);
   changed();
   const ticking = setInterval(changed, TICK_MS);
   await Promise.all(purchase.answers.map(async (_, i) => {
-    purchase.answers[i] = await bought(purchase, stay, at).then(
+    purchase.answers[i] = await buyWithFallback(purchase, stay, at).then(
       ({ json, instance }) => ({ ok: true, instance, ...json }),
-      (error) => ({ ok: false, text: reason(error) }),
+      (error) => ({ ok: false, text: errorText(error) }),
     );
     changed();
   }));
@@ -109,7 +109,7 @@ export async function buy(slug, hold_ms, people, at, changed) {
 }
 
 /** @param {Purchase} purchase @param {number} stay @param {string | null} at */
-async function bought(purchase, stay, at) {
+async function buyWithFallback(purchase, stay, at) {
   try {
     return await api.buy(purchase.slug, stay, at);
   } catch (error) {
@@ -121,8 +121,8 @@ async function bought(purchase, stay, at) {
 }
 
 /** @param {string} text */
-function note(text) {
-  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+function addNote(text) {
+  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, MAX_PURCHASES);
 }
 
 /** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
@@ -131,23 +131,23 @@ export function soldTwice([a, b]) {
 }
 
 /** @param {Purchase} purchase */
-function item({ slug, since, note: besides, answers }) {
-  const twice = soldTwice(answers);
-  const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
-  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => line(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
+function purchaseItem({ slug, since, note: besides, answers }) {
+  const soldTwiceAs = soldTwice(answers);
+  const red = soldTwiceAs == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', formatNumber(soldTwiceAs)))];
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => answerText(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
 }
 
 /** @param {Answer} a @param {number} since when it left */
-function line(a, since) {
+function answerText(a, since) {
   if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
   if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,
     t('bought'),
-    a.remaining != null && t('left', number(a.remaining)),
-    t('waited', number(a.waited_ms)),
-    t('held', number(a.held_ms)),
-    a.retries > 0 && t('retries', number(a.retries)),
+    a.remaining != null && t('left', formatNumber(a.remaining)),
+    t('waited', formatNumber(a.waited_ms)),
+    t('held', formatNumber(a.held_ms)),
+    a.retries > 0 && t('retries', formatNumber(a.retries)),
     a.fence != null && t('fence', a.fence),
   ];
   return el('span', {}, parts.filter(Boolean).join(' · '));

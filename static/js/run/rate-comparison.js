@@ -5,40 +5,40 @@
 
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
-import { $, el, put, svg } from '../shared/dom.js';
-import { number, reason, t } from '../shared/language.js';
-import { isFailed } from './result-bars.js';
-import { judgedOf, keyOf, medianOf, sidesOf } from './rate-rounds.js';
+import { $, el, setText, svg } from '../shared/dom.js';
+import { formatNumber, errorText, t } from '../shared/language.js';
+import { hasErrors } from './result-bars.js';
+import { judge, keyOf, medianOf, sidesOf } from './rate-rounds.js';
 
 /** @typedef {import('../lesson/course.js').Strategy} Strategy */
 /** @typedef {import('./rate-rounds.js').Side} Side */
 /** @typedef {import('./rate-rounds.js').Rates} Rates */
 
 /** So many rounds of each, of about so long; those of a curve are shorter, since it has many. */
-const [ROUNDS, LONG_S, CURVE_S] = [3, 2, 1];
+const [ROUNDS, ROUND_S, CURVE_S] = [3, 2, 1];
 const CONNECTIONS = [1, 5, 20, 50, 100, 200];
 /** No run has more requests of each connection. */
-const MOST_LOOPS = 200;
+const MAX_LOOPS = 200;
 const STOCK = 1_000_000;
 /** Of a picture, in its own units: the width, the names' part of it, a row, and a curve's height. */
-const [WIDTH, NAMES, ROW, HIGH] = [720, 230, 40, 260];
+const [WIDTH, NAMES_WIDTH, ROW_HEIGHT, CURVE_HEIGHT] = [720, 230, 40, 260];
 
 /** What was asked for, by lesson. @type {Map<string, Rates[]>} */
-const known = new Map();
+const ratesByLesson = new Map();
 /** The rounds of each side, and its curve, by lesson. @type {Map<string, {seen: Map<string, number[]>, curve: Map<string, [number, number][]>}>} */
-const kept = new Map();
+const results = new Map();
 /** What goes on: the lesson, and how far it is. @type {{id: string, done: number, all: number} | null} */
-let going = null;
-let why = '';
-let drawn = '';
-let changed = () => {};
+let activeComparison = null;
+let failure = '';
+let lastDrawn = '';
+let onChange = () => {};
 
 /** @param {() => void} then something changed */
 export function listen(then) {
-  changed = then;
+  onChange = then;
 }
 
-export const stop = () => { going = null; };
+export const stop = () => { activeComparison = null; };
 
 /**
  * @param {{id: string, timing: boolean}} lesson @param {Strategy[]} strategies @param {import('./runs.js').Runs} runs
@@ -46,82 +46,82 @@ export const stop = () => { going = null; };
  */
 export function draw(lesson, strategies, runs, able) {
   const { id } = lesson;
-  if (lesson.timing && !known.has(id)) ask(id);
-  const rates = known.get(id) ?? [];
+  if (lesson.timing && !ratesByLesson.has(id)) loadRates(id);
+  const rates = ratesByLesson.get(id) ?? [];
   $('rates').hidden = !rates.length;
   if (!rates.length) return;
-  const mine = going?.id === id ? going : null;
-  const busy = !able || (!mine && (going != null || runs.live != null));
-  const { seen, curve } = kept.get(id) ?? { seen: new Map(), curve: new Map() };
-  const now = JSON.stringify([id, mine, busy, [...seen], [...curve], why, t('language')]);
-  if (now === drawn) return;
-  drawn = now;
+  const mine = activeComparison?.id === id ? activeComparison : null;
+  const busy = !able || (!mine && (activeComparison != null || runs.active != null));
+  const { seen, curve } = results.get(id) ?? { seen: new Map(), curve: new Map() };
+  const now = JSON.stringify([id, mine, busy, [...seen], [...curve], failure, t('language')]);
+  if (now === lastDrawn) return;
+  lastDrawn = now;
   const sides = sidesOf(rates);
   const name = (/** @type {Side} */ side) => [side.strategy, side.target === 'three' ? t('three') : '', sides.some((other) => other.threads !== side.threads) ? t('connections', side.threads) : ''].filter(Boolean).join(' · ');
-  for (const [button, act] of /** @type {const} */ ([['rates-run', () => start(id, strategies, runs, rounds)], ['rates-curve', () => start(id, strategies, runs, curves)]])) {
+  for (const [button, act] of /** @type {const} */ ([['rates-run', () => start(id, strategies, runs, planRounds)], ['rates-curve', () => start(id, strategies, runs, planCurves)]])) {
     $(button).setAttribute('aria-disabled', String(busy));
     $(button).onclick = () => (mine ? stop() : busy ? undefined : act());
   }
-  put($('rates-run'), t(mine ? 'cancel' : 'ratesRun', sides.length, ROUNDS));
-  put($('rates-curve'), t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)));
+  setText($('rates-run'), t(mine ? 'cancel' : 'ratesRun', sides.length, ROUNDS));
+  setText($('rates-curve'), t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)));
   $('rates-curve').hidden = mine != null;
-  put($('rates-say'), mine ? t('ratesGoing', mine.done + 1, mine.all) : why);
-  $('rates-picture').replaceChildren(...(seen.size ? [bars(sides, rates, seen, name)] : []), ...(seen.size ? [el('ul', {}, ...rates.flatMap((pair) => said(pair, seen, name)))] : []),
-    ...(curve.size ? [lines(curve)] : []));
+  setText($('rates-say'), mine ? t('ratesGoing', mine.done + 1, mine.all) : failure);
+  $('rates-picture').replaceChildren(...(seen.size ? [rateChart(sides, rates, seen, name)] : []), ...(seen.size ? [el('ul', {}, ...rates.flatMap((pair) => verdictItem(pair, seen, name)))] : []),
+    ...(curve.size ? [curveChart(curve)] : []));
 }
 
 /** @param {string} id */
-async function ask(id) {
-  known.set(id, []);
-  const found = await api.rates(id).catch(() => null);
-  if (found) known.set(id, found);
-  else known.delete(id);
-  if (found?.length) changed();
+async function loadRates(id) {
+  ratesByLesson.set(id, []);
+  const found = await api.comparedRates(id).catch(() => null);
+  if (found) ratesByLesson.set(id, found);
+  else ratesByLesson.delete(id);
+  if (found?.length) onChange();
 }
 
 /** @param {string} id @param {Strategy[]} strategies @param {import('./runs.js').Runs} runs @param {(id: string) => {side: Side, seconds: number, told: (rate: number) => void}[]} plan */
 async function start(id, strategies, runs, plan) {
   const all = plan(id);
   const mine = { id, done: 0, all: all.length };
-  going = mine;
-  why = '';
-  changed();
+  activeComparison = mine;
+  failure = '';
+  onChange();
   try {
     for (const { side, seconds, told } of all) {
-      if (going !== mine) break;
+      if (activeComparison !== mine) break;
       const pace = strategies.find(({ slug }) => slug === side.strategy)?.pace ?? 100;
-      const loops = Math.max(1, Math.min(MOST_LOOPS, Math.ceil((pace * seconds) / side.threads)));
-      const row = await runs.row({ ...side, loops, hold_ms: 0, count: STOCK }, () => going === mine);
+      const loops = Math.max(1, Math.min(MAX_LOOPS, Math.ceil((pace * seconds) / side.threads)));
+      const row = await runs.runWhenFree({ ...side, loops, hold_ms: 0, count: STOCK }, () => activeComparison === mine);
       if (!row) break;
       // A round with errors is no round.
-      if (isFailed(row)) why = t('ratesErrors', side.strategy);
+      if (hasErrors(row)) failure = t('ratesErrors', side.strategy);
       else told(row.throughput);
       mine.done += 1;
-      changed();
+      onChange();
     }
   } catch (error) {
-    why = t('failed', admin.isWanted(error, $('rates-admin'), () => start(id, strategies, runs, plan)) ? t('tokenWanted') : reason(/** @type {any} */ (error)));
+    failure = t('failed', admin.askForToken(error, $('rates-admin'), () => start(id, strategies, runs, plan)) ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
   }
-  if (going === mine) going = null;
-  changed();
+  if (activeComparison === mine) activeComparison = null;
+  onChange();
 }
 
 /** In turn, so that what slows the machine down meets all of them. @param {string} id */
-function rounds(id) {
-  const before = kept.get(id);
+function planRounds(id) {
+  const before = results.get(id);
   /** @type {Map<string, number[]>} */
   const seen = new Map();
-  kept.set(id, { seen, curve: before?.curve ?? new Map() });
+  results.set(id, { seen, curve: before?.curve ?? new Map() });
   const told = (/** @type {Side} */ side) => (/** @type {number} */ rate) => seen.set(keyOf(side), [...seen.get(keyOf(side)) ?? [], rate]);
-  return Array.from({ length: ROUNDS }, () => sidesOf(known.get(id) ?? [])).flat().map((side) => ({ side, seconds: LONG_S, told: told(side) }));
+  return Array.from({ length: ROUNDS }, () => sidesOf(ratesByLesson.get(id) ?? [])).flat().map((side) => ({ side, seconds: ROUND_S, told: told(side) }));
 }
 
 /** @param {string} id */
-function curves(id) {
+function planCurves(id) {
   /** @type {Map<string, [number, number][]>} */
   const curve = new Map();
-  kept.set(id, { seen: kept.get(id)?.seen ?? new Map(), curve });
-  const each = new Map(sidesOf(known.get(id) ?? []).map((side) => [`${side.strategy} ${side.target}`, side]));
+  results.set(id, { seen: results.get(id)?.seen ?? new Map(), curve });
+  const each = new Map(sidesOf(ratesByLesson.get(id) ?? []).map((side) => [`${side.strategy} ${side.target}`, side]));
   return CONNECTIONS.flatMap((threads) => [...each].map(([name, side]) => ({
     side: { ...side, threads }, seconds: CURVE_S, told: (/** @type {number} */ rate) => curve.set(name, [...curve.get(name) ?? [], [threads, rate]]),
   })));
@@ -130,47 +130,47 @@ function curves(id) {
 // ---- drawing -----------------------------------------------------------------------------------------------------------
 
 /** A bar for each: the median, a line from the least to the most, and where the claim wants it to reach. @param {Side[]} sides @param {Rates[]} rates @param {Map<string, number[]>} seen @param {(side: Side) => string} name */
-function bars(sides, rates, seen, name) {
+function rateChart(sides, rates, seen, name) {
   const wanted = rates.flatMap(({ first, second, least, most }) => {
     const other = seen.get(keyOf(second));
     return other ? [least, ...(most ? [most] : [])].map((times) => ({ at: keyOf(first), rate: times * medianOf(other), times })) : [];
   });
   const full = Math.max(1, ...[...seen.values()].flat(), ...wanted.map(({ rate }) => rate));
-  const x = (/** @type {number} */ rate) => NAMES + ((WIDTH - NAMES - 90) * rate) / full;
+  const x = (/** @type {number} */ rate) => NAMES_WIDTH + ((WIDTH - NAMES_WIDTH - 90) * rate) / full;
   const rows = sides.flatMap((side, i) => {
     const all = seen.get(keyOf(side));
-    const [top, middle] = [i * ROW, i * ROW + ROW / 2];
+    const [top, middle] = [i * ROW_HEIGHT, i * ROW_HEIGHT + ROW_HEIGHT / 2];
     const label = svg('text', { class: 'name', x: 0, y: middle + 5 }, name(side));
     if (!all) return [label];
     const median = medianOf(all);
-    return [label, svg('rect', { class: 'rate', 'data-rate': keyOf(side), x: NAMES, y: top + 8, width: x(median) - NAMES, height: ROW - 16 }),
+    return [label, svg('rect', { class: 'rate', 'data-rate': keyOf(side), x: NAMES_WIDTH, y: top + 8, width: x(median) - NAMES_WIDTH, height: ROW_HEIGHT - 16 }),
       svg('path', { class: 'spread', d: `M${x(Math.min(...all))} ${middle - 5}v10m0 -5H${x(Math.max(...all))}m0 -5v10` }),
-      ...wanted.filter(({ at }) => at === keyOf(side)).map(({ rate }) => svg('path', { class: 'bound', d: `M${x(rate)} ${top + 2}v${ROW - 4}` })),
-      svg('text', { x: Math.max(x(Math.max(...all)), x(median)) + 8, y: middle + 5 }, `${number(median)}/s`)];
+      ...wanted.filter(({ at }) => at === keyOf(side)).map(({ rate }) => svg('path', { class: 'bound', d: `M${x(rate)} ${top + 2}v${ROW_HEIGHT - 4}` })),
+      svg('text', { x: Math.max(x(Math.max(...all)), x(median)) + 8, y: middle + 5 }, `${formatNumber(median)}/s`)];
   });
-  return svg('svg', { class: 'rates-bars', viewBox: `0 0 ${WIDTH} ${sides.length * ROW}`, role: 'img', 'aria-label': t('ratesTitle') }, ...rows);
+  return svg('svg', { class: 'rates-bars', viewBox: `0 0 ${WIDTH} ${sides.length * ROW_HEIGHT}`, role: 'img', 'aria-label': t('ratesTitle') }, ...rows);
 }
 
 /** @param {Rates} pair @param {Map<string, number[]>} seen @param {(side: Side) => string} name */
-function said(pair, seen, name) {
-  const judged = judgedOf(pair, seen);
+function verdictItem(pair, seen, name) {
+  const judged = judge(pair, seen);
   if (!judged) return [];
   const [low, high] = [Math.min(...judged.rounds), Math.max(...judged.rounds)].map((ratio) => ratio.toFixed(2));
   return [el('li', { 'data-says': judged.says }, t('ratesSaid', { first: name(pair.first), second: name(pair.second), ratio: judged.ratio.toFixed(2), low, high, least: pair.least, most: pair.most ?? null, says: judged.says }))];
 }
 
 /** A line for each strategy, by connections; the steps between them are alike. @param {Map<string, [number, number][]>} curve */
-function lines(curve) {
+function curveChart(curve) {
   const full = Math.max(1, ...[...curve.values()].flat().map(([, rate]) => rate));
   const x = (/** @type {number} */ threads) => 60 + ((WIDTH - 60 - 200) * CONNECTIONS.indexOf(threads)) / (CONNECTIONS.length - 1);
-  const y = (/** @type {number} */ rate) => HIGH - 30 - ((HIGH - 50) * rate) / full;
+  const y = (/** @type {number} */ rate) => CURVE_HEIGHT - 30 - ((CURVE_HEIGHT - 50) * rate) / full;
   const ends = [...curve].map(([name, points]) => ({ name, points, at: y(points[points.length - 1][1]) })).toSorted((a, b) => a.at - b.at);
   // Names that would stand on each other stand below each other.
   ends.forEach((end, i) => { if (i) end.at = Math.max(end.at, ends[i - 1].at + 20); });
-  return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${HIGH + 10}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },
-    svg('path', { class: 'axis', d: `M60 10V${HIGH - 30}H${WIDTH - 190}` }),
-    svg('text', { x: 52, y: 20, 'text-anchor': 'end' }, `${number(full)}/s`),
-    ...CONNECTIONS.map((threads) => svg('text', { x: x(threads), y: HIGH - 10, 'text-anchor': 'middle' }, String(threads))),
+  return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${CURVE_HEIGHT + 10}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },
+    svg('path', { class: 'axis', d: `M60 10V${CURVE_HEIGHT - 30}H${WIDTH - 190}` }),
+    svg('text', { x: 52, y: 20, 'text-anchor': 'end' }, `${formatNumber(full)}/s`),
+    ...CONNECTIONS.map((threads) => svg('text', { x: x(threads), y: CURVE_HEIGHT - 10, 'text-anchor': 'middle' }, String(threads))),
     ...ends.flatMap(({ name, points, at }, i) => [
       svg('polyline', { 'data-curve': name, class: `line line-${i % 4}`, points: points.map(([threads, rate]) => `${x(threads)},${y(rate)}`).join(' ') }),
       ...points.map(([threads, rate]) => svg('circle', { cx: x(threads), cy: y(rate), r: 3.5 })),

@@ -2,7 +2,7 @@
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number}} Side */
 /** The first is `least` to `most` times as fast as the second. @typedef {{first: Side, second: Side, least: number, most?: number}} Rates */
-/** `rounds`: the ratio of each. @typedef {{ratio: number, rounds: number[], says: 'holds' | 'not' | 'apart'}} Judged */
+/** `rounds`: the ratio of each. @typedef {{ratio: number, rounds: number[], says: 'holds' | 'not' | 'apart'}} RateVerdict */
 
 /** @param {Side} side */
 export const keyOf = ({ strategy, target, threads }) => `${strategy} ${target} ${threads}`;
@@ -14,9 +14,9 @@ export const sidesOf = (rates) => [...new Map(rates.flatMap(({ first, second }) 
 
 /**
  * What the rounds say of a pair: rounds that do not agree prove nothing.
- * @param {Rates} pair @param {Map<string, number[]>} seen by side, in the order of the rounds @returns {Judged | null} null: not enough is known
+ * @param {Rates} pair @param {Map<string, number[]>} seen by side, in the order of the rounds @returns {RateVerdict | null} null: not enough is known
  */
-export function judgedOf({ first, second, least, most = Infinity }, seen) {
+export function judge({ first, second, least, most = Infinity }, seen) {
   const [a, b] = [first, second].map((side) => seen.get(keyOf(side)) ?? []);
   const rounds = a.slice(0, b.length).map((rate, i) => rate / b[i]);
   if (!rounds.length) return null;

@@ -1,16 +1,16 @@
 /** One result as a small picture: sold, gone, and what they differ by, with the words beside it. */
 
 import { el, svg } from '../shared/dom.js';
-import { number, t } from '../shared/language.js';
+import { formatNumber, t } from '../shared/language.js';
 
 /** A finished run's row, as the service gives it. @typedef {Record<string, any>} Row */
 
 const [WIDTH, BAR, GAP] = [160, 10, 4];
 
-/** @param {Row} row @param {number} full what the whole width stands for @returns {SVGElement} */
-export function bars(row, full) {
+/** @param {Row} row @param {number} fullScale what the whole width stands for @returns {SVGElement} */
+export function resultBars(row, fullScale) {
   const gone = row.before - row.after;
-  const x = (/** @type {number} */ n) => (WIDTH * Math.max(0, n)) / Math.max(1, full);
+  const x = (/** @type {number} */ n) => (WIDTH * Math.max(0, n)) / Math.max(1, fullScale);
   const over = Math.max(0, row.oversold);
   return svg('svg', { class: 'multiple', viewBox: `0 0 ${WIDTH} ${3 * BAR + 2 * GAP}`, 'aria-hidden': 'true', preserveAspectRatio: 'none' },
     svg('rect', { width: x(row.sold), height: BAR }),
@@ -18,28 +18,28 @@ export function bars(row, full) {
     svg('rect', { class: 'over-bar', x: x(gone), y: 2 * (BAR + GAP), width: x(over), height: BAR, fill: 'url(#hatch)' }));
 }
 
-/** @param {string} label @param {Row} row @param {number} full @returns {Element} */
-export function multiple(label, row, full) {
+/** @param {string} label @param {Row} row @param {number} fullScale @returns {Element} */
+export function resultFigure(label, row, fullScale) {
   return el('figure', { class: row.oversold > 0 ? 'small red' : 'small' },
-    el('figcaption', {}, label), bars(row, full),
-    el('p', {}, result(row)), el('p', { class: 'dim' }, around(row)));
+    el('figcaption', {}, label), resultBars(row, fullScale),
+    el('p', {}, resultText(row)), el('p', { class: 'dim' }, resultDetails(row)));
 }
 
 /** It proves nothing. @param {Row} row */
-export const isFailed = (row) => row.errors + row.unknown > 0;
+export const hasErrors = (row) => row.errors + row.unknown > 0;
 
 /** @param {Row} row */
-export function result(row) {
-  if (row.oversold > 0) return t('smallOver', number(row.sold), number(row.before - row.after), number(row.oversold));
-  return t(row.verdict === 'exact' ? 'smallExact' : 'smallErrors', number(row.sold), number(row.errors + row.unknown));
+export function resultText(row) {
+  if (row.oversold > 0) return t('smallOver', formatNumber(row.sold), formatNumber(row.before - row.after), formatNumber(row.oversold));
+  return t(row.verdict === 'exact' ? 'smallExact' : 'smallErrors', formatNumber(row.sold), formatNumber(row.errors + row.unknown));
 }
 
 /** Where it sells from, how fast, and what it cost. @param {Row} row */
-export function around(row) {
-  const parts = [t('sells', row.store), `${number(row.throughput)}/s`];
+export function resultDetails(row) {
+  const parts = [t('sells', row.store), `${formatNumber(row.throughput)}/s`];
   if (row.polled_ms) parts.push(t('polls', row.polled_ms));
-  if (row.retries > 0) parts.push(t('retries', number(row.retries)));
-  if (row.waited_max_ms > 0) parts.push(t('waitedMost', number(row.waited_max_ms)));
+  if (row.retries > 0) parts.push(t('retries', formatNumber(row.retries)));
+  if (row.waited_max_ms > 0) parts.push(t('waitedMost', formatNumber(row.waited_max_ms)));
   if (row.most_inside != null) parts.push(t('mostInside', row.most_inside));
   return parts.join(' · ');
 }

@@ -1,8 +1,8 @@
 /** The arithmetic of the page: what was sold, what left the shelf, and the difference. No drawing here. */
 
 /** The pace is that of the last second: before that, it says nothing. */
-const SOON_MS = 1500;
-const NEARLY = 0.8;
+const MIN_ELAPSED_MS = 1500;
+const NEARLY_ALL = 0.8;
 
 /** @typedef {import('./runs.js').Run} Run */
 /** @typedef {import('./runs.js').Snapshot} Snapshot */
@@ -13,7 +13,7 @@ const NEARLY = 0.8;
  *   `full`: the number that a whole bar stands for; null: not known yet; `unsure`: by how much sold and gone may differ only
  *   because they are not read in the same instant
  */
-export function figures({ plan, snapshot, shelf, row }) {
+export function figuresOf({ plan, snapshot, shelf, row }) {
   const full = (/** @type {number} */ sold) => Math.max(1, Math.min(plan.threads * plan.loops, plan.count), sold);
   if (row) return { sold: row.sold, gone: row.before - row.after, over: row.oversold, unsure: 0, full: full(row.sold) };
   const sold = snapshot.sold;
@@ -21,8 +21,8 @@ export function figures({ plan, snapshot, shelf, row }) {
   if (gone == null) return { sold, gone, over: null, unsure: 0, full: full(sold) };
   // Each thread may have one request on its way: a difference no larger than that says nothing yet.
   const difference = sold - gone;
-  const sure = difference > plan.threads;
-  return { sold, gone, over: sure ? difference : null, unsure: sure ? 0 : Math.abs(difference), full: full(Math.max(sold, gone)) };
+  const isCertain = difference > plan.threads;
+  return { sold, gone, over: isCertain ? difference : null, unsure: isCertain ? 0 : Math.abs(difference), full: full(Math.max(sold, gone)) };
 }
 
 /** Seconds that a run still needs, by its pace so far; 0 where that cannot be told. @param {Snapshot} snapshot */
@@ -31,7 +31,7 @@ export function secondsLeft({ samples, planned, elapsed_ms }) {
 }
 
 /** How many of them are kept: the picture has room for no more. */
-export const PACES = 30;
+export const MAX_PACES = 30;
 
 /** Answers per second between two snapshots. @param {Snapshot} earlier @param {Snapshot} later */
 export function paceBetween(earlier, later) {
@@ -43,11 +43,11 @@ export function paceBetween(earlier, later) {
  * Where those who have no answer wait while nothing is answered; null while something is.
  * @param {Snapshot} snapshot @returns {{name: string | null, waiting: number, all: number} | null} `name`: nearly all wait there
  */
-export function stuckIn({ under_way, unanswered, pace, elapsed_ms }) {
+export function stalledRequests({ under_way, unanswered, pace, elapsed_ms }) {
   const all = unanswered ?? 0;
-  if (pace !== 0 || elapsed_ms < SOON_MS || all < 2) return null;
+  if (pace !== 0 || elapsed_ms < MIN_ELAPSED_MS || all < 2) return null;
   const [name, waiting] = Object.entries(under_way ?? {}).toSorted((a, b) => b[1] - a[1])[0] ?? ['', 0];
-  return { name: waiting >= NEARLY * all ? name : null, waiting, all };
+  return { name: waiting >= NEARLY_ALL * all ? name : null, waiting, all };
 }
 
 /** Is this result from other settings than these? @param {Run} run @param {import('../page/address.js').Settings} settings */

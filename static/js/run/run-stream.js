@@ -5,15 +5,15 @@
  * (a proxy whose upstream is gone, say). We try again then too: the run goes on without us.
  */
 
-const AGAIN_MS = 1000;
+const RECONNECT_MS = 1000;
 
 /**
  * @param {string} id
- * @param {{progress: (data: any) => void, over: (data: any) => void, found: () => void, lost: () => void}} tell
+ * @param {{progress: (data: any) => void, over: (data: any) => void, found: () => void, lost: () => void}} handlers
  *   `over`: the run has ended, well or badly; `lost` and `found`: the connection.
  * @returns {() => void} ends the stream
  */
-export function follow(id, tell) {
+export function followRun(id, handlers) {
   /** @type {EventSource} */
   let source;
   /** @type {number | undefined} */
@@ -24,16 +24,16 @@ export function follow(id, tell) {
   };
   const open = () => {
     source = new EventSource(`runs/${id}/events`);
-    source.onopen = () => tell.found();
+    source.onopen = () => handlers.found();
     source.onerror = () => {
-      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, AGAIN_MS);
-      tell.lost();
+      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, RECONNECT_MS);
+      handlers.lost();
     };
-    source.addEventListener('progress', (event) => tell.progress(JSON.parse(event.data)));
+    source.addEventListener('progress', (event) => handlers.progress(JSON.parse(event.data)));
     for (const last of ['done', 'failed']) {
       source.addEventListener(last, (event) => {
         close();
-        tell.over(JSON.parse(event.data));
+        handlers.over(JSON.parse(event.data));
       });
     }
   };

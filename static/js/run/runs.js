@@ -6,10 +6,10 @@
  */
 
 import * as api from '../shared/api.js';
-import { PACES, paceBetween } from './run-figures.js';
-import { tab } from '../shared/storage.js';
-import { reason } from '../shared/language.js';
-import { follow } from './run-stream.js';
+import { MAX_PACES, paceBetween } from './run-figures.js';
+import { sessionStore } from '../shared/storage.js';
+import { errorText } from '../shared/language.js';
+import { followRun } from './run-stream.js';
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
 /**
@@ -24,47 +24,47 @@ import { follow } from './run-stream.js';
  */
 
 /** @param {{strategy: string, target: string}} plan */
-const key = (plan) => `${plan.strategy} ${plan.target}`;
+const keyOf = (plan) => `${plan.strategy} ${plan.target}`;
 
 /** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
-const AGAIN_MS = 300;
+const RETRY_MS = 300;
 
 export class Runs {
-  #changed;
-  #ended;
+  #onChange;
+  #onEnd;
   #close = () => {};
   /** The run under way, if any. @type {Run | null} */
-  live = null;
+  active = null;
   /** @type {Record<string, Run>} */
-  #results = tab.get('results') ?? {};
+  #results = sessionStore.get('results') ?? {};
   /** Those who wait for the end of a run. @type {((run: Run) => void)[]} */
-  #waiting = [];
+  #endListeners = [];
 
   /** @param {() => void} changed there is something new to draw @param {() => void} ended a run has come to its end */
   constructor(changed, ended) {
-    this.#changed = changed;
-    this.#ended = ended;
+    this.#onChange = changed;
+    this.#onEnd = ended;
   }
 
   /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. @param {string} strategy @param {string} target */
-  of(strategy, target) {
-    const wanted = key({ strategy, target });
-    return this.live && key(this.live.plan) === wanted ? this.live : this.#results[wanted] ?? null;
+  runOf(strategy, target) {
+    const wanted = keyOf({ strategy, target });
+    return this.active && keyOf(this.active.plan) === wanted ? this.active : this.#results[wanted] ?? null;
   }
 
   /** The run under way, if it is another lesson's. @param {string} strategy @param {string} target */
-  other(strategy, target) {
-    return this.live && key(this.live.plan) !== key({ strategy, target }) ? this.live : null;
+  otherRun(strategy, target) {
+    return this.active && keyOf(this.active.plan) !== keyOf({ strategy, target }) ? this.active : null;
   }
 
   /** The last result, whatever is under way. @param {string} strategy @param {string} target @returns {Run | null} */
-  last(strategy, target) {
-    return this.#results[key({ strategy, target })] ?? null;
+  lastResult(strategy, target) {
+    return this.#results[keyOf({ strategy, target })] ?? null;
   }
 
   /** The next run that comes to its end, whosever it is. @returns {Promise<Run>} */
-  ended() {
-    return new Promise((resolve) => { this.#waiting.push(resolve); });
+  waitForEnd() {
+    return new Promise((resolve) => { this.#endListeners.push(resolve); });
   }
 
   /**
@@ -73,22 +73,22 @@ export class Runs {
    */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
-    this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
-    this.#changed();
+    this.active = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
+    this.#onChange();
     try {
       const { id, instance } = await api.startRun(plan);
-      this.#join({ ...this.live, id, instance, state: 'running' });
-      this.#changed();
+      this.#join({ ...this.active, id, instance, state: 'running' });
+      this.#onChange();
       return true;
     } catch (caught) {
       const error = /** @type {any} */ (caught);
-      const starting = this.live;
-      this.live = null;
-      if (error.status === 409) await this.look();
+      const starting = this.active;
+      this.active = null;
+      if (error.status === 409) await this.refresh();
       // That of another instance is not seen from here.
-      if (!this.live && starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
-      this.#changed();
-      if (!this.live) throw error;
+      if (!this.active && starting) this.#store({ ...starting, state: 'failed', detail: error.status ? errorText(error) : undefined });
+      this.#onChange();
+      if (!this.active) throw error;
       return false;
     }
   }
@@ -97,13 +97,13 @@ export class Runs {
    * Runs this once nobody else's goes on. Throws where it is refused for another reason.
    * @param {Plan} plan @param {() => boolean} goesOn it is still wanted @returns {Promise<Record<string, any> | null>} its row; null where it came to none
    */
-  async row(plan, goesOn) {
+  async runWhenFree(plan, goesOn) {
     while (goesOn()) {
-      if (this.live) {
-        await this.ended();
+      if (this.active) {
+        await this.waitForEnd();
         continue;
       }
-      const ended = this.ended();
+      const ended = this.waitForEnd();
       try {
         if (await this.start(plan)) {
           const run = await ended;
@@ -111,7 +111,7 @@ export class Runs {
         }
       } catch (error) {
         if (/** @type {any} */ (error).status !== 409) throw error;
-        await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+        await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
       }
     }
     return null;
@@ -119,89 +119,89 @@ export class Runs {
 
   /** Cancels the run under way. */
   async cancel() {
-    if (!this.live?.id) return;
+    if (!this.active?.id) return;
     try {
-      await api.cancelRun(this.live.id);
+      await api.cancelRun(this.active.id);
     } finally {
-      await this.look();
+      await this.refresh();
     }
   }
 
   /** Asks the service what there is, and joins or settles accordingly. Throws where it does not answer. */
-  async look() {
-    if (this.live?.state === 'starting') return;
-    const asked = this.live?.id;
+  async refresh() {
+    if (this.active?.state === 'starting') return;
+    const asked = this.active?.id;
     const now = await api.currentRun();
-    const known = this.live;
+    const known = this.active;
     // While we asked, the stream or a click may have moved on to another run: that is newer.
     if (known?.id !== asked) return;
     if (now?.state === 'running') {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
     } else {
-      if (known && now?.id !== known.id) this.#keep({ ...known, state: 'failed', vanished: true });
-      if (now) this.#keep({ detail: known?.detail, ...now, paces: known && known.id === now.id ? known.paces : this.#pacesOf(now) });
+      if (known && now?.id !== known.id) this.#store({ ...known, state: 'failed', vanished: true });
+      if (now) this.#store({ detail: known?.detail, ...now, paces: known && known.id === now.id ? known.paces : this.#pacesOf(now) });
       this.#leave();
       if (known) {
-        this.#ended();
-        this.#tell(this.#results[key(known.plan)]);
+        this.#onEnd();
+        this.#notifyEnd(this.#results[keyOf(known.plan)]);
       }
     }
-    this.#changed();
+    this.#onChange();
   }
 
   /** @param {Run} run */
   #join(run) {
     this.#leave();
-    this.live = run;
-    const again = () => this.look().catch(() => {});
-    this.#close = follow(/** @type {string} */ (run.id), {
+    this.active = run;
+    const again = () => this.refresh().catch(() => {});
+    this.#close = followRun(/** @type {string} */ (run.id), {
       progress: ({ shelf, ...snapshot }) => {
-        if (!this.live) return;
-        const pace = paceBetween(this.live.snapshot, snapshot);
-        this.live = { ...this.live, snapshot, shelf: shelf ?? this.live.shelf, lost: false };
-        if (pace != null) this.live.paces = [...this.live.paces, pace].slice(-PACES);
-        this.#changed();
+        if (!this.active) return;
+        const pace = paceBetween(this.active.snapshot, snapshot);
+        this.active = { ...this.active, snapshot, shelf: shelf ?? this.active.shelf, lost: false };
+        if (pace != null) this.active.paces = [...this.active.paces, pace].slice(-MAX_PACES);
+        this.#onChange();
       },
-      found: () => this.#lost(false),
+      found: () => this.#setLost(false),
       // It may be the connection, and it may be that the run was cancelled: ask.
       lost: () => {
-        this.#lost(true);
+        this.#setLost(true);
         again();
       },
       over: ({ detail }) => {
-        if (this.live) this.live = { ...this.live, detail };
+        if (this.active) this.active = { ...this.active, detail };
         again();
       },
     });
   }
 
   /** @param {boolean} lost */
-  #lost(lost) {
-    if (!this.live || Boolean(this.live.lost) === lost) return;
-    this.live = { ...this.live, lost };
-    this.#changed();
+  #setLost(lost) {
+    if (!this.active || Boolean(this.active.lost) === lost) return;
+    this.active = { ...this.active, lost };
+    this.#onChange();
   }
 
   #leave() {
     this.#close();
     this.#close = () => {};
-    this.live = null;
+    this.active = null;
   }
 
   /** @param {Run} run */
   #pacesOf(run) {
-    const kept = this.#results[key(run.plan)];
+    const kept = this.#results[keyOf(run.plan)];
     return kept?.id === run.id ? kept.paces : [];
   }
 
   /** @param {Run} run */
-  #keep(run) {
-    this.#results[key(run.plan)] = { ...run, lost: false };
-    tab.set('results', this.#results);
+  #store(run) {
+    this.#results[keyOf(run.plan)] = { ...run, lost: false };
+    sessionStore.set('results', this.#results);
   }
 
   /** @param {Run} run */
-  #tell(run) {
-    for (const told of this.#waiting.splice(0)) told(run);
+  #notifyEnd(run) {
+    for (const told of this.#endListeners.splice(0)) told(run);
   }
 }

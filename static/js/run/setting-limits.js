@@ -1,23 +1,23 @@
 /** What the fields of a run may hold: the service's own rules, so that a wrong number is refused where it stands. Pure. */
 
 /** @typedef {'threads' | 'loops' | 'hold_ms' | 'count'} Field */
-/** A rule that is broken: its name in words, and what it speaks about. @typedef {[string, ...number[]]} Broken */
+/** A rule that is broken: its name in words, and what it speaks about. @typedef {[string, ...number[]]} BrokenRule */
 /** @typedef {Record<Field, number>} Numbers */
 
 /** @type {Record<Field, [number, number]>} */
 export const LIMITS = { threads: [1, 1000], loops: [1, 10_000], hold_ms: [0, 60_000], count: [0, 1_000_000] };
 export const FIELDS = /** @type {Field[]} */ (Object.keys(LIMITS));
 
-const MOST_REQUESTS = 100_000;
+const MAX_REQUESTS = 100_000;
 /** All held one after the other: ten minutes. */
-const MOST_HELD_MS = 600_000;
+const MAX_TOTAL_HOLD_MS = 600_000;
 
 /**
  * @param {Record<Field, string>} typed
- * @returns {{numbers: Numbers, wrong: Partial<Record<Field, Broken>>}} `numbers` are to be used only where nothing is wrong
+ * @returns {{numbers: Numbers, wrong: Partial<Record<Field, BrokenRule>>}} `numbers` are to be used only where nothing is wrong
  */
-export function check(typed) {
-  /** @type {Partial<Record<Field, Broken>>} */
+export function checkSettings(typed) {
+  /** @type {Partial<Record<Field, BrokenRule>>} */
   const wrong = {};
   const numbers = { threads: 0, loops: 0, hold_ms: 0, count: 0 };
   for (const name of FIELDS) {
@@ -28,8 +28,8 @@ export function check(typed) {
   }
   const requests = numbers.threads * numbers.loops;
   if (!wrong.threads && !wrong.loops) {
-    if (requests > MOST_REQUESTS) wrong.loops = ['ruleRequests', requests, MOST_REQUESTS];
-    else if (requests * numbers.hold_ms > MOST_HELD_MS) wrong.hold_ms ??= ['ruleHeld', (requests * numbers.hold_ms) / 1000, MOST_HELD_MS / 1000];
+    if (requests > MAX_REQUESTS) wrong.loops = ['ruleRequests', requests, MAX_REQUESTS];
+    else if (requests * numbers.hold_ms > MAX_TOTAL_HOLD_MS) wrong.hold_ms ??= ['ruleHeld', (requests * numbers.hold_ms) / 1000, MAX_TOTAL_HOLD_MS / 1000];
   }
   return { numbers, wrong };
 }

@@ -1,22 +1,22 @@
 /** The form: how the next run is to be. A wrong number stays as it was typed, with the rule under it, and is never run. */
 
-import { $, put } from '../shared/dom.js';
-import { number, t } from '../shared/language.js';
-import { FIELDS, check } from './setting-limits.js';
+import { $, setText } from '../shared/dom.js';
+import { formatNumber, t } from '../shared/language.js';
+import { FIELDS, checkSettings } from './setting-limits.js';
 
 /** @typedef {import('../page/address.js').Typed} Typed */
 
 const form = $('settings');
 
 /** What the fields hold. @returns {Typed} */
-export function typed() {
+export function typedValues() {
   const all = { threads: '', loops: '', hold_ms: '', count: '' };
   for (const name of FIELDS) all[name] = form.elements[name].value;
   return all;
 }
 
 /** @returns {'one' | 'three'} */
-export const target = () => form.elements.target.value;
+export const selectedTarget = () => form.elements.target.value;
 
 /** Puts into the fields what the address says, right or wrong. @param {Typed} all */
 export function fill(all) {
@@ -31,29 +31,29 @@ export function fill(all) {
 export function draw(chosen, alone, first, times) {
   form.elements.target.value = chosen;
   form.elements.target[1].disabled = alone;
-  put($('one'), first ? `${t('one')} ${first}` : t('one'));
-  const { numbers, wrong } = check(typed());
+  setText($('one'), first ? `${t('one')} ${first}` : t('one'));
+  const { numbers, wrong } = checkSettings(typedValues());
   for (const name of FIELDS) {
     const broken = wrong[name];
-    put($(`${name}-wrong`), broken ? t(...broken) : '');
+    setText($(`${name}-wrong`), broken ? t(...broken) : '');
     form.elements[name].setAttribute('aria-invalid', String(broken != null));
   }
-  put($('planned'), Object.keys(wrong).length ? '' : t('planned', number(numbers.threads * numbers.loops), times));
+  setText($('planned'), Object.keys(wrong).length ? '' : t('planned', formatNumber(numbers.threads * numbers.loops), times));
   $('alone').hidden = !alone;
 }
 
 /** Leads to the first field that is wrong. @returns {boolean} is there one? */
-export function refuse() {
-  const wrong = FIELDS.find((name) => check(typed()).wrong[name]);
+export function focusFirstWrong() {
+  const wrong = FIELDS.find((name) => checkSettings(typedValues()).wrong[name]);
   if (wrong) form.elements[wrong].focus();
   return wrong != null;
 }
 
-/** @param {string} what @param {boolean} able @param {boolean} cancels */
-export function button(what, able, cancels) {
-  put($('run'), t(what));
+/** @param {string} what @param {boolean} isEnabled @param {boolean} cancels */
+export function drawButton(what, isEnabled, cancels) {
+  setText($('run'), t(what));
   $('run').classList.toggle('cancel', cancels);
-  $('run').setAttribute('aria-disabled', String(!able));
+  $('run').setAttribute('aria-disabled', String(!isEnabled));
 }
 
 /** @param {() => void} typing a field changes @param {(field: string) => void} changed one has been changed */

@@ -1,11 +1,11 @@
 /** One sentence that says how things stand: before, during and after a run. */
 
 import { announce } from '../shared/screen-reader.js';
-import { $, el, put } from '../shared/dom.js';
-import { figures, secondsLeft, stuckIn } from './run-figures.js';
-import { number, t } from '../shared/language.js';
-import { servers } from '../lesson/lesson-head.js';
-import { lasts, prediction } from './prediction.js';
+import { $, el, setText } from '../shared/dom.js';
+import { figuresOf, secondsLeft, stalledRequests } from './run-figures.js';
+import { formatNumber, t } from '../shared/language.js';
+import { serverNames } from '../lesson/lesson-head.js';
+import { expectedSeconds, prediction } from './prediction.js';
 
 /** @typedef {import('./runs.js').Run} Run */
 /** @typedef {import('../lesson/course.js').Strategy} Strategy */
@@ -16,42 +16,42 @@ import { lasts, prediction } from './prediction.js';
  *   `settings`: null where a field is wrong; `stale`: the run is of other settings; `dead`: instances that do not answer
  * @returns {string}
  */
-export function sentence({ strategy, settings, run, stale, down, dead }) {
+export function statusSentence({ strategy, settings, run, stale, down, dead }) {
   if (run?.state === 'starting') return t('starting');
-  if (run?.state === 'running') return running(run, dead);
+  if (run?.state === 'running') return runningSentence(run, dead);
   if (!settings) return t('wrongField');
-  if (down.length) return t('waitsFor', servers(down));
-  if (run && !stale) return ended(run);
+  if (down.length) return t('waitsFor', serverNames(down));
+  if (run && !stale) return endSentence(run);
   const [name, ...about] = prediction(strategy, settings);
-  const seconds = lasts(strategy, settings, run?.row?.throughput);
-  const said = t(name, ...about.map((a) => (a >= 1000 ? number(a) : a)));
-  return [t(stale ? 'otherSettings' : 'notRunYet'), said, seconds && seconds > 5 ? t('willTake', number(seconds)) : ''].filter(Boolean).join(t('space'));
+  const seconds = expectedSeconds(strategy, settings, run?.row?.throughput);
+  const said = t(name, ...about.map((a) => (a >= 1000 ? formatNumber(a) : a)));
+  return [t(stale ? 'otherSettings' : 'notRunYet'), said, seconds && seconds > 5 ? t('willTake', formatNumber(seconds)) : ''].filter(Boolean).join(t('space'));
 }
 
 /** @param {Run} run @param {string} dead */
-function running(run, dead) {
-  if (run.instance && dead.split(' ').includes(run.instance)) return t('senderStill', ...progress(run), run.instance);
-  if (run.lost) return t('lost', ...progress(run));
-  const stuck = stuckIn(run.snapshot);
-  if (stuck?.name) return t('stuck', ...progress(run), stuck.waiting, stuck.all, stuck.name);
-  if (stuck) return t('stalled', ...progress(run), stuck.all, dead);
+function runningSentence(run, dead) {
+  if (run.instance && dead.split(' ').includes(run.instance)) return t('senderStill', ...progressOf(run), run.instance);
+  if (run.lost) return t('lost', ...progressOf(run));
+  const stuck = stalledRequests(run.snapshot);
+  if (stuck?.name) return t('stuck', ...progressOf(run), stuck.waiting, stuck.all, stuck.name);
+  if (stuck) return t('stalled', ...progressOf(run), stuck.all, dead);
   const left = secondsLeft(run.snapshot);
-  return t('running', ...progress(run), left > 2 ? left : 0);
+  return t('running', ...progressOf(run), left > 2 ? left : 0);
 }
 
-let quiet = true;
+let wasIdle = true;
 
 /** Says how this lesson stands; aloud at the start and the end of a run, between them seldom. @param {string} text @param {boolean} running */
 export function say(text, running) {
-  put($('say'), text);
-  if (running || !quiet) announce(text, running === quiet);
-  quiet = !running;
+  setText($('say'), text);
+  if (running || !wasIdle) announce(text, running === wasIdle);
+  wasIdle = !running;
 }
 
 /** Says whose run is in the way and how long it still takes, with the way there. @param {Run} other @param {string | null} href */
-export function busy(other, href) {
+export function sayOtherRun(other, href) {
   const who = [other.plan.strategy, t(other.plan.target), other.by].filter(Boolean).join(' · ');
-  const text = t('busy', who, ...progress(other), secondsLeft(other.snapshot));
+  const text = t('busy', who, ...progressOf(other), secondsLeft(other.snapshot));
   const link = $('say').querySelector('a');
   // The link stays the same one while the numbers change, or it could not be pressed.
   if (link && link.getAttribute('href') === href) link.previousSibling.textContent = `${text} `;
@@ -59,14 +59,14 @@ export function busy(other, href) {
 }
 
 /** @param {Run} run */
-const progress = ({ snapshot }) => [number(snapshot.samples), number(snapshot.planned)];
+const progressOf = ({ snapshot }) => [formatNumber(snapshot.samples), formatNumber(snapshot.planned)];
 
 /** @param {Run} run */
-function ended(run) {
+function endSentence(run) {
   if (run.state === 'failed') return t('failed', run.vanished ? t('vanished') : run.detail || t('disconnected'));
-  if (run.state === 'cancelled') return t('cancelled', ...progress(run));
-  const { over } = figures(run);
-  if ((over ?? 0) > 0) return t('oversold', number(over ?? 0));
-  if (run.row?.verdict === 'errors') return run.snapshot.errors ? t('failing', number(run.snapshot.errors)) : t('apart');
+  if (run.state === 'cancelled') return t('cancelled', ...progressOf(run));
+  const { over } = figuresOf(run);
+  if ((over ?? 0) > 0) return t('oversold', formatNumber(over ?? 0));
+  if (run.row?.verdict === 'errors') return run.snapshot.errors ? t('failing', formatNumber(run.snapshot.errors)) : t('apart');
   return t((over ?? 0) < 0 ? 'apart' : 'exact');
 }

@@ -5,14 +5,14 @@ import { el } from './dom.js';
 import { t } from './language.js';
 
 /** The field, while it is open: there is one, wherever it was last wanted. @type {Element | null} */
-let field = null;
+let openForm = null;
 
 /**
  * @param {any} error why something was refused @param {Element} where the field is to stand
- * @param {() => void} again does it once more
+ * @param {() => void} retry does it once more
  * @returns {boolean} was it refused for want of the token?
  */
-export function isWanted(error, where, again) {
+export function askForToken(error, where, retry) {
   if (error.status !== 401) return false;
   const token = el('input', { id: 'token', type: 'password', 'aria-label': t('token'), placeholder: t('token'), autocomplete: 'current-password' });
   const form = el('form', { class: 'admin' }, el('input', { type: 'text', autocomplete: 'username', value: 'admin', hidden: true }), token);
@@ -20,11 +20,11 @@ export function isWanted(error, where, again) {
   token.addEventListener('change', () => {
     setToken(/** @type {HTMLInputElement} */ (token).value);
     form.remove();
-    again();
+    retry();
   });
-  field?.remove();
+  openForm?.remove();
   where.append(form);
-  field = form;
+  openForm = form;
   token.focus();
   return true;
 }

@@ -1,6 +1,6 @@
 /** The routes of the service that the page uses. Everything here is a request; nothing here draws. */
 
-const SOON_MS = 2000;
+const SHORT_TIMEOUT_MS = 2000;
 
 let token = '';
 
@@ -8,7 +8,7 @@ let token = '';
 export const setToken = (to) => { token = to; };
 
 /** A refusal, with the problem (RFC 9457) that the service gave as its reason. */
-export class Refused extends Error {
+export class ApiError extends Error {
   /** @param {number} status @param {any} problem */
   constructor(status, problem) {
     super(problem?.detail || problem?.title || `HTTP ${status}`);
@@ -24,133 +24,133 @@ export class Refused extends Error {
  *   refusal; `soon`: no answer within two seconds is none
  * @returns {Promise<{json: any, instance: string}>}
  */
-async function ask(path, { method = 'GET', body, accept = [], soon = false, stays = false } = {}) {
+async function request(path, { method = 'GET', body, accept = [], soon = false, stays = false } = {}) {
   /** @type {Record<string, string>} */
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SOON_MS) : null });
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SHORT_TIMEOUT_MS) : null });
   // An answer that breaks off is none; of a refusal the status is enough.
   const read = () => (answer.ok ? answer.json() : answer.json().catch(() => null));
   const json = /json/.test(answer.headers.get('content-type') ?? '') ? await read() : null;
-  if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
+  if (!answer.ok && !(accept.includes(answer.status) && json)) throw new ApiError(answer.status, json);
   return { json, instance: answer.headers.get('x-instance') ?? '' };
 }
 
 /** Every strategy, in the course's order. */
-export const strategies = async () => (await ask('strategies')).json;
+export const strategies = async () => (await request('strategies')).json;
 
 /** The course's chapters and lessons, without what a student types; null where the service does not have them. */
-export const course = async () => (await ask('course?brief=true', { accept: [404] })).json;
+export const course = async () => (await request('course?brief=true', { accept: [404] })).json;
 
 /** One lesson, with what a student types. @param {string} id */
-export const lesson = async (id) => (await ask(`course/${encodeURIComponent(id)}`)).json;
+export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
 /** What the last `oversell course` has found; null where there was none. */
-export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
+export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;
 
 /** @param {string} slug @param {'stock' | 'seckill'} of */
-const strategy = (slug, of) => `${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}`;
+const strategyPath = (slug, of) => `${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}`;
 
 /** How a strategy does it, in both languages. @param {string} slug @param {'stock' | 'seckill'} of @returns {Promise<Record<'zh' | 'en', {steps: string[], survives: string, breaks: string}>>} */
-export const text = async (slug, of) => (await ask(`${strategy(slug, of)}/text`)).json;
+export const strategyText = async (slug, of) => (await request(`${strategyPath(slug, of)}/text`)).json;
 
 /** The Rust file of a strategy. @param {string} slug @param {'stock' | 'seckill'} [of] */
-export async function source(slug, of = 'stock') {
-  const answer = await fetch(`${strategy(slug, of)}/source`);
-  if (!answer.ok) throw new Refused(answer.status, null);
+export async function strategySource(slug, of = 'stock') {
+  const answer = await fetch(`${strategyPath(slug, of)}/source`);
+  if (!answer.ok) throw new ApiError(answer.status, null);
   return answer.text();
 }
 
 /** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
-export const health = async () => (await ask('health/ready?instances=true', { accept: [503], soon: true })).json;
+export const health = async () => (await request('health/ready?instances=true', { accept: [503], soon: true })).json;
 
 /** What there is to break here. @param {string} at before the address: the instance that is to answer, or nothing */
-export const lab = async (at) => (await ask(`${at}lab`, { soon: true })).json;
+export const labState = async (at) => (await request(`${at}lab`, { soon: true })).json;
 
 /** Has something broken, or mended. @param {string} at @param {{action: string, member: string}} fault */
-export const order = async (at, fault) => (await ask(`${at}lab/faults`, { method: 'POST', body: fault })).json;
+export const injectFault = async (at, fault) => (await request(`${at}lab/faults`, { method: 'POST', body: fault })).json;
 
-export const stock = async () => (await ask('stock?stock_id=1', { soon: true })).json;
+export const stock = async () => (await request('stock?stock_id=1', { soon: true })).json;
 
 /** Puts both stores to this count and clears every lock. @param {number} count */
-export const reset = async (count) => (await ask('stock', { method: 'PUT', body: { count } })).json;
+export const resetStock = async (count) => (await request('stock', { method: 'PUT', body: { count } })).json;
 
 /**
  * Buys one piece. POST and not GET: a browser may hold a second GET of the same address back until the first is
  * answered, and two who buy at once must be under way at once.
  * @param {string} slug @param {number} hold_ms @param {string | null} at the instance that is to answer; null: any
  */
-export const buy = (slug, hold_ms, at) => ask(`${at ? `instances/${at}/` : ''}check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
+export const buy = (slug, hold_ms, at) => request(`${at ? `instances/${at}/` : ''}check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
 
 /** The lessons on deadlocks. */
-export const deadlocks = async () => (await ask('test/deadlock')).json;
+export const deadlocks = async () => (await request('test/deadlock')).json;
 
 /** Plays one on the real MySQL. @param {string} slug @param {boolean} cured */
-export const playDeadlock = async (slug, cured) => (await ask(`test/deadlock/${slug}?cured=${cured}`, { method: 'POST' })).json;
+export const playDeadlock = async (slug, cured) => (await request(`test/deadlock/${slug}?cured=${cured}`, { method: 'POST' })).json;
 
 /** Asks a lesson's route, as a browser would. @param {string} path */
-export async function tried(path) {
+export async function requestText(path) {
   const answer = await fetch(path.replace(/^\//, ''), { cache: 'no-store' });
   const text = await answer.text();
-  if (!answer.ok) throw new Refused(answer.status, { title: text.trim().split('\n').slice(0, 2).join(' ') });
+  if (!answer.ok) throw new ApiError(answer.status, { title: text.trim().split('\n').slice(0, 2).join(' ') });
   return { text: text.trim(), instance: answer.headers.get('x-instance') ?? '' };
 }
 
 /** How semaphore, latch and barrier stand in their servers. */
-export const objects = async () => (await ask('classroom/objects', { soon: true })).json;
+export const classroomObjects = async () => (await request('classroom/objects', { soon: true })).json;
 
 /** Plays the herd: a lock given back by one after the other, by both ways to wait. */
-export const herd = async () => (await ask('test/zk/herd')).json;
+export const playHerd = async () => (await request('test/zk/herd')).json;
 
 /** Sends people to a lesson, each on a request of its own. @param {object} who */
-export const visit = (who) => ask('classroom/visits', { method: 'POST', body: who });
+export const sendVisitors = (who) => request('classroom/visits', { method: 'POST', body: who });
 
 /** Types a line of a lesson where the servers are. @param {string} id @param {number} number @returns {Promise<{printed: string, expected: boolean}>} */
-export const typeLine = async (id, number) => (await ask(`classroom/lines/${encodeURIComponent(id)}/${number}`, { method: 'POST' })).json;
+export const typeLine = async (id, number) => (await request(`classroom/lines/${encodeURIComponent(id)}/${number}`, { method: 'POST' })).json;
 
 /** Tells the class which lesson is on show. @param {string} lesson */
-export const showLesson = (lesson) => ask('classroom/lesson', { method: 'PUT', body: { lesson } });
+export const showLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson } });
 
 /** Guesses how a race will end, for the class. @param {{lesson: string, who: string, guess: number}} one */
-export const guess = (one) => ask('classroom/guesses', { method: 'POST', body: one });
+export const sendGuess = (one) => request('classroom/guesses', { method: 'POST', body: one });
 
 /** Sends more at once than a browser can, to a limit of nginx on requests at once. @param {'address' | 'server'} limit @returns {Promise<{at_ms: number, status: number}[]>} */
-export const burst = async (limit) => (await ask('classroom/burst', { method: 'POST', body: { limit } })).json;
+export const sendBurst = async (limit) => (await request('classroom/burst', { method: 'POST', body: { limit } })).json;
 
 /** The rates that a lesson's claim compares. @param {string} id @returns {Promise<import('../run/rate-rounds.js').Rates[]>} */
-export const rates = async (id) => (await ask(`course/${encodeURIComponent(id)}/rates`)).json;
+export const comparedRates = async (id) => (await request(`course/${encodeURIComponent(id)}/rates`)).json;
 
 /** The scripts of one's own lock, and those of the course to begin with. */
-export const mine = async () => (await ask('mine')).json;
+export const ownLock = async () => (await request('mine')).json;
 
 /** @param {{acquire: string, release: string, renew: string}} scripts */
-export const keepMine = async (scripts) => (await ask('mine', { method: 'PUT', body: scripts })).json;
+export const saveOwnLock = async (scripts) => (await request('mine', { method: 'PUT', body: scripts })).json;
 
 /** Grades the scripts that are kept. */
-export const gradeMine = async () => (await ask('mine/grade', { method: 'POST' })).json;
+export const gradeOwnLock = async () => (await request('mine/grade', { method: 'POST' })).json;
 
 /** @param {object} plan */
-export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
+export const startRun = async (plan) => (await request('runs', { method: 'POST', body: plan })).json;
 
 /** The run under way or the last one; null where there was none. */
-export const currentRun = async () => (await ask('runs/current', { soon: true })).json;
+export const currentRun = async () => (await request('runs/current', { soon: true })).json;
 
 /** @param {string} id */
-export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
+export const cancelRun = (id) => request(`runs/${id}`, { method: 'DELETE' });
 
 /** The races that can be replayed here, in the course's order. */
-export const replays = async () => (await ask('replays', { soon: true })).json;
+export const replays = async () => (await request('replays', { soon: true })).json;
 
 /** The race of one lesson; null where it has none. @param {string} id @returns {Promise<import('../race/race.js').Race | null>} */
-export const raceOf = async (id) => (await ask(`replays?lesson=${encodeURIComponent(id)}`)).json.replays[0] ?? null;
+export const raceOfLesson = async (id) => (await request(`replays?lesson=${encodeURIComponent(id)}`)).json.replays[0] ?? null;
 
 /** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'fast' | 'scheduler' | 'timed'} pace @param {object} [times] what happens when */
 export const startReplay = async (lesson, cured, pace, times) =>
-  (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace, ...times })}`, { method: 'POST' })).json;
+  (await request(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace, ...times })}`, { method: 'POST' })).json;
 
 /** Lets one of those who play go on: an actor, or the clock. @param {string} id @param {string} actor */
-export const nextOf = (id, actor) => ask(`replays/${id}/next?actor=${actor}`, { method: 'POST' });
+export const resumeActor = (id, actor) => request(`replays/${id}/next?actor=${actor}`, { method: 'POST' });
 
 /** @param {string} id */
-export const cancelReplay = (id) => ask(`replays/${id}`, { method: 'DELETE', stays: true });
+export const cancelReplay = (id) => request(`replays/${id}`, { method: 'DELETE', stays: true });

@@ -9,7 +9,7 @@ export const $ = (id) => document.getElementById(id);
  * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
  */
 export function el(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
+  return fill(document.createElement(name), attributes, children);
 }
 
 /**
@@ -17,14 +17,14 @@ export function el(name, attributes = {}, ...children) {
  * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
  */
 export function svg(name, attributes = {}, ...children) {
-  return filled(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
 }
 
 /**
  * @template {Element} E
  * @param {E} element @param {Record<string, any>} attributes @param {(Node | string)[]} children
  */
-function filled(element, attributes, children) {
+function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value != null && value !== false) element.setAttribute(key, value === true ? '' : value);
   }
@@ -37,7 +37,7 @@ function filled(element, attributes, children) {
  * first that can be pressed.
  * @param {HTMLElement} box @param {Node[]} children
  */
-export function refill(box, children) {
+export function replaceKeepingFocus(box, children) {
   const at = box.contains(document.activeElement) ? document.activeElement : null;
   box.replaceChildren(...children);
   if (!at) return;
@@ -46,9 +46,9 @@ export function refill(box, children) {
 }
 
 /** Writes a text only where it changed, so that nothing is painted or read out twice. @param {Element} element @param {string} text */
-export function put(element, text) {
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 /** An English text that says a few words of the course as they are there, so that they are read out as what they are. @param {string} text */
-export const quoting = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));
+export const markChinese = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));

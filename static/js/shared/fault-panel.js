@@ -7,52 +7,52 @@
 
 import * as admin from './admin-token.js';
 import * as api from './api.js';
-import { $, el, put, refill } from './dom.js';
-import { current, reason, t } from './language.js';
+import { $, el, setText, replaceKeepingFocus } from './dom.js';
+import { currentLanguage, errorText, t } from './language.js';
 
 /** @typedef {{name: string, instance: boolean, state: 'running' | 'paused' | 'killed', can: string[]}} Member */
-/** @typedef {{name: string, instance: string, server: string, state: 'open' | 'cut' | 'slow'}} Way */
-/** @typedef {{owned: boolean, why: import('../lesson/course.js').Title | null, members: Member[], ways: Way[], phones: string | null}} Lab */
+/** @typedef {{name: string, instance: string, server: string, state: 'open' | 'cut' | 'slow'}} Link */
+/** @typedef {{owned: boolean, why: import('../lesson/course.js').Title | null, members: Member[], ways: Link[], phones: string | null}} Lab */
 /** @typedef {{action: string, member: string}} Fault */
 
-const AGAIN_MS = 2000;
+const REFRESH_MS = 2000;
 /** The servers that an instance is cut off from by a button of its own. */
-const MAIN = ['mysql', 'redis', 'zookeeper'];
+const MAIN_SERVERS = ['mysql', 'redis', 'zookeeper'];
 
 /** @type {Lab | null} */
 let lab = null;
 /** The instances, as far as they are known to be up. @type {string[]} */
-let up = [];
+let runningInstances = [];
 /** The member on show; nothing: the line is closed. */
-let chosen = '';
+let openMember = '';
 /** What is said of what was done, or of why not; in the language of the moment. */
-let said = () => '';
-const nothing = said;
-const nobody = () => t('breakingNone');
-let busy = false;
-let drawn = '';
+let message = () => '';
+const noMessage = message;
+const nobodyAnswered = () => t('breakingNone');
+let isBusy = false;
+let lastDrawn = '';
 // Every page with lights has an empty box for it.
-const [members, acting, asking, saying] = [
+const [membersBox, actionBox, tokenBox, messageBox] = [
   el('ul', { id: 'breaking-members', class: 'breaking-members' }), el('div', { id: 'breaking-acts', class: 'breaking-acts' }),
   el('div', {}), el('p', { id: 'breaking-said', role: 'status' })];
 /** @type {number | undefined} */
-let ticking;
+let refreshTimer;
 /** Somebody was broken or mended: how everybody is, is to be asked anew. */
-let changed = () => {};
+let onChange = () => {};
 
 // ---- asking ----------------------------------------------------------------------------------------------------------
 
 /** Those who can be asked, the best first: by name, and at last whoever this page comes from. @param {string} but */
-function ways(but) {
+function addressesFor(but) {
   const stopped = lab?.members.filter((m) => m.state !== 'running').map((m) => m.name) ?? [];
-  return [...up.filter((name) => name !== but && !stopped.includes(name)).map((name) => `instances/${name}/`), ''];
+  return [...runningInstances.filter((name) => name !== but && !stopped.includes(name)).map((name) => `instances/${name}/`), ''];
 }
 
 /** The first who answers how all is, and may be given orders. @param {string} but @returns {Promise<string | null>} */
-async function answering(but) {
-  for (const at of ways(but)) {
+async function fetchLab(but) {
+  for (const at of addressesFor(but)) {
     try {
-      lab = await api.lab(at);
+      lab = await api.labState(at);
       return at;
     } catch {
       // It stands still, or is unknown at this address: the next one is asked.
@@ -62,43 +62,43 @@ async function answering(but) {
 }
 
 async function refresh() {
-  const at = await answering('');
-  if (at == null) said = nobody;
-  else if (said === nobody) said = nothing;
+  const at = await fetchLab('');
+  if (at == null) message = nobodyAnswered;
+  else if (message === nobodyAnswered) message = noMessage;
   redraw();
 }
 
-/** @param {() => Fault[]} wanted asked again once they are done, until nothing else is left to do @param {() => string} done what is said at their end */
-async function give(wanted, done) {
-  if (busy) return;
-  [busy, said] = [true, () => t('breakingGoing')];
+/** @param {() => Fault[]} nextFaults asked again once they are done, until nothing else is left to do @param {() => string} doneMessage what is said at their end */
+async function inject(nextFaults, doneMessage) {
+  if (isBusy) return;
+  [isBusy, message] = [true, () => t('breakingGoing')];
   redraw();
   try {
-    for (let faults = wanted(), before = ''; faults.length && JSON.stringify(faults) !== before; faults = wanted()) {
+    for (let faults = nextFaults(), before = ''; faults.length && JSON.stringify(faults) !== before; faults = nextFaults()) {
       before = JSON.stringify(faults);
       for (const fault of faults) {
-        const at = await answering(fault.member);
-        if (at == null) throw new Error(nobody());
-        lab = await api.order(at, fault);
+        const at = await fetchLab(fault.member);
+        if (at == null) throw new Error(nobodyAnswered());
+        lab = await api.injectFault(at, fault);
       }
     }
-    said = done;
+    message = doneMessage;
   } catch (error) {
-    const isRefused = admin.isWanted(error, asking, () => give(wanted, done));
-    said = () => (isRefused ? t('tokenWanted') : reason(/** @type {any} */ (error)));
+    const isRefused = admin.askForToken(error, tokenBox, () => inject(nextFaults, doneMessage));
+    message = () => (isRefused ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
   }
-  busy = false;
+  isBusy = false;
   redraw();
-  changed();
+  onChange();
 }
 
 // ---- what can be done ------------------------------------------------------------------------------------------------
 
 /** The buttons of a member, with what each does. @param {Lab} all @param {Member} member @returns {{label: string, fault: Fault}[]} */
-function acts(all, member) {
+function faultsOf(all, member) {
   const own = member.can.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }));
   // One that stands still or is gone reaches nobody anyway.
-  const its = all.ways.filter((way) => way.instance === member.name && MAIN.includes(way.server) && (member.state === 'running' || way.state !== 'open'));
+  const its = all.ways.filter((way) => way.instance === member.name && MAIN_SERVERS.includes(way.server) && (member.state === 'running' || way.state !== 'open'));
   const from = its.map(({ name, server, state }) => {
     const action = state === 'open' ? 'cut' : 'mend';
     return { label: t('faultWay', action, server), fault: { action, member: name } };
@@ -109,7 +109,7 @@ function acts(all, member) {
 }
 
 /** What puts all back; one that was killed may follow another once it is started, and is then promoted. @param {Lab} all @returns {Fault[]} */
-function repairs(all) {
+function repairsOf(all) {
   const [first] = all.members.filter((m) => m.name === 'redis' && m.can.includes('promote'));
   return [
     ...all.ways.filter((way) => way.state !== 'open').map((way) => ({ action: 'mend', member: way.name })),
@@ -123,41 +123,41 @@ function repairs(all) {
 
 /** @param {{name: string, up: boolean}[]} instances */
 export function draw(instances) {
-  up = instances.filter((i) => i.up).map((i) => i.name);
+  runningInstances = instances.filter((i) => i.up).map((i) => i.name);
   redraw();
 }
 
 function redraw() {
-  for (const light of lights()) light.setAttribute('aria-expanded', String(light.dataset.key === chosen));
-  const now = JSON.stringify([current(), chosen, lab, said(), busy]);
-  if (now === drawn) return;
-  drawn = now;
-  $('breaking').hidden = !chosen;
-  if (!chosen) return;
-  put(saying, said() || (lab ? '' : t('breakingAsk')));
-  const close = button('close', t('breakingClose'), shut);
+  for (const light of lightButtons()) light.setAttribute('aria-expanded', String(light.dataset.key === openMember));
+  const now = JSON.stringify([currentLanguage(), openMember, lab, message(), isBusy]);
+  if (now === lastDrawn) return;
+  lastDrawn = now;
+  $('breaking').hidden = !openMember;
+  if (!openMember) return;
+  setText(messageBox, message() || (lab ? '' : t('breakingAsk')));
+  const close = button('close', t('breakingClose'), closePanel);
   if (!lab?.owned) {
-    refill(members, []);
-    refill(acting, [el('span', {}, lab?.why?.[current()] ?? ''), close]);
+    replaceKeepingFocus(membersBox, []);
+    replaceKeepingFocus(actionBox, [el('span', {}, lab?.why?.[currentLanguage()] ?? ''), close]);
     return;
   }
   const all = lab;
-  const inOrder = all.members.toSorted((a, b) => Number(b.instance) - Number(a.instance));
-  refill(members, inOrder.map((m) => el('li', { 'data-state': m.state },
-    button(m.name, m.state === 'running' ? m.name : `${m.name} ${t('memberState', m.state)}`, () => show(m.name), m.name === chosen))));
-  const member = all.members.find((m) => m.name === chosen);
-  const broken = all.ways.filter((way) => way.state !== 'open' && way.instance === chosen);
-  const means = member ? `${member.name}${t('colon')}${t('memberMeans', member.state, member.instance)}${broken.map((way) => t('wayMeans', way.server, way.state)).join('')}` : '';
-  const back = repairs(all);
-  refill(acting, [
-    el('span', {}, means),
-    ...(member ? acts(all, member) : []).map(({ label, fault }) => button(`${fault.action} ${fault.member}`, label, () => give(() => [fault], () => t('faultDone', fault.member, fault.action)))),
-    ...(back.length ? [button('all', t('breakingAll'), () => give(() => (lab ? repairs(lab) : []), () => t(lab && repairs(lab).length ? 'faultLeft' : 'faultAll')))] : []), close]);
+  const instancesFirst = all.members.toSorted((a, b) => Number(b.instance) - Number(a.instance));
+  replaceKeepingFocus(membersBox, instancesFirst.map((m) => el('li', { 'data-state': m.state },
+    button(m.name, m.state === 'running' ? m.name : `${m.name} ${t('memberState', m.state)}`, () => openPanel(m.name), m.name === openMember))));
+  const member = all.members.find((m) => m.name === openMember);
+  const broken = all.ways.filter((way) => way.state !== 'open' && way.instance === openMember);
+  const explanation = member ? `${member.name}${t('colon')}${t('memberMeans', member.state, member.instance)}${broken.map((way) => t('wayMeans', way.server, way.state)).join('')}` : '';
+  const repairs = repairsOf(all);
+  replaceKeepingFocus(actionBox, [
+    el('span', {}, explanation),
+    ...(member ? faultsOf(all, member) : []).map(({ label, fault }) => button(`${fault.action} ${fault.member}`, label, () => inject(() => [fault], () => t('faultDone', fault.member, fault.action)))),
+    ...(repairs.length ? [button('all', t('breakingAll'), () => inject(() => (lab ? repairsOf(lab) : []), () => t(lab && repairsOf(lab).length ? 'faultLeft' : 'faultAll')))] : []), close]);
 }
 
 /** @param {string} key @param {string} label @param {() => void} act @param {boolean} [pressed] */
 function button(key, label, act, pressed) {
-  const one = el('button', { type: 'button', 'data-key': key, 'aria-disabled': String(busy), 'aria-pressed': pressed == null ? null : String(pressed) }, label);
+  const one = el('button', { type: 'button', 'data-key': key, 'aria-disabled': String(isBusy), 'aria-pressed': pressed == null ? null : String(pressed) }, label);
   one.addEventListener('click', act);
   return one;
 }
@@ -165,43 +165,43 @@ function button(key, label, act, pressed) {
 // ---- opening and closing ---------------------------------------------------------------------------------------------
 
 /** @returns {HTMLElement[]} */
-const lights = () => [...$('lights').querySelectorAll('button')];
+const lightButtons = () => [...$('lights').querySelectorAll('button')];
 
 /** @param {string} name */
-function show(name) {
-  chosen = name;
-  if (!busy) said = nothing;
+function openPanel(name) {
+  openMember = name;
+  if (!isBusy) message = noMessage;
   redraw();
 }
 
-function shut() {
-  const was = chosen;
-  clearInterval(ticking);
-  [chosen, said, ticking] = ['', nothing, undefined];
+function closePanel() {
+  const was = openMember;
+  clearInterval(refreshTimer);
+  [openMember, message, refreshTimer] = ['', noMessage, undefined];
   redraw();
-  lights().find((light) => light.dataset.key === was)?.focus();
+  lightButtons().find((light) => light.dataset.key === was)?.focus();
 }
 
 /** @param {() => void} ask how everybody is */
 export function listen(ask) {
-  changed = ask;
-  $('breaking').replaceChildren(members, acting, asking, saying);
+  onChange = ask;
+  $('breaking').replaceChildren(membersBox, actionBox, tokenBox, messageBox);
   $('lights').addEventListener('click', async (/** @type {Event} */ event) => {
     const name = /** @type {HTMLElement} */ (event.target).closest('button')?.dataset.key;
     if (!name) return;
-    if (name === chosen) {
-      shut();
+    if (name === openMember) {
+      closePanel();
       return;
     }
-    show(name);
+    openPanel(name);
     $('breaking').focus();
-    ticking ??= setInterval(() => document.hidden || busy || refresh(), AGAIN_MS);
+    refreshTimer ??= setInterval(() => document.hidden || isBusy || refresh(), REFRESH_MS);
     await refresh();
   });
   $('breaking').addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== 'Escape') return;
     // Here it closes this, and ends no run.
     event.stopPropagation();
-    shut();
+    closePanel();
   });
 }

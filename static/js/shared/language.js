@@ -1,27 +1,27 @@
 /** Which language the page speaks. Chinese first; the choice is remembered. It knows the words of the first view, and those that it is taught. */
 
-import { always } from './storage.js';
-import * as first from '../words/first-view.js';
+import { localStore } from './storage.js';
+import * as firstViewWords from '../words/first-view.js';
 
 /** @typedef {import('../words/all.js').Words} Words */
 
 /** @type {Record<'zh' | 'en', Words>} */
-const languages = { zh: { ...first.zh }, en: { ...first.en } };
+const languages = { zh: { ...firstViewWords.zh }, en: { ...firstViewWords.en } };
 
 /** @type {'zh' | 'en'} */
-let lang = always.get('lang') === 'en' ? 'en' : 'zh';
+let lang = localStore.get('lang') === 'en' ? 'en' : 'zh';
 
 /** @returns {'zh' | 'en'} the language in force */
-export const current = () => lang;
+export const currentLanguage = () => lang;
 
 /** @param {'zh' | 'en'} to */
-export function speak(to) {
+export function setLanguage(to) {
   lang = to;
-  always.set('lang', to);
+  localStore.set('lang', to);
 }
 
 /** Teaches it more words. @param {Record<'zh' | 'en', Words>} words */
-export function learn(words) {
+export function addWords(words) {
   for (const name of /** @type {const} */ (['zh', 'en'])) Object.assign(languages[name], words[name]);
 }
 
@@ -32,7 +32,7 @@ export function t(name, ...about) {
 }
 
 /** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). @param {any} error */
-export function reason({ name, message, problem }) {
+export function errorText({ name, message, problem }) {
   // The browser's own word for a connection that failed is its own language.
   if (name === 'TypeError' && !problem) return t('unreached');
   if (lang === 'en' || !problem?.title) return message;
@@ -40,15 +40,15 @@ export function reason({ name, message, problem }) {
 }
 
 /** 5000 → 5,000: the same in both languages. @param {number} n */
-export const number = (n) => Math.round(n).toLocaleString('en-US');
+export const formatNumber = (n) => Math.round(n).toLocaleString('en-US');
 
 /** Puts the words into everything that asks for some by `data-t`. */
 export function translate() {
   document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
-  const asking = (/** @type {string} */ what) => /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(what));
+  const elements = (/** @type {string} */ what) => /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(what));
   // What it has not been taught yet stays empty until then.
-  for (const e of asking('[data-t]')) e.textContent = t(e.dataset.t ?? '') ?? '';
-  for (const e of asking('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? '') ?? '');
-  for (const e of asking('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '') ?? '';
-  for (const e of asking('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '') ?? '';
+  for (const e of elements('[data-t]')) e.textContent = t(e.dataset.t ?? '') ?? '';
+  for (const e of elements('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? '') ?? '');
+  for (const e of elements('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '') ?? '';
+  for (const e of elements('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '') ?? '';
 }

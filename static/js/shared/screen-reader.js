@@ -1,14 +1,14 @@
 /** Tells a screen reader how a run goes: politely, and seldom, or it could say nothing else. */
 
-import { $, put } from './dom.js';
+import { $, setText } from './dom.js';
 
-const SELDOM_MS = 8000;
-let last = 0;
+const MIN_INTERVAL_MS = 8000;
+let announcedAt = 0;
 
-/** @param {string} text @param {boolean} now false: only if nothing was said for a while */
-export function announce(text, now) {
-  if (!now && Date.now() - last < SELDOM_MS) return;
+/** @param {string} text @param {boolean} urgent false: only if nothing was said for a while */
+export function announce(text, urgent) {
+  if (!urgent && Date.now() - announcedAt < MIN_INTERVAL_MS) return;
   if ($('announce').textContent === text) return;
-  last = Date.now();
-  put($('announce'), text);
+  announcedAt = Date.now();
+  setText($('announce'), text);
 }

@@ -4,7 +4,7 @@
  */
 
 /** @param {() => Storage} storage @returns {{get: (name: string) => any, set: (name: string, value: any) => void}} */
-function keeper(storage) {
+function storeIn(storage) {
   return {
     get(name) {
       try {
@@ -22,6 +22,6 @@ function keeper(storage) {
 }
 
 /** For ever: language and theme. */
-export const always = keeper(() => localStorage);
+export const localStore = storeIn(() => localStorage);
 /** As long as this tab lives, reloads included: results. */
-export const tab = keeper(() => sessionStorage);
+export const sessionStore = storeIn(() => sessionStorage);

@@ -1,9 +1,9 @@
 /** Light, dark, or as the system has it. The colours themselves are in style.css, under `light-dark()`. */
 
-import { always } from './storage.js';
+import { localStore } from './storage.js';
 
 const THEMES = ['system', 'light', 'dark'];
-let theme = THEMES.includes(always.get('theme')) ? always.get('theme') : 'system';
+let theme = THEMES.includes(localStore.get('theme')) ? localStore.get('theme') : 'system';
 
 function show() {
   document.documentElement.dataset.theme = theme;
@@ -15,7 +15,7 @@ export const current = () => theme;
 /** Goes on to the next theme. */
 export function next() {
   theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  always.set('theme', theme);
+  localStore.set('theme', theme);
   show();
 }
 

@@ -9,7 +9,7 @@
  * A holder with an older token is shut out from when a newer one has shown its token to the row.
  */
 
-import { isActor, isForeign, isNumber } from './events.js';
+import { isActor, isForeignDelete, isInteger } from './events.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./model.js').Bar} Bar */
@@ -31,13 +31,13 @@ import { isActor, isForeign, isNumber } from './events.js';
  */
 
 /** `entered`: it is inside, by whatever way. */
-const ENTERS = ['locked', 'read', 'entered'];
-const WRITES = ['written', 'committed'];
-const LEAVES = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
+const ENTER_EVENTS = ['locked', 'read', 'entered'];
+const WRITE_EVENTS = ['written', 'committed'];
+const LEAVE_EVENTS = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
 /** Who comes next may be told of so much earlier than that the one before is out: that is no overlap. */
 const HANDOVER_US = 100_000;
 /** What needs no word on the lane: the bars and the wedges show it. */
-const SILENT = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
+const UNLABELLED = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
 
 /** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @param {number} room so many may be inside @param {string[]} known who will have a lane @returns {Lane[]} */
 export function lanesOf(all, end, shelf, room, known) {
@@ -47,7 +47,7 @@ export function lanesOf(all, end, shelf, room, known) {
     return { actor, events, sections: sectionsOf(events) };
   });
   const shown = all.filter((e) => e.actor === 'row' && e.event === 'fence').map((e) => e.t_us);
-  const shutAt = shutOut(lanes.flatMap(({ sections }) => sections), shown);
+  const shutAt = shutOutTimes(lanes.flatMap(({ sections }) => sections), shown);
   const insides = lanes.map(({ sections }) => sections.flatMap((s) => barsOf(s, end, shutAt(s))));
   return lanes.map(({ actor, events, sections }, i) => ({
     actor,
@@ -55,10 +55,10 @@ export function lanesOf(all, end, shelf, room, known) {
     token: events.findLast((e) => e.token != null)?.token ?? 0,
     runs: events.find((e) => e.event === 'start')?.value ?? '',
     bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar).filter((bar) => bar.to > bar.from), ...stopsOf(events, end)],
-    overlaps: room > 1 ? crowded(insides[i], insides.flat(), room)
-      : merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
+    overlaps: room > 1 ? crowdedSpans(insides[i], insides.flat(), room)
+      : mergeSpans(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlapOf(a, b)))))),
     carries: carriesOf(events, all),
-    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: told(e, actors, events), red: isForeign(e) || lostUpdate(e, shelf) })),
+    ticks: events.filter((e) => needsLabel(e, events, sections)).map((e) => ({ at: e.t_us, event: withContext(e, actors, events), red: isForeignDelete(e) || isLostUpdate(e, shelf) })),
   }));
 }
 
@@ -67,13 +67,13 @@ export function lanesOf(all, end, shelf, room, known) {
  * @param {ReplayEvent[]} events of one actor @param {ReplayEvent[]} all @returns {import('./model.js').Carry[]}
  */
 function carriesOf(events, all) {
-  return events.filter((e) => e.event === 'read' && isNumber(e.value)).flatMap((read) => {
-    const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVES].includes(e.event));
-    if (then?.event !== 'written' || !isNumber(then.value)) return [];
+  return events.filter((e) => e.event === 'read' && isInteger(e.value)).flatMap((read) => {
+    const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVE_EVENTS].includes(e.event));
+    if (then?.event !== 'written' || !isInteger(then.value)) return [];
     // What is written in a transaction is there for others once it is committed.
     const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
-    const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isNumber(e.value) && e.t_us < then.t_us);
-    const other = others.find((e) => (e.event === 'written' && isNumber(e.value)) || (e.event === 'committed' && wrote(e.actor)));
+    const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isInteger(e.value) && e.t_us < then.t_us);
+    const other = others.find((e) => (e.event === 'written' && isInteger(e.value)) || (e.event === 'committed' && wrote(e.actor)));
     return other ? [{ from: other.t_us, to: then.t_us, value: read.value ?? '', read: read.t_us }] : [];
   });
 }
@@ -86,7 +86,7 @@ function sectionsOf(events) {
   for (const e of events) {
     let now = sections.at(-1);
     if (e.event === 'taken') taken = true;
-    if (ENTERS.includes(e.event)) {
+    if (ENTER_EVENTS.includes(e.event)) {
       const over = !now || now.wrote != null || now.left != null;
       if (over) {
         now = { from: e.t_us, wrote: null, left: null, locked: taken || e.event === 'locked', shared: false, vain: false, holds: 0, value: '' };
@@ -98,10 +98,10 @@ function sectionsOf(events) {
         now.holds += 1;
         now.shared = e.value === 'read';
       }
-    } else if (now && WRITES.includes(e.event)) {
+    } else if (now && WRITE_EVENTS.includes(e.event)) {
       now.wrote = e.t_us;
       if (e.event === 'written') now.value = e.value ?? '';
-    } else if (now && LEAVES.includes(e.event)) {
+    } else if (now && LEAVE_EVENTS.includes(e.event)) {
       if (e.event === 'released' && now.holds > 1) now.holds -= 1;
       else now.left ??= e.t_us;
       if (e.event === 'conflict' && now.wrote == null) now.vain = true;
@@ -116,7 +116,7 @@ function sectionsOf(events) {
  * @param {Section[]} sections of all lanes @param {number[]} shown when the row saw a new token
  * @returns {(section: Section) => number} from when it is shut out; Infinity: never
  */
-function shutOut(sections, shown) {
+function shutOutTimes(sections, shown) {
   const near = (/** @type {Section} */ s, /** @type {number} */ at) => Math.abs(s.from - at);
   const showed = shown.map((at) => sections.toSorted((a, b) => near(a, at) - near(b, at))[0]).filter(Boolean);
   return (section) => Math.min(Infinity, ...showed.filter((s) => s.from > section.from).map((s) => s.from));
@@ -139,7 +139,7 @@ function barsOf(s, end, shut) {
 }
 
 /** @param {{bar: Bar, section: Section}} a @param {{bar: Bar, section: Section}} b @returns {Span[]} */
-function overlap(a, b) {
+function overlapOf(a, b) {
   const both = a.section.locked && b.section.locked;
   const same = a.section.value !== '' && a.section.value === b.section.value;
   const inside = [a, b].every(({ bar }) => bar.kind === 'inside' || bar.kind === 'shared');
@@ -153,16 +153,16 @@ function overlap(a, b) {
  * Where more are inside than there is room for.
  * @param {{bar: Bar, section: Section}[]} mine @param {{bar: Bar, section: Section}[]} all @param {number} room @returns {Span[]}
  */
-function crowded(mine, all, room) {
+function crowdedSpans(mine, all, room) {
   const inside = all.filter(({ bar }) => bar.kind === 'inside').map(({ bar }) => bar);
   const edges = [...new Set(inside.flatMap(({ from, to }) => [from, to]))].toSorted((a, b) => a - b);
   const full = edges.slice(1).map((to, i) => ({ from: edges[i], to }))
     .filter((span) => span.to - span.from > HANDOVER_US && inside.filter((bar) => bar.from <= span.from && span.to <= bar.to).length > room);
-  return merged(full.filter((span) => mine.some(({ bar }) => bar.kind === 'inside' && bar.from <= span.from && span.to <= bar.to)));
+  return mergeSpans(full.filter((span) => mine.some(({ bar }) => bar.kind === 'inside' && bar.from <= span.from && span.to <= bar.to)));
 }
 
 /** @param {Span[]} spans @returns {Span[]} those that touch made one */
-function merged(spans) {
+function mergeSpans(spans) {
   /** @type {Span[]} */
   const all = [];
   for (const span of spans.toSorted((a, b) => a.from - b.from)) {
@@ -181,7 +181,7 @@ function waitsOf(events, end) {
     const last = bars.at(-1);
     if (e.event === 'start' || e.event === 'waits') {
       if (!last || last.to <= e.t_us) bars.push({ kind: 'waits', from: e.t_us, to: end, open: true });
-    } else if (last?.open && [...ENTERS, 'failed', 'conflict', 'sold', 'done'].includes(e.event)) {
+    } else if (last?.open && [...ENTER_EVENTS, 'failed', 'conflict', 'sold', 'done'].includes(e.event)) {
       Object.assign(last, { to: e.t_us, open: false });
     }
   }
@@ -197,26 +197,26 @@ function stopsOf(events, end) {
 }
 
 /** Locks of the course whose unlock deletes the key without a look at it: it has found none. */
-const NEVER_LOOK = ['redis-setnx', 'redis-setnx-ttl'];
+const UNLOCK_WITHOUT_CHECK = ['redis-setnx', 'redis-setnx-ttl'];
 
 /** An event with what its word depends on. @param {ReplayEvent} e @param {string[]} actors @param {ReplayEvent[]} events of the same actor */
-function told(e, actors, events) {
+function withContext(e, actors, events) {
   if (e.event === 'waits' && actors.length === 1) return { ...e, value: 'self' };
   const runs = events.findLast((before) => before.event === 'start' && before.t_us <= e.t_us)?.value ?? '';
-  return e.event === 'lost' && NEVER_LOOK.includes(runs) ? { ...e, value: 'unseen' } : e;
+  return e.event === 'lost' && UNLOCK_WITHOUT_CHECK.includes(runs) ? { ...e, value: 'unseen' } : e;
 }
 
 /** Does it want a word on the lane? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */
-function isTold(e, events, sections) {
+function needsLabel(e, events, sections) {
   // Who waits inside waits for another lock, or alone for itself.
   if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
   // Where nothing else is told of it (one statement did it all), that it sold is.
   if (e.event === 'sold') return !events.some((before) => before.event === 'written');
   if (e.event === 'failed') return !events.some((before) => before.event === 'refused-by-row');
-  return !SILENT.includes(e.event);
+  return !UNLABELLED.includes(e.event);
 }
 
 /** @param {ReplayEvent} e @param {Step[]} shelf */
-function lostUpdate(e, shelf) {
+function isLostUpdate(e, shelf) {
   return e.event === 'written' && shelf.some((step) => step.red && step.by === e);
 }

@@ -39,7 +39,7 @@ export class Drawing {
   node = svg('svg', { class: 'timeline', 'aria-hidden': 'true' });
 
   /** Draws all of it anew. @param {Scene} scene @param {Names} names @param {number} unit @param {string} comma */
-  show(scene, names, unit, comma) {
+  drawScene(scene, names, unit, comma) {
     this.#scene = scene;
     this.#unit = unit;
     this.#comma = comma;
@@ -66,7 +66,7 @@ export class Drawing {
   }
 
   /** Shows it up to this moment. @param {number} at @param {Names} names what holds then @returns {number} where the cursor stands */
-  cursor(at, names) {
+  moveCursor(at, names) {
     const scene = this.#scene;
     if (!scene) return 0;
     const x = Math.min(scene.x(at), scene.width);
@@ -80,21 +80,21 @@ export class Drawing {
       label.shown = shown.length;
       label.node.textContent = shown.map((part) => part.text).join(this.#comma);
     }
-    names.lanes.forEach((name, i) => this.#now(`lane-${i}`, name.now));
-    names.locks.forEach((name, i) => this.#now(`lock-${i}`, name.now));
-    this.#now('shelf', names.shelf.now);
-    this.#now('row', names.row.now);
+    names.lanes.forEach((name, i) => this.#setNow(`lane-${i}`, name.now));
+    names.locks.forEach((name, i) => this.#setNow(`lock-${i}`, name.now));
+    this.#setNow('shelf', names.shelf.now);
+    this.#setNow('row', names.row.now);
     return x;
   }
 
   /** It is scrolled so far: what stands at the left stays in sight. @param {number} left */
-  scrolled(left) {
+  setScroll(left) {
     this.#names.setAttribute('transform', `translate(${left} 0)`);
     this.#names.classList.toggle('over', left > 0);
   }
 
   /** The moment at this place. @param {number} x */
-  at(x) {
+  timeAt(x) {
     const scene = this.#scene;
     if (!scene) return 0;
     const [begin, second] = [scene.x(0), scene.x(1e6)];
@@ -102,7 +102,7 @@ export class Drawing {
   }
 
   /** @param {string} key @param {string} text */
-  #now(key, text) {
+  #setNow(key, text) {
     const node = this.#nows.get(key);
     if (node && node.textContent !== text) node.textContent = text;
   }

@@ -21,18 +21,18 @@ const WATCHED = ['lock', 'stock', 'row', 'step'];
 export const isActor = (e) => !WATCHED.includes(e.actor);
 
 /** Has it deleted a lock that was not its own? @param {ReplayEvent} e */
-export const isForeign = (e) => isActor(e) && e.event === 'deleted'
+export const isForeignDelete = (e) => isActor(e) && e.event === 'deleted'
   && (e.value === 'foreign' || (e.owner != null && e.owner !== e.actor));
 
 /** @param {string | undefined} text */
-export const isNumber = (text) => text != null && /^-?\d+$/.test(text);
+export const isInteger = (text) => text != null && /^-?\d+$/.test(text);
 
 /**
  * As it came over the wire: a value may be a number, and that of a caption is an object.
- * @param {any} told @returns {ReplayEvent}
+ * @param {any} raw @returns {ReplayEvent}
  */
-export function eventOf(told) {
-  const { value } = told;
-  if (value == null) return told;
-  return { ...told, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
+export function parseEvent(raw) {
+  const { value } = raw;
+  if (value == null) return raw;
+  return { ...raw, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
 }

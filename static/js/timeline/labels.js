@@ -6,7 +6,7 @@
 
 const GAP = 8;
 /** More parts than so many have no room. */
-const MOST = 5;
+const MAX_PARTS = 5;
 
 /**
  * @param {Wanted[]} wanted in order of x
@@ -18,7 +18,7 @@ const MOST = 5;
  * @param {string} room.comma between the parts of a label
  * @returns {Placed[]}
  */
-export function place(wanted, { from, to, lines, measure, comma }) {
+export function placeLabels(wanted, { from, to, lines, measure, comma }) {
   /** @type {Placed[]} */
   const placed = [];
   wanted.forEach((label, i) => {
@@ -42,7 +42,7 @@ export function place(wanted, { from, to, lines, measure, comma }) {
  * Marks that are too close for a label each share one.
  * @param {Wanted[]} wanted in order of x @param {number} near
  */
-export function joined(wanted, near) {
+export function joinClose(wanted, near) {
   /** @type {Wanted[]} */
   const all = [];
   for (const label of wanted) {
@@ -52,11 +52,11 @@ export function joined(wanted, near) {
       last.red ||= label.red;
     } else all.push({ ...label });
   }
-  return all.map((label) => ({ ...label, parts: shortened(label.parts) }));
+  return all.map((label) => ({ ...label, parts: shortenParts(label.parts) }));
 }
 
 /** What is said again and again is said once, with how often; of very many parts the first two and the last are enough. @param {Part[]} parts */
-function shortened(parts) {
+function shortenParts(parts) {
   /** @type {(Part & {times: number})[]} */
   const said = [];
   for (const part of parts) {
@@ -65,5 +65,5 @@ function shortened(parts) {
     else said.push({ ...part, times: 1 });
   }
   const all = said.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
-  return all.length > MOST ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
+  return all.length > MAX_PARTS ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
 }

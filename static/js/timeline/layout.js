@@ -5,7 +5,7 @@
  * row's token, the axis.
  */
 
-import { joined, place } from './labels.js';
+import { joinClose, placeLabels } from './labels.js';
 import { leftAt } from './lock-lanes.js';
 
 /** @typedef {import('./model.js').Model} Model */
@@ -60,7 +60,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   const x = (/** @type {number} */ at) => from + ((to - from) * at) / span;
   const u = (/** @type {number} */ n) => n * unit;
   const crossing = model.arrows.map((arrow) => x(arrow.at));
-  const put = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => place(joined(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
+  const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => placeLabels(joinClose(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
   const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
   const flat = (/** @type {import('./model.js').Span} */ s) => ({ x: x(s.from), width: Math.max(0, x(s.to) - x(s.from)) });
   let y = 0;
@@ -68,7 +68,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   const lanes = model.lanes.map((lane, i) => {
     // An arrow begins in its own lane and crosses those below it.
     const lines = crossing.filter((_, a) => model.lanes.findIndex((l) => l.actor === model.arrows[a].from) < i);
-    const labels = put(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
+    const labels = placeWords(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
     const top = y;
     const bar = top + u(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
     y = bar + u(BAR + (model.compact ? GAP / 2 : GAP) + (lane.carries.length ? ARC : 0));
@@ -84,7 +84,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
 
   const locks = model.locks.map((lock) => {
     const into = model.arrows.filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key));
-    const labels = put(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
+    const labels = placeWords(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
     const top = y;
     const height = u(model.locks.length > 1 ? WEDGE / 2 : WEDGE);
     const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
@@ -100,7 +100,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
 
   const stepShape = (/** @type {import('./model.js').Step[]} */ steps, /** @type {Placed[]} */ extra) => {
     if (!steps.length) return null;
-    const labels = put(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
+    const labels = placeWords(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
     const above = rows(labels);
     extra.forEach((label) => labels.push({ ...label, row: label.row + above }));
     const top = y;
@@ -114,7 +114,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   };
   const shelf = stepShape(model.shelf, []);
   const refused = model.arrows.filter((arrow) => arrow.to === 'row');
-  const row = stepShape(model.row, put(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
+  const row = stepShape(model.row, placeWords(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
 
   const arrows = model.arrows.flatMap((arrow) => {
     const lane = lanes[model.lanes.findIndex((l) => l.actor === arrow.from)];

@@ -13,8 +13,8 @@ import { isActor } from './events.js';
 /** @typedef {import('./model.js').LockLane} LockLane */
 /** @typedef {import('./model.js').Wedge} Wedge */
 
-const SOON_US = 100_000;
-const LIFT = 0.1;
+const CLOCK_SLACK_US = 100_000;
+const MIN_RENEWAL = 0.1;
 
 /** @param {ReplayEvent[]} all in order @param {number} end @returns {LockLane[]} */
 export function locksOf(all, end) {
@@ -26,19 +26,19 @@ export function locksOf(all, end) {
     const lock = locks.get(key) ?? { key, wedges: [], queue: [] };
     locks.set(key, lock);
     if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
-    else hold(lock, e, ownerOf(e, all, actors), end, all);
+    else applyEvent(lock, e, ownerOf(e, all, actors), end, all);
   }
   const seen = [...locks.values()].filter((lock) => lock.wedges.length > 0 || lock.queue.length > 0);
   // The nodes of a lock on several, in their order.
   const ordered = seen.length > 1 ? seen.toSorted((a, b) => nodeOf(a.key) - nodeOf(b.key)) : seen;
-  return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
+  return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => closeWedge(wedge, end)) }));
 }
 
 /** `redis redLock` is the first node, `redis-2 redLock` the second; what is on no node stays as it came. @param {string} key */
 const nodeOf = (key) => Number(/^redis(?:-(\d+))? /.exec(key)?.[1] ?? 1);
 
 /** @param {LockLane} lock @param {ReplayEvent} e @param {string} owner @param {number} end @param {ReplayEvent[]} all */
-function hold(lock, e, owner, end, all) {
+function applyEvent(lock, e, owner, end, all) {
   const at = e.t_us;
   const open = lock.wedges.filter((wedge) => wedge.to === Infinity);
   const current = open.find((wedge) => wedge.owner === owner) ?? open.at(-1) ?? null;
@@ -46,7 +46,7 @@ function hold(lock, e, owner, end, all) {
   if (e.event === 'free' || e.event === 'expired') {
     if (current) current.to = at;
   } else if (e.event === 'renewed') {
-    if (current && rises(current, left)) current.left.push(left);
+    if (current && isRenewal(current, left)) current.left.push(left);
   } else if (e.event === 'held') {
     const count = { at, count: Number(e.value ?? 1) || 1 };
     if (current?.owner === owner) {
@@ -54,21 +54,21 @@ function hold(lock, e, owner, end, all) {
       current.counts.push(count);
     } else {
       // Readers have it together: each gives its own back later.
-      for (const other of open) if (!givesBack(other.owner, e, all)) other.to = Math.min(at, end);
+      for (const other of open) if (!isReleasedLater(other.owner, e, all)) other.to = Math.min(at, end);
       lock.wedges.push({ owner, from: at, to: Infinity, left: [left], counts: [count] });
     }
   }
 }
 
 /** Whether its end is told after this, before it is held by the same again. @param {string} owner @param {ReplayEvent} held @param {ReplayEvent[]} all */
-function givesBack(owner, held, all) {
+function isReleasedLater(owner, held, all) {
   const later = all.filter((e) => e.actor === 'lock' && e.key === held.key && e.owner === owner && e.t_us > held.t_us);
   return ['free', 'expired'].includes(later.find((e) => e.event !== 'renewed')?.event ?? '');
 }
 
 /** Who looks at a lease sees it a little early or late: a real renewal lifts it by more. @param {Wedge} wedge @param {import('./model.js').Left} left */
-function rises(wedge, left) {
-  return left.pttl - leftAt(wedge, left.at) > wedge.left[0].pttl * LIFT;
+function isRenewal(wedge, left) {
+  return left.pttl - leftAt(wedge, left.at) > wedge.left[0].pttl * MIN_RENEWAL;
 }
 
 /**
@@ -76,15 +76,15 @@ function rises(wedge, left) {
  * @param {ReplayEvent} held @param {ReplayEvent[]} all @param {Set<string>} actors
  */
 function ownerOf(held, all, actors) {
-  const tried = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + SOON_US);
-  const justNow = tried.filter((e) => held.t_us - e.t_us <= SOON_US).map((e) => e.actor);
+  const tried = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + CLOCK_SLACK_US);
+  const justNow = tried.filter((e) => held.t_us - e.t_us <= CLOCK_SLACK_US).map((e) => e.actor);
   const said = held.owner ?? '';
   if (actors.has(said) && (justNow.length === 0 || justNow.includes(said))) return said;
   return justNow.at(-1) ?? tried.at(-1)?.actor ?? said.slice(0, 8);
 }
 
 /** One that nobody has ended goes on until its lease is over. @param {Wedge} wedge @param {number} end @returns {Wedge} */
-function bounded(wedge, end) {
+function closeWedge(wedge, end) {
   const last = /** @type {{at: number, pttl: number}} */ (wedge.left.at(-1));
   const over = last.pttl < 0 ? end : Math.min(end, last.at + last.pttl * 1000);
   return { ...wedge, to: wedge.to === Infinity ? Math.max(over, wedge.from) : wedge.to };

@@ -12,7 +12,7 @@
  * All times are in microseconds since the replay began. Next: actor-lanes.js, how a lane's bars are found; layout.js.
  */
 
-import { isActor, isForeign, isNumber } from './events.js';
+import { isActor, isForeignDelete, isInteger } from './events.js';
 import { lanesOf } from './actor-lanes.js';
 import { locksOf } from './lock-lanes.js';
 
@@ -46,7 +46,7 @@ import { locksOf } from './lock-lanes.js';
  */
 
 /** The shelf is looked at again and again; a look so soon after a write may have seen what was there before. */
-const LOOKED_US = 150_000;
+const STALE_LOOK_US = 150_000;
 
 /**
  * @param {ReplayEvent[]} events in any order
@@ -66,7 +66,7 @@ export function modelOf(events, now = 0, room = 1, { live = false, actors = [] }
   return {
     end, lanes, shelf, row,
     locks: locksOf(all, end),
-    arrows: all.flatMap(arrow),
+    arrows: all.flatMap(arrowsOf),
     captions: captionsOf(all, live),
     moments: [...new Set(all.map((e) => e.t_us))],
   };
@@ -90,13 +90,13 @@ function stepsOf(events, value) {
 function shelfOf(all) {
   /** @type {Step[]} */
   const steps = [];
-  const written = all.filter((e) => isActor(e) && e.event === 'written' && isNumber(e.value));
+  const written = all.filter((e) => isActor(e) && e.event === 'written' && isInteger(e.value));
   for (const e of all) {
     const wrote = written.includes(e);
-    if (!wrote && !(e.actor === 'stock' && isNumber(e.value))) continue;
+    if (!wrote && !(e.actor === 'stock' && isInteger(e.value))) continue;
     const value = String(e.value);
     const last = steps.at(-1);
-    const known = written.some((w) => w.t_us <= e.t_us && e.t_us - w.t_us <= LOOKED_US);
+    const known = written.some((w) => w.t_us <= e.t_us && e.t_us - w.t_us <= STALE_LOOK_US);
     if (!wrote && last && (known || last.value === value)) continue;
     // Who looked may have seen it before the writer says so.
     if (wrote && last && !last.by && last.value === value && steps.length > 1) last.by = e;
@@ -106,17 +106,17 @@ function shelfOf(all) {
 }
 
 /** @param {ReplayEvent} e @returns {Arrow[]} */
-function arrow(e) {
+function arrowsOf(e) {
   const base = { at: e.t_us, from: e.actor, key: e.key ?? '', owner: e.owner ?? '', event: e };
-  if (isForeign(e)) return [{ ...base, to: 'lock' }];
+  if (isForeignDelete(e)) return [{ ...base, to: 'lock' }];
   if (isActor(e) && e.event === 'refused-by-row') return [{ ...base, to: 'row' }];
   return [];
 }
 
 /** What happens too often, or too silently, to hold a caption back. */
-const ASIDE = ['refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
+const INCIDENTAL = ['refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
 /** What takes longer is told of as soon as it begins. */
-const LONG_US = 1_500_000;
+const MAX_CAPTION_DELAY_US = 1_500_000;
 
 /** Each at the last of what it speaks about; of what goes on just now nothing is said yet. @param {ReplayEvent[]} all @param {boolean} live @returns {Caption[]} */
 function captionsOf(all, live) {
@@ -124,14 +124,14 @@ function captionsOf(all, live) {
   return said.flatMap((i, n) => {
     const next = said[n + 1];
     if (next == null && live) return [];
-    const about = all.slice(i + 1, next).filter((e) => !ASIDE.includes(e.event)).map((e) => e.t_us);
-    const at = about.findLast((t) => t - about[0] <= LONG_US) ?? all[next ?? i].t_us;
-    return [{ ...caption(all[i]), at }];
+    const about = all.slice(i + 1, next).filter((e) => !INCIDENTAL.includes(e.event)).map((e) => e.t_us);
+    const at = about.findLast((t) => t - about[0] <= MAX_CAPTION_DELAY_US) ?? all[next ?? i].t_us;
+    return [{ ...captionOf(all[i]), at }];
   });
 }
 
 /** @param {ReplayEvent} e @returns {Caption} */
-function caption(e) {
+function captionOf(e) {
   try {
     const { zh = '', en = '' } = JSON.parse(e.value ?? '');
     return { at: e.t_us, zh, en };

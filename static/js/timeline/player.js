@@ -4,7 +4,7 @@
  * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
  */
 
-import { isActor, isForeign } from './events.js';
+import { isActor, isForeignDelete } from './events.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./events.js').Ending} Ending */
@@ -19,46 +19,46 @@ import { isActor, isForeign } from './events.js';
  */
 
 /** Between two events of a replay that is stepped through: before what is drawn of an actor, before all else; and the most. */
-const [ACT_US, ELSE_US, MOST_US] = [350_000, 20_000, 900_000];
+const [ACTOR_GAP_US, OTHER_GAP_US, MAX_GAP_US] = [350_000, 20_000, 900_000];
 
 /** What an actor says that nothing is drawn of, or that goes with what the servers say. */
-const QUIET = ['taken', 'refused', 'renewed', 'sold', 'done'];
+const NOT_DRAWN = ['taken', 'refused', 'renewed', 'sold', 'done'];
 
 /** With less motion wanted, the picture moves so often and no more. */
-const CALM_MS = 500;
+const REDUCED_MOTION_MS = 500;
 
 /**
  * Adds an event at its time; to a replay that is stepped through, at the next place.
  * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was told
  * @returns {ReplayEvent} as it was added
  */
-export function add(recording, event, before) {
+export function addEvent(recording, event, before) {
   const shown = recording.events.at(-1);
   const last = shown?.t_us ?? 0;
   // The lock may be seen free before its deleter says so: it is one moment.
-  const told = isForeign(event) && shown?.actor === 'lock' && shown.event === 'free';
-  const least = told ? 0 : isActor(event) && !QUIET.includes(event.event) ? ACT_US : ELSE_US;
-  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MOST_US)) : event.t_us;
+  const told = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
+  const least = told ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
+  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MAX_GAP_US)) : event.t_us;
   recording.events.push({ ...event, t_us });
   return { ...event, t_us };
 }
 
 /** @returns {Recording} */
-export const empty = () => ({ events: [], live: true, ending: null, failed: '', stepped: false });
+export const emptyRecording = () => ({ events: [], live: true, ending: null, failed: '', stepped: false });
 
 export class Player {
   #changed;
   #cursor = 0;
-  #playing = false;
-  #follows = false;
-  #slower = 1;
+  #isPlaying = false;
+  #isFollowing = false;
+  #slowdown = 1;
   #frame = 0;
   #last = 0;
   /** The earliest start that the arrivals allow: what is now, is now minus this. */
-  #begun = Infinity;
-  #calm = matchMedia('(prefers-reduced-motion: reduce)');
+  #startedAt = Infinity;
+  #reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
   /** @type {Recording} */
-  recording = { ...empty(), live: false };
+  recording = { ...emptyRecording(), live: false };
 
   /** @param {() => void} changed there is something new to draw */
   constructor(changed) {
@@ -66,59 +66,59 @@ export class Player {
   }
 
   get cursor() { return this.#cursor; }
-  get playing() { return this.#playing; }
-  get slower() { return this.#slower; }
-  get follows() { return this.#follows; }
+  get isPlaying() { return this.#isPlaying; }
+  get slowdown() { return this.#slowdown; }
+  get isFollowing() { return this.#isFollowing; }
 
   /** How far it has come, in microseconds. */
   get end() {
     const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
-    return this.recording.live && this.#begun < Infinity ? Math.min(last + (this.recording.stepped ? MOST_US : Infinity), Math.max(last, performance.now() * 1000 - this.#begun)) : last;
+    return this.recording.live && this.#startedAt < Infinity ? Math.min(last + (this.recording.stepped ? MAX_GAP_US : Infinity), Math.max(last, performance.now() * 1000 - this.#startedAt)) : last;
   }
 
   /** Shows another recording: a live one as it goes, a finished one at its end. @param {Recording} recording */
   load(recording) {
     this.recording = recording;
-    this.#playing = false;
-    this.#follows = recording.live;
-    this.#begun = Infinity;
+    this.#isPlaying = false;
+    this.#isFollowing = recording.live;
+    this.#startedAt = Infinity;
     this.#cursor = this.end;
     this.#run();
   }
 
   /** Something of the recording was told. @param {ReplayEvent} [event] */
-  told(event) {
-    if (event) this.#begun = Math.min(this.#begun, performance.now() * 1000 - event.t_us);
-    if (this.#follows) this.#cursor = this.end;
-    this.#follows &&= this.recording.live;
+  update(event) {
+    if (event) this.#startedAt = Math.min(this.#startedAt, performance.now() * 1000 - event.t_us);
+    if (this.#isFollowing) this.#cursor = this.end;
+    this.#isFollowing &&= this.recording.live;
     this.#run();
   }
 
   toggle() {
-    this.#follows = false;
-    this.#playing = !this.#playing;
-    if (this.#playing && this.#cursor >= this.end) this.#cursor = 0;
+    this.#isFollowing = false;
+    this.#isPlaying = !this.#isPlaying;
+    if (this.#isPlaying && this.#cursor >= this.end) this.#cursor = 0;
     this.#run();
   }
 
   /** To the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
   step(by, moments) {
-    this.#playing = false;
-    this.#follows = false;
+    this.#isPlaying = false;
+    this.#isFollowing = false;
     const next = by > 0 ? moments.find((t) => t > this.#cursor) : moments.findLast((t) => t < this.#cursor);
     this.seek(next ?? (by > 0 ? this.end : 0));
   }
 
   /** @param {number} at */
   seek(at) {
-    this.#follows = this.recording.live && at >= this.end;
+    this.#isFollowing = this.recording.live && at >= this.end;
     this.#cursor = Math.max(0, Math.min(at, this.end));
     this.#run();
   }
 
   /** @param {number} times */
-  slow(times) {
-    this.#slower = times;
+  setSlowdown(times) {
+    this.#slowdown = times;
     this.#changed();
   }
 
@@ -126,7 +126,7 @@ export class Player {
   #run() {
     cancelAnimationFrame(this.#frame);
     this.#changed();
-    if (!this.#playing && !this.recording.live) return;
+    if (!this.#isPlaying && !this.recording.live) return;
     this.#last = performance.now();
     this.#frame = requestAnimationFrame(() => this.#move());
   }
@@ -134,13 +134,13 @@ export class Player {
   #move() {
     const now = performance.now();
     const passed = now - this.#last;
-    if (!this.#calm.matches || passed >= CALM_MS) {
+    if (!this.#reducedMotion.matches || passed >= REDUCED_MOTION_MS) {
       this.#last = now;
-      if (this.#playing) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slower);
-      else if (this.#follows) this.#cursor = this.end;
-      if (this.#cursor >= this.end && !this.recording.live) this.#playing = false;
+      if (this.#isPlaying) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slowdown);
+      else if (this.#isFollowing) this.#cursor = this.end;
+      if (this.#cursor >= this.end && !this.recording.live) this.#isPlaying = false;
       this.#changed();
     }
-    if (this.#playing || this.recording.live) this.#frame = requestAnimationFrame(() => this.#move());
+    if (this.#isPlaying || this.recording.live) this.#frame = requestAnimationFrame(() => this.#move());
   }
 }

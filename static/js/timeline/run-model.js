@@ -15,30 +15,30 @@
  */
 /** `of`: how many there were; more than are drawn: these are a sample. @typedef {{of: number, drawn: Stay[]}} Stays */
 
-/** @param {Stays} stays @param {boolean} alone only one may be inside at a time @returns {Model} */
-export function modelOfStays({ drawn }, alone) {
+/** @param {Stays} stays @param {boolean} isExclusive only one may be inside at a time @returns {Model} */
+export function modelOfStays({ drawn }, isExclusive) {
   const inside = drawn.map(({ entered_us, left_us }) => ({ from: entered_us, to: left_us }));
   const lanes = drawn.map((stay, i) => ({
     actor: `${stay.thread}·${stay.turn}`,
     instance: stay.instance,
     token: 0,
     runs: '',
-    bars: barsOf(stay, alone).filter((b) => b.to > b.from),
-    overlaps: alone ? together(inside, i) : [],
+    bars: barsOf(stay, isExclusive).filter((b) => b.to > b.from),
+    overlaps: isExclusive ? overlapsOf(inside, i) : [],
     carries: [],
     ticks: [],
   }));
   return { end: Math.max(0, ...inside.map((s) => s.to)), lanes, locks: [], shelf: [], row: [], arrows: [], captions: [], moments: [], compact: true };
 }
 
-/** @param {Stay} stay @param {boolean} alone @returns {Bar[]} */
-function barsOf({ begun_us, entered_us, left_us, vain = [] }, alone) {
+/** @param {Stay} stay @param {boolean} isExclusive @returns {Bar[]} */
+function barsOf({ begun_us, entered_us, left_us, vain = [] }, isExclusive) {
   const begins = [...vain.map(([from]) => from), entered_us];
   const ends = [begun_us, ...vain.map(([, to]) => to)];
   return [
     ...begins.map((to, n) => bar('waits', ends[n], to)),
     ...vain.map(([from, to]) => bar('vain', from, to)),
-    bar(alone ? 'inside' : 'shared', entered_us, left_us),
+    bar(isExclusive ? 'inside' : 'shared', entered_us, left_us),
   ];
 }
 
@@ -46,7 +46,7 @@ function barsOf({ begun_us, entered_us, left_us, vain = [] }, alone) {
 const bar = (kind, from, to) => ({ kind, from, to, open: false });
 
 /** When this one was inside with another, those that touch made one. @param {Span[]} inside @param {number} i @returns {Span[]} */
-function together(inside, i) {
+function overlapsOf(inside, i) {
   const met = inside.flatMap((other, j) => (j === i ? [] : [{ from: Math.max(inside[i].from, other.from), to: Math.min(inside[i].to, other.to) }]));
   /** @type {Span[]} */
   const all = [];

@@ -5,22 +5,22 @@ import { leftAt } from './lock-lanes.js';
 /** @typedef {import('./model.js').Model} Model */
 
 /** Less than so much of a lease is none: its server tells of its end a little late. */
-const OVER_MS = 50;
+const LEASE_OVER_MS = 50;
 
 /** Of two bars at once the stronger one says what holds. */
-const STRONGEST = ['stopped', 'shut', 'inside', 'shared', 'vain', 'leaves', 'waits'];
+const PRECEDENCE = ['stopped', 'shut', 'inside', 'shared', 'vain', 'leaves', 'waits'];
 
 /**
  * @param {Model} model @param {number} at
  * @returns {{lanes: string[], locks: ({owner: string, left: number, count: number} | null)[], shelf: string}}
  *   a lane's kind of bar, or an empty text; `left` in ms, -1 without a lease
  */
-export function momentOf(model, at) {
+export function stateAt(model, at) {
   const covers = (/** @type {import('./model.js').Span} */ s, open = false) => s.from <= at && (at < s.to || (open && at >= s.to));
   return {
     lanes: model.lanes.map(({ bars }) => {
       const kinds = bars.filter((bar) => covers(bar, bar.open)).map((bar) => bar.kind);
-      return STRONGEST.find((kind) => kinds.some((k) => k === kind)) ?? '';
+      return PRECEDENCE.find((kind) => kinds.some((k) => k === kind)) ?? '';
     }),
     locks: model.locks.map(({ wedges }) => {
       const wedge = wedges.find((w) => covers(w, w.to === model.end && leftAt(w, w.to) !== 0));
@@ -34,5 +34,5 @@ export function momentOf(model, at) {
 /** @param {import('./model.js').Wedge} wedge @param {number} at */
 function isOver(wedge, at) {
   const left = leftAt(wedge, at);
-  return left >= 0 && left < OVER_MS;
+  return left >= 0 && left < LEASE_OVER_MS;
 }

@@ -4,14 +4,14 @@
  * A text is a string, or a function of what it speaks about.
  */
 
-import * as together from './class.js';
-import * as first from './first-view.js';
-import * as lesson from './lesson.js';
-import * as live from './faults.js';
-import * as race from './race.js';
+import * as classWords from './class.js';
+import * as firstViewWords from './first-view.js';
+import * as lessonWords from './lesson.js';
+import * as faultWords from './faults.js';
+import * as raceWords from './race.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string | number} name */
-const of = (words, name) => words[name];
+const choose = (words, name) => words[name];
 
 /** A caption comes in both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
 function stepIn(value, lang) {
@@ -29,16 +29,16 @@ function stepIn(value, lang) {
 
 /** @type {Words} */
 const zh = {
-  ...first.zh,
-  ...lesson.zh,
-  ...together.zh,
+  ...firstViewWords.zh,
+  ...lessonWords.zh,
+  ...classWords.zh,
   settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
-  role: (role) => of({ primary: '主', replica: '从', writer: '写', standby: '备', leader: 'Leader', follower: 'Follower' }, role) ?? role,
-  theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
+  role: (role) => choose({ primary: '主', replica: '从', writer: '写', standby: '备', leader: 'Leader', follower: 'Follower' }, role) ?? role,
+  theme: (name) => `明暗：${choose({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
 
-  promiseLong: (p) => of({
+  promiseLong: (p) => choose({
     unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一个实例上，一次只进去一个。',
     lease: '租约没到期，一次只进去一个。', safe: '无论几个实例，卖出多少，货架上就少多少。',
   }, p),
@@ -76,7 +76,7 @@ const zh = {
   disconnected: '连不上这里的服务，每 3 秒再试一次。', unreached: '服务没有回答',
 
   marks: '记号',
-  mark: (p) => of({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
+  mark: (p) => choose({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
 
   docsTitle: '接口', mineTitle: '自己的锁', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
@@ -84,12 +84,12 @@ const zh = {
   limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。桶画的是此刻：● 是里面的令牌、排队的或进去的，空圈是空位。',
   limitsNow: ({ through, refused, waiting }) => `这一秒：放行 ${through}，拒绝 ${refused}${waiting == null ? '' : `，等着 ${waiting}`}`,
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
-  limiter: (id) => of({
+  limiter: (id) => choose({
     bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
     nodelay: 'nginx：1r/s burst=5 nodelay',
     address: 'nginx：limit_conn，同一个 IP 同时 20 个', server: 'nginx：limit_conn，整个 server 同时 100 个',
   }, id),
-  limiterNote: (id) => of({
+  limiterNote: (id) => choose({
     bucket: '桶里先有 10 个令牌，之后每 100 ms 来一个；拿不到就马上拒绝。三个实例就有三个桶：合起来每秒 30 个。',
     shared: '任何一秒之内最多 10 个：先来的 10 个马上放行，要等它们满一秒才有下 10 个。',
     queued: '每 1000 ms 漏一个，5 个排队等着，再多的马上拒绝。',
@@ -100,11 +100,11 @@ const zh = {
 
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
   cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
-  cacheNote: (id) => of({
+  cacheNote: (id) => choose({
     fresh: '60 秒之内没有过期：浏览器什么都不问。', etag: '每次都问：ETag 一样，就回 304，不再传内容。',
     'last-modified': '每次都问：从 Last-Modified 以后没有改过，就回 304。', never: '不许缓存：每次都是 200，整个传一遍。',
   }, id),
-  cacheSaid: (cost) => of({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' }, cost),
+  cacheSaid: (cost) => choose({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' }, cost),
 
   // ---- replays: the timeline
   replayOff: '这里不能重演：只有 oversell lab 或 docker compose 起的实例才行。',
@@ -115,26 +115,26 @@ const zh = {
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
-  laneNow: (kind) => of({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
+  laneNow: (kind) => choose({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
-  tick: (e) => of({
+  tick: (e) => choose({
     waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
-    released: e.value ?? '解锁', lost: e.value === 'unseen' ? 'DEL：键已不在' : '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: lesson.refusedIn('zh', e.value), retries: `重试 ${e.value}`, sold: '卖出',
-  }, e.event) ?? lesson.eventIn('zh', e),
+    released: e.value ?? '解锁', lost: e.value === 'unseen' ? 'DEL：键已不在' : '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: lessonWords.refusalText('zh', e.value), retries: `重试 ${e.value}`, sold: '卖出',
+  }, e.event) ?? lessonWords.eventText('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
   replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：超卖 ${sold - gone}` : ''}。`,
   replayInside: (n) => (n > 1 ? `最多有 ${n} 个同时在里面。` : '里面从来只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {
-    const who = of({ lock: `锁${lesson.nodeIn(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
-    const said = of({
+    const who = choose({ lock: `锁${lessonWords.nodeName(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
+    const said = choose({
       start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读${e.value == null ? '了' : `到 ${e.value}`}`, written: `写${e.value == null ? '了' : `回 ${e.value}`}`, sent: `发 ${e.value ?? ''}`,
       checked: e.owner ? `看锁是谁的：${e.owner}` : '查订单：没有', deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
       renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
-      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${lesson.refusedIn('zh', e.value)}`, done: '做完了', retries: `重试了 ${e.value} 次`,
+      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${lessonWords.refusalText('zh', e.value)}`, done: '做完了', retries: `重试了 ${e.value} 次`,
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
-    }, e.event) ?? lesson.eventIn('zh', e);
+    }, e.event) ?? lessonWords.eventText('zh', e);
     if (e.actor === 'step') return stepIn(e.value, 'zh');
     return `${who}：${said}`;
   },
@@ -142,15 +142,15 @@ const zh = {
 
 /** @type {Words} */
 const en = {
-  ...first.en,
-  ...lesson.en,
-  ...together.en,
+  ...firstViewWords.en,
+  ...lessonWords.en,
+  ...classWords.en,
   settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
   role: (role) => role,
   theme: (name) => `Theme: ${name}`,
 
-  promiseLong: (p) => of({
+  promiseLong: (p) => choose({
     unsafe: 'Anybody may step in between the read and the write.', 'one-process': 'On one machine, one at a time gets in.',
     lease: 'One at a time gets in, until the lease ends.', safe: 'On any number of machines, what is sold is gone from the shelf.',
   }, p),
@@ -187,7 +187,7 @@ const en = {
   disconnected: 'The service here does not answer; trying again every 3 s.', unreached: 'the service did not answer',
 
   marks: 'Marks',
-  mark: (p) => of({
+  mark: (p) => choose({
     unsafe: 'oversells on one instance', 'one-process': 'exact on one, oversells on three',
     lease: 'exact until a lease ends', safe: 'exact on any number',
   }, p),
@@ -198,12 +198,12 @@ const en = {
   limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms. Each bucket is drawn as it is at the moment: ● tokens, or those who wait or are inside; a ring is a free place.',
   limitsNow: ({ through, refused, waiting }) => `within the last second: ${through} let through, ${refused} refused${waiting == null ? '' : `; ${waiting} waiting`}`,
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
-  limiter: (id) => of({
+  limiter: (id) => choose({
     bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',
     queued: 'Leaky bucket of nginx: 1r/s burst=5', nodelay: 'nginx: 1r/s burst=5 nodelay',
     address: 'nginx: limit_conn, 20 at once of one address', server: 'nginx: limit_conn, 100 at once in all',
   }, id),
-  limiterNote: (id) => of({
+  limiterNote: (id) => choose({
     bucket: 'The bucket holds 10 tokens, and one comes every 100 ms; who gets none is refused at once. Three instances have three buckets: 30 a second.',
     shared: '10 at most within any second: the first 10 at once, the next 10 when those are a second old.',
     queued: 'One leaks out every 1000 ms, five wait for their turn, more are refused at once.',
@@ -214,12 +214,12 @@ const en = {
 
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
   cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
-  cacheNote: (id) => of({
+  cacheNote: (id) => choose({
     fresh: 'Not expired for 60 s: the browser asks nothing.', etag: 'It asks each time: the same ETag is answered 304, without the body.',
     'last-modified': 'It asks each time: not modified since Last-Modified is answered 304.',
     never: 'Never stored: 200 each time, with the whole body.',
   }, id),
-  cacheSaid: (cost) => of({ none: 'this time: the server was not asked', head: 'this time: 304, a head alone', all: 'this time: 200, with the body' }, cost),
+  cacheSaid: (cost) => choose({ none: 'this time: the server was not asked', head: 'this time: 304, a head alone', all: 'this time: 200, with the body' }, cost),
 
   // ---- replays: the timeline
   replayOff: 'No replays here: only instances of oversell lab or of docker compose play them.',
@@ -230,29 +230,29 @@ const en = {
   at: (s) => `${s} s`, unscaled: 'one step after the other: time is not to scale',
   lanes: 'Timeline', cursor: 'Time',
   lockLane: 'Lock', rowLane: 'row.fence', asSentences: 'The same in words',
-  laneNow: (kind) => of({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
+  laneNow: (kind) => choose({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
-  tick: (e) => of({
+  tick: (e) => choose({
     waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : 'finds no order', deleted: 'DEL',
-    released: e.value ?? 'unlocks', lost: e.value === 'unseen' ? 'DEL: no key' : 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: lesson.refusedIn('en', e.value), retries: `retries ${e.value}`, sold: 'sells',
-  }, e.event) ?? lesson.eventIn('en', e),
+    released: e.value ?? 'unlocks', lost: e.value === 'unseen' ? 'DEL: no key' : 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: lessonWords.refusalText('en', e.value), retries: `retries ${e.value}`, sold: 'sells',
+  }, e.event) ?? lessonWords.eventText('en', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
   replaySold: ({ sold, gone }) => `${sold} sold, ${gone} gone${sold > gone ? `: oversold by ${sold - gone}` : ''}. `,
   replayInside: (n) => (n > 1 ? `At most ${n} were inside at once. ` : 'Never more than one inside. '),
   replayApart: 'This time it did not go as it does.',
   told: (e) => {
-    const who = of({ lock: `Lock${lesson.nodeIn(e.key)}`, stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
-    const said = of({
+    const who = choose({ lock: `Lock${lessonWords.nodeName(e.key)}`, stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
+    const said = choose({
       start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, sent: `sends ${e.value ?? ''}`,
       checked: e.owner ? `looks whose lock it is: ${e.owner}` : 'asks for the order, and finds none', deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
       renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
-      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${lesson.refusedIn('en', e.value)}`, done: 'is done', retries: `tried anew ${e.value} times`,
+      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${lessonWords.refusalText('en', e.value)}`, done: 'is done', retries: `tried anew ${e.value} times`,
       held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
-    }, e.event) ?? lesson.eventIn('en', e);
+    }, e.event) ?? lessonWords.eventText('en', e);
     if (e.actor === 'step') return stepIn(e.value, 'en');
     return `${who}: ${said}`;
   },
 };
 
-export const languages = { zh: { ...zh, ...live.zh, ...race.zh }, en: { ...en, ...live.en, ...race.en } };
+export const languages = { zh: { ...zh, ...faultWords.zh, ...raceWords.zh }, en: { ...en, ...faultWords.en, ...raceWords.en } };

@@ -1,25 +1,25 @@
 /** The words of the class's page, in both languages. See all.js. */
 
 /** One of several words. @param {Record<string, any>} words @param {string} name */
-const of = (words, name) => words[name] ?? '';
+const choose = (words, name) => words[name] ?? '';
 
 /** @typedef {{room: number, inside: number, waiting: number, reading: number, free: number | null, missing: number, count: number | null, closed: boolean | null}} State */
 
 /** @type {import('./all.js').Words} */
 export const zh = {
   classTitle: '一起做', classLessons: '一起做的课', classLink: '全班一起做：每人一条线，手机也能来', classBack: '回到这一课',
-  classAct: (name) => of({
+  classAct: (name) => choose({
     semaphore: '来一个人', 'semaphore-10': '来十个人', read: '来读一个', write: '来写一个', latch: '班长来了', countdown: '出来一位同学',
     fair: '来一个人', 'fair-5': '来五个人', set: '关上栅栏', wait: '来一个等的', 'wait-5': '来五个等的', remove: '移除栅栏',
     enter: '进来一位', 'enter-3': '进来三位', leave: '里面的都离开',
   }, name),
-  classMine: (name) => of({
+  classMine: (name) => choose({
     semaphore: '我要进去', read: '我来读', write: '我来写', latch: '我是班长', countdown: '我出来了', fair: '我来排队',
     wait: '我在栅栏前等', enter: '我要进来', leave: '我要离开',
   }, name),
-  classWho: (who) => of({ classmate: '同学', reader: '读者', writer: '写者', monitor: '班长', teacher: '老师' }, who),
+  classWho: (who) => choose({ classmate: '同学', reader: '读者', writer: '写者', monitor: '班长', teacher: '老师' }, who),
   classVisitor: (n) => `访客 ${n}`,
-  classState: (kind, /** @type {State} */ s) => of({
+  classState: (kind, /** @type {State} */ s) => choose({
     permits: `${s.room} 个许可：里面 ${s.inside} 人，${s.free == null ? '' : `空着 ${s.free} 个，`}${s.missing ? `${s.missing} 个随停掉的实例丢了，` : ''}等着 ${s.waiting} 人`,
     readWrite: `在读 ${s.reading} 人，在写 ${s.inside} 人，等着 ${s.waiting} 人`,
     lock: `里面 ${s.inside} 人，排队 ${s.waiting} 人`,
@@ -48,18 +48,18 @@ export const zh = {
 /** @type {import('./all.js').Words} */
 export const en = {
   classTitle: 'Together', classLessons: 'Lessons to try together', classLink: 'Try it with the whole class: a lane for each person, phones too', classBack: 'To the lesson',
-  classAct: (name) => of({
+  classAct: (name) => choose({
     semaphore: 'One comes', 'semaphore-10': 'Ten come', read: 'One reads', write: 'One writes', latch: 'The monitor comes', countdown: 'A student leaves the room',
     fair: 'One comes', 'fair-5': 'Five come', set: 'Set the barrier', wait: 'One waits', 'wait-5': 'Five wait', remove: 'Remove the barrier',
     enter: 'One enters', 'enter-3': 'Three enter', leave: 'All inside leave',
   }, name),
-  classMine: (name) => of({
+  classMine: (name) => choose({
     semaphore: 'Let me in', read: 'I read', write: 'I write', latch: 'I am the monitor', countdown: 'I leave the room', fair: 'I queue',
     wait: 'I wait at the barrier', enter: 'I enter', leave: 'I leave',
   }, name),
-  classWho: (who) => of({ classmate: 'Student', reader: 'Reader', writer: 'Writer', monitor: 'Monitor', teacher: 'Teacher' }, who),
+  classWho: (who) => choose({ classmate: 'Student', reader: 'Reader', writer: 'Writer', monitor: 'Monitor', teacher: 'Teacher' }, who),
   classVisitor: (n) => `Visitor ${n}`,
-  classState: (kind, /** @type {State} */ s) => of({
+  classState: (kind, /** @type {State} */ s) => choose({
     permits: `${s.room} permits: ${s.inside} inside, ${s.free == null ? '' : `${s.free} free, `}${s.missing ? `${s.missing} lost with an instance, ` : ''}${s.waiting} waiting`,
     readWrite: `${s.reading} reading, ${s.inside} writing, ${s.waiting} waiting`,
     lock: `${s.inside} inside, ${s.waiting} in the queue`,

@@ -1,25 +1,25 @@
 /** The words of breaking things by hand, of and the lanes of a run, in both languages. See all.js. */
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
-const of = (words, name) => words[name];
+const choose = (words, name) => words[name];
 
 /** @type {import('./all.js').Words} */
 export const zh = {
   breaking: '弄坏它', lightOpens: '按一下，看能把它怎么样', breakingClose: '收起', breakingAll: '全部恢复', breakingAsk: '正在问 lab…',
   breakingNone: '所有实例都没有回应，没有人能把命令交给 lab。请在终端里用 oversell lab fault。',
   breakingGoing: '正在照做…',
-  memberState: (state) => of({ running: '在跑', paused: '暂停了', killed: '被杀掉了' }, state) ?? state,
-  memberMeans: (state, instance) => of({
+  memberState: (state) => choose({ running: '在跑', paused: '暂停了', killed: '被杀掉了' }, state) ?? state,
+  memberMeans: (state, instance) => choose({
     running: '在跑。',
     paused: instance ? '暂停了：它占着的还占着，什么也不做，像一次很长的 GC。' : '暂停了：连接还在，什么也不回答。',
     killed: instance ? '被杀掉了：行锁马上空出来，别的锁要等租约或会话到期。' : '被杀掉了。',
   }, state) ?? '',
   wayMeans: (server, state) => (state === 'cut' ? `到 ${server} 断开了。` : `${server} 的回答慢了。`),
-  fault: (action) => of({
+  fault: (action) => choose({
     pause: '暂停', resume: '继续', kill: '杀掉', start: '启动', expire: '让 ZooKeeper 会话过期', promote: '升为主节点', cut: '断开', slow: '慢 200 ms', jump: '时钟拨快 60 s', mend: '恢复',
   }, action) ?? action,
   faultWay: (action, server) => `${action === 'cut' ? '断开到' : '接好到'} ${server}`,
-  faultDone: (member, action) => `${member}：${of({
+  faultDone: (member, action) => `${member}：${choose({
     pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', jump: '时钟拨快了', mend: '恢复了',
   }, action) ?? action}。`,
   faultAll: '全部恢复了。', faultLeft: '还有没恢复的，请再按一次。', senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
@@ -41,18 +41,18 @@ export const en = {
   breaking: 'Break it', lightOpens: 'Press to see what can be done to it', breakingClose: 'Close', breakingAll: 'Put all back', breakingAsk: 'Asking the lab…',
   breakingNone: 'No instance answers, so nobody can hand an order to the lab. Use oversell lab fault in a terminal.',
   breakingGoing: 'Being done…',
-  memberState: (state) => of({ running: 'runs', paused: 'paused', killed: 'killed' }, state) ?? state,
-  memberMeans: (state, instance) => of({
+  memberState: (state) => choose({ running: 'runs', paused: 'paused', killed: 'killed' }, state) ?? state,
+  memberMeans: (state, instance) => choose({
     running: 'runs.',
     paused: instance ? 'is paused: it holds what it holds and does nothing, as in a long garbage collection.' : 'is paused: its connections stay, and it answers nothing.',
     killed: instance ? 'is killed: its row locks are free at once, other locks once their lease or session has ended.' : 'is killed.',
   }, state) ?? '',
   wayMeans: (server, state) => (state === 'cut' ? `Its way to ${server} is cut.` : `Answers of ${server} come late.`),
-  fault: (action) => of({
+  fault: (action) => choose({
     pause: 'Pause', resume: 'Resume', kill: 'Kill', start: 'Start', expire: 'End its ZooKeeper session', promote: 'Promote', cut: 'Cut off', slow: '200 ms late', jump: 'Clock 60 s ahead', mend: 'Mend',
   }, action) ?? action,
   faultWay: (action, server) => `${action === 'cut' ? 'Cut off from' : 'Mend the way to'} ${server}`,
-  faultDone: (member, action) => `${member} ${of({
+  faultDone: (member, action) => `${member} ${choose({
     pause: 'is paused', resume: 'goes on', kill: 'is killed', start: 'runs again', expire: 'has lost its session', promote: 'is the main one now', cut: 'is cut off', slow: 'is slow', jump: 'has a clock that is ahead', mend: 'is mended',
   }, action) ?? action}.`,
   faultAll: 'All is put back.', faultLeft: 'Some are not put back yet: press it once more.', senderStill: (done, all, name) => `Stands at ${done} / ${all}: instance ${name}, which sends the requests, does not answer; it goes on when that one does.`,

@@ -1,11 +1,11 @@
 /** The words of lessons, runs and the comparison, in both languages. See all.js. */
 
-import * as deadlock from './deadlock.js';
+import * as deadlockWords from './deadlock.js';
 
-export { eventIn, nodeIn, refusedIn } from './replay-events.js';
+export { eventText, nodeName, refusalText } from './replay-events.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
-const of = (words, name) => words[name];
+const choose = (words, name) => words[name];
 
 /** @param {Date} at */
 const clock = (at) => `${at.getMonth() + 1}-${at.getDate()} ${String(at.getHours()).padStart(2, '0')}:${String(at.getMinutes()).padStart(2, '0')}`;
@@ -19,14 +19,14 @@ const VERDICTS = {
 
 /** @type {import('./all.js').Words} */
 export const zh = {
-  ...deadlock.zh,
+  ...deadlockWords.zh,
   which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
   breaks: (where) => (/^(不会|没有)/.test(where) ? where : `何时失效：${where}`),
-  promised: (p) => of({ unsafe: '会超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
+  promised: (p) => choose({ unsafe: '会超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
   sells: (store) => `卖的是 ${STORES[store] ?? store} 里的库存`,
   lease: (s) => `租约 ${s} 秒`,
-  chapter: (n) => of({ 1: '1 传统锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 总结', '001': '001 分布式锁', '002': '002 秒杀', '003': '003 锁的极限' }, n) ?? n,
+  chapter: (n) => choose({ 1: '1 传统锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 总结', '001': '001 分布式锁', '002': '002 秒杀', '003': '003 锁的极限' }, n) ?? n,
 
   ruleWhole: (least, most) => `要填 ${least.toLocaleString('en-US')} 到 ${most.toLocaleString('en-US')} 的整数`,
   ruleRequests: (n, most) => `并发 × 次数 = ${n.toLocaleString('en-US')}，最多 ${most.toLocaleString('en-US')}`,
@@ -87,21 +87,21 @@ export const zh = {
   json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一个实例', onThree: '三个实例', rateOne: '一个实例 每秒', rateThree: '三个实例 每秒',
   ratesTitle: '谁快', ratesRun: (n, rounds) => `比一比：${n} 种，各 ${rounds} 轮`, ratesCurve: (from, to) => `从 ${from} 个连接到 ${to} 个`, ratesGoing: (n, all) => `正在跑第 ${n} / ${all} 场…`,
   ratesErrors: (slug) => `${slug} 有一轮出错，不算数。`, connections: (n) => `${n} 个连接`,
-  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} 是 ${second} 的 ${ratio} 倍（各轮 ${low} 到 ${high}）。原文的话要 ${most == null ? `至少 ${least} 倍` : `${least} 到 ${most} 倍`}：${of({ holds: '这里是这样。', not: '这里不是这样。', apart: '各轮不一致，说明不了什么。' }, says)}`,
+  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} 是 ${second} 的 ${ratio} 倍（各轮 ${low} 到 ${high}）。原文的话要 ${most == null ? `至少 ${least} 倍` : `${least} 到 ${most} 倍`}：${choose({ holds: '这里是这样。', not: '这里不是这样。', apart: '各轮不一致，说明不了什么。' }, says)}`,
   retriesHead: '重试', waitHead: '最久等', insideHead: '同时在里面',
   keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '竞态：演一遍'], ['P', '投影：放大，收起目录'], ['空格', '竞态：播放、暂停'], ['← →', '竞态：上一句、下一句'], ['Shift ← →', '竞态：上一刻、下一刻'], ['/', '找一课'], ['L', '中文 / English'], ['?', '这一页']],
 };
 
 /** @type {import('./all.js').Words} */
 export const en = {
-  ...deadlock.en,
+  ...deadlockWords.en,
   which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
   unknownLesson: (name) => `The course has no “${name}”. Choose a lesson from the list.`,
   breaks: (where) => (/^(nothing|never)/.test(where) ? where[0].toUpperCase() + where.slice(1).replace(/^othing/, 'othing breaks it') : `Where it breaks: ${where}`),
-  promised: (p) => of({ unsafe: 'oversells', 'one-process': 'exact on one, oversells on three', lease: 'exact within the lease', safe: 'never oversells' }, p),
+  promised: (p) => choose({ unsafe: 'oversells', 'one-process': 'exact on one, oversells on three', lease: 'exact within the lease', safe: 'never oversells' }, p),
   sells: (store) => `sells the stock in ${STORES[store] ?? store}`,
   lease: (s) => `lease of ${s} s`,
-  chapter: (n) => of({ 1: '1 Local locks', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 Summary', '001': '001 Distributed locks', '002': '002 Seckill', '003': '003 Where locks end' }, n) ?? n,
+  chapter: (n) => choose({ 1: '1 Local locks', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 Summary', '001': '001 Distributed locks', '002': '002 Seckill', '003': '003 Where locks end' }, n) ?? n,
 
   ruleWhole: (least, most) => `a whole number from ${least.toLocaleString('en-US')} to ${most.toLocaleString('en-US')}`,
   ruleRequests: (n, most) => `threads × loops = ${n.toLocaleString('en-US')}; at most ${most.toLocaleString('en-US')}`,
@@ -162,7 +162,7 @@ export const en = {
   json: 'Download JSON', html: 'Download report', remove: 'Delete', strategy: 'Strategy', onOne: 'One', onThree: 'Three', rateOne: 'One, /s', rateThree: 'Three, /s',
   ratesTitle: 'Which is faster', ratesRun: (n, rounds) => `Compare: ${n}, ${rounds} rounds each`, ratesCurve: (from, to) => `From ${from} connection to ${to}`, ratesGoing: (n, all) => `Run ${n} of ${all}…`,
   ratesErrors: (slug) => `A round of ${slug} had errors, and is none.`, connections: (n) => `${n} connections`,
-  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} is ${ratio} times as fast as ${second} (the rounds: ${low} to ${high}). What the text says asks for ${most == null ? `${least} times at least` : `${least} to ${most} times`}: ${of({ holds: 'so it is here.', not: 'it is not so here.', apart: 'the rounds do not agree, and prove nothing.' }, says)}`,
+  ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} is ${ratio} times as fast as ${second} (the rounds: ${low} to ${high}). What the text says asks for ${most == null ? `${least} times at least` : `${least} to ${most} times`}: ${choose({ holds: 'so it is here.', not: 'it is not so here.', apart: 'the rounds do not agree, and prove nothing.' }, says)}`,
   retriesHead: 'Retries', waitHead: 'Longest wait', insideHead: 'Inside at once',
   keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['R', 'play the race'], ['P', 'projector: larger, no sidebar'], ['Space', 'race: play, pause'], ['← →', 'race: caption by caption'], ['Shift ← →', 'race: moment by moment'], ['/', 'find a lesson'], ['L', '中文 / English'], ['?', 'this page']],
 };

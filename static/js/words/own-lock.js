@@ -1,7 +1,7 @@
 /** The words of the page of one's own lock, in both languages. See all.js. */
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
-const of = (words, name) => words[name];
+const choose = (words, name) => words[name];
 
 export const zh = {
   mineClaim: '三段 Redis 脚本就是一把锁：KEYS[1] 是锁，ARGV[1] 是谁，ARGV[2] 是租约（毫秒）。返回 1、OK 或文字是“成了”，返回 0、false 或 nil 是“没成”。脚本里不能有循环和函数，只能碰 KEYS[1]。',
@@ -11,11 +11,11 @@ export const zh = {
   mineGrading: '正在打分，约两秒…', mineGraded: (/** @type {number} */ passed, /** @type {number} */ failed, /** @type {number} */ untried) => `通过 ${passed}，没通过 ${failed}，没试成 ${untried}。`,
   mineOther: '打分时已经有人换了脚本：这些分是别人那把锁的。',
   mineGrades: '打分',
-  mineTrial: (/** @type {string} */ name) => of({
+  mineTrial: (/** @type {string} */ name) => choose({
     exclusion: '互斥：8 个一起抢', 'holder-dies': '持有者死了', 'late-release': '迟到的解锁', 'foreign-release': '解别人的锁',
     're-entry': '重入', 'long-job': '业务比租约长', fairness: '公平：先来先得',
   }, name),
-  mineVerdict: (/** @type {string} */ verdict) => of({ passed: '✓ 通过', failed: '✗ 没通过', untried: '– 没试成', none: '还没打分' }, verdict),
+  mineVerdict: (/** @type {string} */ verdict) => choose({ passed: '✓ 通过', failed: '✗ 没通过', untried: '– 没试成', none: '还没打分' }, verdict),
   mineRace: (/** @type {string} */ name) => `时间线：${zh.mineTrial(name)}`,
 };
 
@@ -28,10 +28,10 @@ export const en = {
   mineGrading: 'Grading, about two seconds…', mineGraded: (passed, failed, untried) => `${passed} passed, ${failed} failed, ${untried} untried.`,
   mineOther: 'Somebody else had saved other scripts by then: these are the grades of that lock.',
   mineGrades: 'Grades',
-  mineTrial: (name) => of({
+  mineTrial: (name) => choose({
     exclusion: 'Exclusion: eight at once', 'holder-dies': 'The holder dies', 'late-release': 'A late release', 'foreign-release': 'A foreign release',
     're-entry': 'Re-entry', 'long-job': 'A job longer than its lease', fairness: 'Fairness: first come, first served',
   }, name),
-  mineVerdict: (verdict) => of({ passed: '✓ passed', failed: '✗ failed', untried: '– untried', none: 'not graded yet' }, verdict),
+  mineVerdict: (verdict) => choose({ passed: '✓ passed', failed: '✗ failed', untried: '– untried', none: 'not graded yet' }, verdict),
   mineRace: (name) => `Timeline: ${en.mineTrial(name)}`,
 };

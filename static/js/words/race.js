@@ -1,9 +1,9 @@
 /** The words of a lesson's race, its guess, what was sent, and of deciding the order oneself, in both languages. See all.js. */
 
-import { refusedIn } from './replay-events.js';
+import { refusalText } from './replay-events.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string} name */
-const of = (words, name) => words[name];
+const choose = (words, name) => words[name];
 
 /** What whoever decides the order is to bring about, and what is said where it was. @type {Record<'zh' | 'en', Record<string, string>>} */
 const WRONG = {
@@ -24,29 +24,29 @@ export const zh = {
   bothFlaw: '时间线：有问题', bothCure: '时间线：修正后',
   replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
   why: '为什么：', cureIs: '修正：',
-  anomaly: (name) => of({
+  anomaly: (name) => choose({
     'late-release': '这叫误删：迟到的释放（late release）。', 'lost-update': '这叫丢失更新（lost update）。',
     'check-then-act': '这叫先检查后执行（check-then-act）。', 'two-holders': '这叫两个持有者（mutual exclusion broken）。',
   }, name),
   guessRight: (n) => `猜对了：${n}`, guessWrong: (n) => `其实是 ${n}`,
   linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '→ 没抢到', linesForeign: (owner) => `✓ 删的是 ${owner} 的`,
-  lineSpoken: ({ event, value, token }) => of({
-    locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusedIn('zh', value)}`,
+  lineSpoken: ({ event, value, token }) => choose({
+    locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusalText('zh', value)}`,
     stopped: '停住了', continued: '接着走', statement: value ?? '',
   }, event),
-  linesSent: '真的发出的', orderTitle: '你来决定谁先走', orderOpen: '你来排顺序', orderClose: '收起', orderWhich: '哪一种', orderAgain: '从头再来', orderAll: '把所有顺序都试一遍',
-  orderGoalFlaw: (goal) => `用最少的次数，让${WRONG.zh[goal]}。真的请求停在原地，你按谁，谁走一步。`, orderGoalCure: (goal) => `同样的请求，修正后的代码：你还能让${WRONG.zh[goal]}吗？`,
-  orderPresses: (n, best, goal) => `按了 ${n} 次${best ? `，最少 ${best} 次就${SEEN.zh[goal]}` : ''}`,
-  orderNext: (point, isFirst) => `${isFirst ? '来买：' : ''}${of({ read: '读库存', written: '写回', checked: '看锁是谁的', released: '解锁', conflict: '重来', refused: '再来抢锁', '': isFirst ? '一步做完' : '收尾（解锁、提交、回答）' }, point) ?? point}`,
-  orderClock: (owner) => (owner ? `时钟走到头：${owner} 的租约到期` : '时钟：现在没有租约'),
+  linesSent: '真的发出的', scheduleTitle: '你来决定谁先走', scheduleOpen: '你来排顺序', scheduleClose: '收起', scheduleWhich: '哪一种', scheduleAgain: '从头再来', scheduleAll: '把所有顺序都试一遍',
+  scheduleGoalFlaw: (goal) => `用最少的次数，让${WRONG.zh[goal]}。真的请求停在原地，你按谁，谁走一步。`, scheduleGoalCure: (goal) => `同样的请求，修正后的代码：你还能让${WRONG.zh[goal]}吗？`,
+  schedulePresses: (n, best, goal) => `按了 ${n} 次${best ? `，最少 ${best} 次就${SEEN.zh[goal]}` : ''}`,
+  scheduleNext: (point, isFirst) => `${isFirst ? '来买：' : ''}${choose({ read: '读库存', written: '写回', checked: '看锁是谁的', released: '解锁', conflict: '重来', refused: '再来抢锁', '': isFirst ? '一步做完' : '收尾（解锁、提交、回答）' }, point) ?? point}`,
+  scheduleClock: (owner) => (owner ? `时钟走到头：${owner} 的租约到期` : '时钟：现在没有租约'),
   timingOpen: '拖动时间', timingTitle: '拖动时间：松手就在真的服务器上演', timingAt: 'A 停在：', timingLocked: '拿到锁，还没读', timingRead: '读完，还没写', timingWritten: '写完，还没解锁',
   timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。',
-  orderFailover: (state) => of({ done: '从节点升上来了', way: '哨兵正在切换，要几秒' }, state) ?? '主节点没了：哨兵把断了线的从节点升为主节点',
-  orderDeath: (actor) => `${actor} 死在这一步`, orderDead: '死了', orderStuck: (owner) => `谁也走不动了${owner ? `：锁在 ${owner} 手里，没有人会还` : ''}。`, orderGotIn: (order) => `进去的顺序：${order}。`,
-  orderEnd: '走完了', orderWaits: (owner) => (owner ? `在等：锁在 ${owner} 手里` : '在路上，或在等'),
-  orderTrying: (n, wrong, goal) => `试到第 ${n + 1} 种顺序，${wrong} 种${SEEN.zh[goal]}…`,
-  orderTried: (n, wrong, goal) => `所有 ${n} 种顺序都试过了：${wrong ? `${wrong} 种` : '没有一种'}${SEEN.zh[goal]}。`,
-  orderWon: (n) => `按了 ${n} 次，做到了。`, orderLost: (goal) => `这个顺序没有${SEEN.zh[goal]}。`,
+  scheduleFailover: (state) => choose({ done: '从节点升上来了', way: '哨兵正在切换，要几秒' }, state) ?? '主节点没了：哨兵把断了线的从节点升为主节点',
+  scheduleDeath: (actor) => `${actor} 死在这一步`, scheduleDead: '死了', scheduleStuck: (owner) => `谁也走不动了${owner ? `：锁在 ${owner} 手里，没有人会还` : ''}。`, scheduleGotIn: (order) => `进去的顺序：${order}。`,
+  scheduleEnd: '走完了', scheduleWaits: (owner) => (owner ? `在等：锁在 ${owner} 手里` : '在路上，或在等'),
+  scheduleTrying: (n, wrong, goal) => `试到第 ${n + 1} 种顺序，${wrong} 种${SEEN.zh[goal]}…`,
+  scheduleTried: (n, wrong, goal) => `所有 ${n} 种顺序都试过了：${wrong ? `${wrong} 种` : '没有一种'}${SEEN.zh[goal]}。`,
+  scheduleWon: (n) => `按了 ${n} 次，做到了。`, scheduleLost: (goal) => `这个顺序没有${SEEN.zh[goal]}。`,
   next: (name, place) => `下一课${place ? `（${place} / 12）` : ''}：${name} →`, ninety: '90 分钟，十二课', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
   votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
   besideLink: '并排跑这几种', noButton: '这一课没有按钮：读一读，或者在终端里亲手做。', verdictAny: '全部',
@@ -61,29 +61,29 @@ export const en = {
   bothFlaw: 'Timeline: flaw', bothCure: 'Timeline: cure',
   replayOther: (lesson, which) => `Lesson ${lesson} (${which}) is being played; this one can be once it is over.`,
   why: 'Why: ', cureIs: 'The cure: ',
-  anomaly: (name) => of({
+  anomaly: (name) => choose({
     'late-release': 'This is a late release. ', 'lost-update': 'This is a lost update. ',
     'check-then-act': 'This is check-then-act. ', 'two-holders': 'These are two holders of one lock. ',
   }, name),
   guessRight: (n) => `Right: ${n}`, guessWrong: (n) => `It is ${n}`,
   linesFlaw: 'Really sent: flaw', linesCure: 'Really sent: cure', linesRefused: '→ taken', linesForeign: (owner) => `✓ it was ${owner}'s`,
-  lineSpoken: ({ event, value, token }) => of({
+  lineSpoken: ({ event, value, token }) => choose({
     locked: `has the lock${token ? `, token ${token}` : ''}`, waits: 'waits', released: 'unlocks', lost: 'unlocks: the lock is no longer its own',
-    'refused-by-row': 'refused by the row: an old token', failed: `fails: ${refusedIn('en', value)}`, stopped: 'stands still', continued: 'goes on', statement: value ?? '',
+    'refused-by-row': 'refused by the row: an old token', failed: `fails: ${refusalText('en', value)}`, stopped: 'stands still', continued: 'goes on', statement: value ?? '',
   }, event),
-  linesSent: 'Really sent', orderTitle: 'You decide who goes on', orderOpen: 'Be the scheduler', orderClose: 'Close', orderWhich: 'Which one', orderAgain: 'From the start', orderAll: 'Try all orders',
-  orderGoalFlaw: (goal) => `Make ${WRONG.en[goal]} in the fewest presses. The real requests stand still; whom you press takes a step.`, orderGoalCure: (goal) => `The same requests, on the cure: can you still make ${WRONG.en[goal]}?`,
-  orderPresses: (n, best, goal) => `${n} ${n === 1 ? 'press' : 'presses'}${best ? `; ${SEEN.en[goal]} after ${best} at the earliest` : ''}`,
-  orderNext: (point, isFirst) => `${isFirst ? 'comes: ' : ''}${of({ read: 'reads the stock', written: 'writes', checked: 'looks whose lock it is', released: 'unlocks', conflict: 'begins again', refused: 'asks for the lock again', '': isFirst ? 'does it in one step' : 'ends (unlocks, commits, answers)' }, point) ?? point}`,
-  orderClock: (owner) => (owner ? `time passes: the lease of ${owner} ends` : 'the clock: no lease now'),
+  linesSent: 'Really sent', scheduleTitle: 'You decide who goes on', scheduleOpen: 'Be the scheduler', scheduleClose: 'Close', scheduleWhich: 'Which one', scheduleAgain: 'From the start', scheduleAll: 'Try all orders',
+  scheduleGoalFlaw: (goal) => `Make ${WRONG.en[goal]} in the fewest presses. The real requests stand still; whom you press takes a step.`, scheduleGoalCure: (goal) => `The same requests, on the cure: can you still make ${WRONG.en[goal]}?`,
+  schedulePresses: (n, best, goal) => `${n} ${n === 1 ? 'press' : 'presses'}${best ? `; ${SEEN.en[goal]} after ${best} at the earliest` : ''}`,
+  scheduleNext: (point, isFirst) => `${isFirst ? 'comes: ' : ''}${choose({ read: 'reads the stock', written: 'writes', checked: 'looks whose lock it is', released: 'unlocks', conflict: 'begins again', refused: 'asks for the lock again', '': isFirst ? 'does it in one step' : 'ends (unlocks, commits, answers)' }, point) ?? point}`,
+  scheduleClock: (owner) => (owner ? `time passes: the lease of ${owner} ends` : 'the clock: no lease now'),
   timingOpen: 'Drag the times', timingTitle: 'Drag the times: let go, and the servers play it', timingAt: 'A stands still: ', timingLocked: 'inside, before it reads', timingRead: 'between read and write', timingWritten: 'before it unlocks',
   timingPause: 'A stands for', timingLease: 'Lease', timingAfter: 'B comes after', timingIs: (s) => `${s} s`, timingKept: 'At these times nothing is oversold: A stands for less than its lease, or before it reads, or after it has written. ',
-  orderFailover: (state) => of({ done: 'the replica leads now', way: 'the Sentinel is at it; that takes seconds' }, state) ?? 'the main one is gone: the Sentinel promotes the replica, which was cut off',
-  orderDeath: (actor) => `${actor} dies here`, orderDead: 'is dead', orderStuck: (owner) => `Nobody can go on${owner ? `: ${owner} has the lock, and nobody will release it` : ''}. `, orderGotIn: (order) => `They got in in the order ${order}. `,
-  orderEnd: 'is through', orderWaits: (owner) => (owner ? `waits: ${owner} has the lock` : 'is on its way, or waits'),
-  orderTrying: (n, wrong, goal) => `Trying order ${n + 1}; ${SEEN.en[goal]} in ${wrong} so far…`,
-  orderTried: (n, wrong, goal) => `All ${n} orders were tried: ${SEEN.en[goal]} in ${wrong || 'none'}.`,
-  orderWon: (n) => `Done in ${n} ${n === 1 ? 'press' : 'presses'}. `, orderLost: (goal) => `Not ${SEEN.en[goal]} in this order. `,
+  scheduleFailover: (state) => choose({ done: 'the replica leads now', way: 'the Sentinel is at it; that takes seconds' }, state) ?? 'the main one is gone: the Sentinel promotes the replica, which was cut off',
+  scheduleDeath: (actor) => `${actor} dies here`, scheduleDead: 'is dead', scheduleStuck: (owner) => `Nobody can go on${owner ? `: ${owner} has the lock, and nobody will release it` : ''}. `, scheduleGotIn: (order) => `They got in in the order ${order}. `,
+  scheduleEnd: 'is through', scheduleWaits: (owner) => (owner ? `waits: ${owner} has the lock` : 'is on its way, or waits'),
+  scheduleTrying: (n, wrong, goal) => `Trying order ${n + 1}; ${SEEN.en[goal]} in ${wrong} so far…`,
+  scheduleTried: (n, wrong, goal) => `All ${n} orders were tried: ${SEEN.en[goal]} in ${wrong || 'none'}.`,
+  scheduleWon: (n) => `Done in ${n} ${n === 1 ? 'press' : 'presses'}. `, scheduleLost: (goal) => `Not ${SEEN.en[goal]} in this order. `,
   next: (name, place) => `Next${place ? ` (${place} of 12)` : ''}: ${name} →`, ninety: '90 minutes, twelve lessons', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
   votes: (n) => ` · ${n}`, votesAsk: 'Let the class guess', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',

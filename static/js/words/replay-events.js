@@ -1,9 +1,9 @@
 /** Events that only some replays have, in both languages. What is not known here is shown as it came. */
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
-/** @typedef {{zh: (...found: string[]) => string, en: (...found: string[]) => string}} Said */
+/** @typedef {{zh: (...found: string[]) => string, en: (...found: string[]) => string}} EventWords */
 
-/** Events of a few replays. @type {Record<string, Said>} */
+/** Events of a few replays. @type {Record<string, EventWords>} */
 const EVENTS = {
   set: { zh: (n) => `设成 ${n}`, en: (n) => `sets it to ${n}` },
   incr: { zh: (n) => `数到 ${n}`, en: (n) => `counts to ${n}` },
@@ -35,10 +35,10 @@ const REFUSED = {
 };
 
 /** @param {'zh' | 'en'} lang @param {string | undefined} kind @returns {string} */
-export const refusedIn = (lang, kind) => REFUSED[lang][kind ?? ''] ?? kind ?? '';
+export const refusalText = (lang, kind) => REFUSED[lang][kind ?? ''] ?? kind ?? '';
 
 /** @param {'zh' | 'en'} lang @param {ReplayEvent} event */
-export const eventIn = (lang, { event, value }) => EVENTS[event]?.[lang](value ?? '') ?? `${event} ${value ?? ''}`.trim();
+export const eventText = (lang, { event, value }) => EVENTS[event]?.[lang](value ?? '') ?? `${event} ${value ?? ''}`.trim();
 
 /** Of a lock on several nodes, which one it is. @param {string | undefined} key @returns {string} */
-export const nodeIn = (key) => (/^redis(-\d+)? /.test(key ?? '') ? ` ${(key ?? '').split(' ')[0]}` : '');
+export const nodeName = (key) => (/^redis(-\d+)? /.test(key ?? '') ? ` ${(key ?? '').split(' ')[0]}` : '');

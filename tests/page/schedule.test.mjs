@@ -16,16 +16,16 @@ describe('an order of one’s own', () => {
   it('oversells in an order of one’s own, by the keyboard', async () => {
     const tab = await suite.tab('#/1.3');
     await tab.shows('1.3');
-    await tab.press('#race-order');
+    await tab.press('#race-schedule');
     for (const actor of ['A', 'B', 'A', 'B', 'A', 'B']) {
-      const button = `#order-buttons [data-key=${actor}][aria-disabled=false]`;
+      const button = `#schedule-buttons [data-key=${actor}][aria-disabled=false]`;
       await tab.reads(button, actor === 'B' ? /SELECT|UPDATE|收尾/ : /./);
       // As a keyboard does.
       await tab.evaluate((at) => document.querySelector(at).focus(), button);
       await tab.page.keyboard.press('Enter');
     }
-    await tab.reads('#order-say', /^卖出 2，少了 1：超卖 1。按了 6 次，做到了。/);
-    await tab.screenshot('order-1.3-1280');
+    await tab.reads('#schedule-say', /^卖出 2，少了 1：超卖 1。按了 6 次，做到了。/);
+    await tab.screenshot('schedule-1.3-1280');
     await tab.everybodyCanUseIt();
     tab.nothingWentWrong();
   });
@@ -33,17 +33,17 @@ describe('an order of one’s own', () => {
   it('oversells in no order under the lock of the row, and without it in some', async () => {
     const tab = await suite.tab('#/1.7.2');
     await tab.shows('1.7.2');
-    await tab.press('#race-order');
-    await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
-    await tab.press('#order-all');
-    await tab.reads('#order-say', /所有 20 种顺序都试过了：12 种超卖。/);
+    await tab.press('#race-schedule');
+    await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
+    await tab.press('#schedule-all');
+    await tab.reads('#schedule-say', /所有 20 种顺序都试过了：12 种超卖。/);
 
-    await tab.click('[name=order-cured][value=true]');
+    await tab.click('[name=schedule-cured][value=true]');
     // Whoever comes second waits in the server, and says so.
-    for (const actor of ['A', 'B']) await tab.press(`#order-buttons [data-key=${actor}][aria-disabled=false]`);
-    await tab.reads('#order-buttons [data-key=B]', /等/);
-    await tab.press('#order-all');
-    await tab.reads('#order-say', /所有 \d+ 种顺序都试过了：没有一种超卖。/);
+    for (const actor of ['A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+    await tab.reads('#schedule-buttons [data-key=B]', /等/);
+    await tab.press('#schedule-all');
+    await tab.reads('#schedule-say', /所有 \d+ 种顺序都试过了：没有一种超卖。/);
     tab.nothingWentWrong();
   });
 
@@ -63,29 +63,29 @@ describe('an order of one’s own', () => {
     it(`comes to what ${lesson} warns of in an order of one’s own, and on its cure in none`, async () => {
       const tab = await suite.tab(`#/${lesson}`);
       await tab.shows(lesson);
-      await tab.press('#race-order');
+      await tab.press('#race-schedule');
       for (const actor of presses) {
-        await tab.has(`#order-buttons [data-key=${actor}][aria-disabled=false]`);
-        await tab.press(`#order-buttons [data-key=${actor}]`);
+        await tab.has(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+        await tab.press(`#schedule-buttons [data-key=${actor}]`);
       }
       // Who is left goes to its end.
       await tab.holds(() => {
         /** @type {HTMLButtonElement | null} */
-        const next = document.querySelector('#order-buttons [aria-disabled=false]');
+        const next = document.querySelector('#schedule-buttons [aria-disabled=false]');
         next?.click();
-        return !next && document.getElementById('order-say').textContent;
+        return !next && document.getElementById('schedule-say').textContent;
       });
-      await tab.reads('#order-say', says);
-      await tab.screenshot(`order-${lesson}`);
+      await tab.reads('#schedule-say', says);
+      await tab.screenshot(`schedule-${lesson}`);
       await tab.everybodyCanUseIt();
       tab.nothingWentWrong();
       if (!SOAK && !['2.2', '003.deadlock.opposite-order'].includes(lesson)) return;
-      await tab.press('#order-all');
-      await tab.reads('#order-say', new RegExp(`所有 \\d+ 种顺序都试过了：\\d+ 种${seen}。`));
-      await tab.click('[name=order-cured][value=true]');
-      await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
-      await tab.press('#order-all');
-      await tab.reads('#order-say', new RegExp(`所有 \\d+ 种顺序都试过了：没有一种${seen}。`));
+      await tab.press('#schedule-all');
+      await tab.reads('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：\\d+ 种${seen}。`));
+      await tab.click('[name=schedule-cured][value=true]');
+      await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
+      await tab.press('#schedule-all');
+      await tab.reads('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：没有一种${seen}。`));
       tab.nothingWentWrong();
     });
   }
@@ -101,22 +101,22 @@ describe('an order of one’s own', () => {
         }
       };
     });
-    await tab.press('#race-order');
-    await tab.press('#order-buttons [data-key=A][aria-disabled=false]');
-    await tab.holds(() => document.getElementById('order-say').textContent);
-    assert.match((await tab.text('#order-say')) ?? '', /^谁也走不动了：锁在 A 手里/);
+    await tab.press('#race-schedule');
+    await tab.press('#schedule-buttons [data-key=A][aria-disabled=false]');
+    await tab.holds(() => document.getElementById('schedule-say').textContent);
+    assert.match((await tab.text('#schedule-say')) ?? '', /^谁也走不动了：锁在 A 手里/);
     tab.nothingWentWrong();
   });
 
   it('oversells where the clock ends the lease, on a phone', async () => {
     const tab = await suite.tab('#/003.pause', PHONE);
     await tab.shows('003.pause');
-    await tab.press('#race-order');
+    await tab.press('#race-schedule');
     for (const actor of ['A', 'clock', 'B', 'B', 'B', 'A', 'A']) {
-      await tab.has(`#order-buttons [data-key=${actor}][aria-disabled=false]`);
-      await tab.press(`#order-buttons [data-key=${actor}]`);
+      await tab.has(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+      await tab.press(`#schedule-buttons [data-key=${actor}]`);
     }
-    await tab.reads('#order-say', /^卖出 2，少了 1：超卖 1。/);
+    await tab.reads('#schedule-say', /^卖出 2，少了 1：超卖 1。/);
     assert.ok(!(await tab.isWide()));
     await tab.everybodyCanUseIt();
     tab.nothingWentWrong();
