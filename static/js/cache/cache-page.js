@@ -5,10 +5,8 @@
  */
 
 import { $, el, setText } from '../shared/dom.js';
-import * as lang from '../shared/language.js';
-import { languages } from '../words/all.js';
-
-lang.addWords(languages);
+import { t } from '../shared/language.js';
+import { startPage } from '../shared/small-page.js';
 
 const STATES = [
   { id: 'fresh', headers: 'Cache-Control: max-age=60' },
@@ -32,21 +30,12 @@ const rows = STATES.map(({ id, headers }) => {
   const [note, result] = [el('p', {}), el('output', { id: `${id}-said` })];
   const image = el('img', { src: `cache/${id}.svg`, alt: '', width: 96, height: 96 });
   const draw = () => {
-    setText(note, lang.t('cacheNote', id));
-    setText(result, lang.t('cacheSaid', transferOf(id)) ?? '');
+    setText(note, t('cacheNote', id));
+    setText(result, t('cacheSaid', transferOf(id)) ?? '');
   };
   image.addEventListener('load', draw);
   return { element: el('li', {}, image, el('div', {}, el('code', {}, `GET /cache/${id}.svg`), ' ', el('code', {}, headers), note, result)), draw };
 });
 $('states').append(...rows.map(({ element }) => element));
 
-/** @param {'zh' | 'en'} [to] */
-function switchLanguage(to) {
-  if (to) lang.setLanguage(to);
-  lang.translate();
-  document.title = `oversell · ${lang.t('cacheTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.currentLanguage() === each));
-  for (const { draw } of rows) draw();
-}
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
-switchLanguage();
+startPage('cacheTitle', () => rows.forEach(({ draw }) => draw()));

@@ -5,6 +5,7 @@
  */
 
 import * as api from '../shared/api.js';
+import { follow } from '../shared/event-stream.js';
 import * as faultPanel from '../shared/fault-panel.js';
 import { $, el, setText } from '../shared/dom.js';
 import { localStore } from '../shared/storage.js';
@@ -16,7 +17,6 @@ import { countsNow, classPictureOf, timesOf } from './visit-lanes.js';
 import { visitFromPhone, sendFromDesk } from './visitors.js';
 import { draw as drawLanes } from './lanes-drawing.js';
 import * as qrCode from './qr-code.js';
-import { followClass } from './class-stream.js';
 import { HERD, LESSON_IDS, MEMBERS, CLASS_LESSONS, classLessonOf } from './class-lessons.js';
 import { Visits } from './visits.js';
 import { languages } from '../words/all.js';
@@ -294,19 +294,21 @@ qrCode.listen();
 faultPanel.listen(askHealth);
 frame();
 pollHealth();
-followClass({
-  begin() {
-    visits = new Visits();
-    if ($('notice').textContent === t('classLost')) say('');
-    hasNews = true;
-  },
-  told(event) {
+follow('classroom/events', {
+  message(event) {
     if (event.event === 'up') openedAt ??= event.t_us;
-    // From now on: what was on show before is not what this phone was given.
+    // Only a lesson chosen after this phone came: an earlier one may be another than its QR code led to.
     if (event.event === 'lesson' && isPhone && event.key && event.t_us > (openedAt ?? Infinity)) location.hash = `#/${event.key}?me`;
     visits.record(event, browserClock());
     hasNews = true;
     if (!isPhone) nextLookAt = Math.min(nextLookAt, Date.now() + OBJECTS_SOON_MS);
+  },
+}, {
+  // The service sends all that it keeps on each connection.
+  opened() {
+    visits = new Visits();
+    if ($('notice').textContent === t('classLost')) say('');
+    hasNews = true;
   },
   lost: () => say(t('classLost')),
 });

@@ -4,8 +4,7 @@
  */
 
 import * as admin from '../shared/admin-token.js';
-import { $, el, setText } from '../shared/dom.js';
-import { download } from '../shared/download.js';
+import { $, download, el, setText } from '../shared/dom.js';
 import { currentLanguage, formatNumber, errorText, t } from '../shared/language.js';
 import { nameInTitle } from '../lesson/course.js';
 import { resultBars, resultText } from '../run/result-bars.js';

@@ -1,11 +1,9 @@
 /** How a lesson does it: its steps, what they survive and what breaks them, the lines of code that matter, and the whole file on demand. */
 
 import * as api from '../shared/api.js';
-import { highlight } from './code-colours.js';
 import { $, el, markChinese } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
-import { pollIntervalOf, sqlStatements } from './sql-statements.js';
-import { functionsOf } from './rust-functions.js';
+import { functionsOf, highlight, pollIntervalOf, sqlStatements } from './rust-source.js';
 
 /** What was asked for, by its name. @type {Map<string, Promise<any>>} */
 const cache = new Map();

@@ -8,10 +8,8 @@
 import * as api from '../shared/api.js';
 import { rateAt, levelsAt } from './fill-level.js';
 import { $, el, setText, svg } from '../shared/dom.js';
-import * as lang from '../shared/language.js';
-import { languages } from '../words/all.js';
-
-lang.addWords(languages);
+import { t } from '../shared/language.js';
+import { startPage } from '../shared/small-page.js';
 
 /** @typedef {import('./fill-level.js').Answer} Answer */
 /** `at_once`: so many requests are sent by the service, at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
@@ -147,16 +145,16 @@ function limiterRow(limiter) {
     const known = answers.filter((answer) => answer.at <= at && answer.at < Infinity);
     const through = known.filter((answer) => answer.status === 200).length;
     const refused = known.filter((answer) => answer.status === 429).length;
-    const summary = missing || known.some((answer) => answer.status === 404) ? lang.t('limitsNginx') : lang.t('limitsSaid', through, refused, known.length - through - refused);
-    setText(name, lang.t('limiter', id));
-    setText(note, lang.t('limiterNote', id));
-    setText(send, lang.t('limitsSend', at_once ?? REQUESTS));
+    const summary = missing || known.some((answer) => answer.status === 404) ? t('limitsNginx') : t('limitsSaid', through, refused, known.length - through - refused);
+    setText(name, t('limiter', id));
+    setText(note, t('limiterNote', id));
+    setText(send, t('limitsSend', at_once ?? REQUESTS));
     send.setAttribute('aria-disabled', String(busy));
     setText(said, known.length || missing ? summary : '');
     full.replaceChildren(levelsPicture(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
-    setText(rate, begun ? lang.t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
+    setText(rate, begun ? t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
     // What stands at one moment alone is no picture of time.
-    if (!at_once) shown.replaceChildren(answersPicture(known, `${lang.t('limiter', id)}: ${summary}`));
+    if (!at_once) shown.replaceChildren(answersPicture(known, `${t('limiter', id)}: ${summary}`));
   };
 
   /** Draws again and again, as often as is wanted, until all has been seen. */
@@ -189,13 +187,4 @@ function limiterRow(limiter) {
 const rows = LIMITERS.map(limiterRow);
 $('limiters').append(...rows.map(({ element }) => element));
 
-/** @param {'zh' | 'en'} [to] */
-function switchLanguage(to) {
-  if (to) lang.setLanguage(to);
-  lang.translate();
-  document.title = `oversell · ${lang.t('limitsTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.currentLanguage() === each));
-  for (const { draw } of rows) draw();
-}
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
-switchLanguage();
+startPage('limitsTitle', () => rows.forEach(({ draw }) => draw()));

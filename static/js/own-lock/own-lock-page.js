@@ -7,20 +7,18 @@
 import * as api from '../shared/api.js';
 import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
 import { figuresOf } from '../run/run-figures.js';
-import * as lang from '../shared/language.js';
-import { currentLanguage, errorText, t } from '../shared/language.js';
+import { addWords, currentLanguage, errorText, t } from '../shared/language.js';
 import * as requestLanes from '../run/request-lanes.js';
 import { Runs } from '../run/runs.js';
 import * as statusLine from '../run/status-line.js';
+import { startPage } from '../shared/small-page.js';
 import { parseEvent } from '../timeline/events.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
-import { languages } from '../words/all.js';
 import * as ownLockWords from '../words/own-lock.js';
 
-lang.addWords(languages);
-lang.addWords(ownLockWords);
+addWords(ownLockWords);
 
 /** @typedef {Record<'acquire' | 'release' | 'renew', string>} Scripts */
 /** @typedef {{name: string, verdict: 'passed' | 'failed' | 'untried', seen: {zh: string, en: string}, error?: string, events: any[]}} Grade */
@@ -174,18 +172,11 @@ $('grade').addEventListener('click', () => saveThen(async (scripts) => {
 }));
 addEventListener('resize', () => drawGrades(false));
 
-/** @param {'zh' | 'en'} [to] */
-function switchLanguage(to) {
-  if (to) lang.setLanguage(to);
-  lang.translate();
-  document.title = `oversell · ${t('mineTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(currentLanguage() === each));
+startPage('mineTitle', () => {
   setText($('said'), statusText());
   drawRun();
   drawGrades(false);
-}
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
-switchLanguage();
+});
 
 try {
   const kept = await api.ownLock();

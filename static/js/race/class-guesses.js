@@ -4,7 +4,7 @@
  */
 
 import * as api from '../shared/api.js';
-import { followClass } from '../class/class-stream.js';
+import { follow } from '../shared/event-stream.js';
 
 /** The lesson whose race is guessed; nothing: the class is not asked. */
 let askedLesson = '';
@@ -18,7 +18,7 @@ export async function askClass(id, then) {
   askedLesson = id;
   onGuess = then;
   guesses.clear();
-  if (!isFollowing) followClass({ begin: () => guesses.clear(), told: handleEvent, lost: () => {} });
+  if (!isFollowing) follow('classroom/events', { message: handleEvent }, { opened: () => guesses.clear() });
   isFollowing = true;
   await api.showLesson(id);
 }

@@ -16,7 +16,7 @@ import { sessionStore } from '../shared/storage.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
 import * as scheduler from './scheduler.js';
-import { followReplay } from './replay-stream.js';
+import { followReplay } from './replay-events.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
 import { spanOf } from '../timeline/layout.js';

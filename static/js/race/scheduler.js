@@ -11,7 +11,7 @@ import { announce } from '../shared/screen-reader.js';
 import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
-import { followReplay } from './replay-stream.js';
+import { followReplay } from './replay-events.js';
 import { isActor } from '../timeline/events.js';
 import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';

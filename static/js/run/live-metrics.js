@@ -1,7 +1,6 @@
 /** The lines under the numbers: the pace, percentiles, errors, who answered how much; and what it cost to be exact. */
 
-import { $, el, setText, svg } from '../shared/dom.js';
-import { download } from '../shared/download.js';
+import { $, download, el, setText, svg } from '../shared/dom.js';
 import { MAX_PACES } from './run-figures.js';
 import { formatNumber, t } from '../shared/language.js';
 

@@ -6,10 +6,10 @@
  */
 
 import * as api from '../shared/api.js';
+import { follow } from '../shared/event-stream.js';
 import { MAX_PACES, paceBetween } from './run-figures.js';
 import { sessionStore } from '../shared/storage.js';
 import { errorText } from '../shared/language.js';
-import { followRun } from './run-stream.js';
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
 /**
@@ -154,7 +154,11 @@ export class Runs {
     this.#leave();
     this.active = run;
     const again = () => this.refresh().catch(() => {});
-    this.#close = followRun(/** @type {string} */ (run.id), {
+    const over = (/** @type {{detail?: string}} */ { detail }) => {
+      if (this.active) this.active = { ...this.active, detail };
+      again();
+    };
+    this.#close = follow(`runs/${run.id}/events`, {
       progress: ({ shelf, ...snapshot }) => {
         if (!this.active) return;
         const pace = paceBetween(this.active.snapshot, snapshot);
@@ -162,14 +166,14 @@ export class Runs {
         if (pace != null) this.active.paces = [...this.active.paces, pace].slice(-MAX_PACES);
         this.#onChange();
       },
-      found: () => this.#setLost(false),
+      done: over,
+      failed: over,
+    }, {
+      last: ['done', 'failed'],
+      opened: () => this.#setLost(false),
       // It may be the connection, and it may be that the run was cancelled: ask.
       lost: () => {
         this.#setLost(true);
-        again();
-      },
-      over: ({ detail }) => {
-        if (this.active) this.active = { ...this.active, detail };
         again();
       },
     });

@@ -52,3 +52,10 @@ export function setText(element, text) {
 
 /** An English text that says a few words of the course as they are there, so that they are read out as what they are. @param {string} text */
 export const markChinese = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));
+
+/** Offers a text as a file to keep. @param {string} name @param {string} type @param {string} text */
+export function download(name, type, text) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  el('a', { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
+}

@@ -4,14 +4,12 @@
  * A text is a string, or a function of what it speaks about.
  */
 
+import { choose } from './choose.js';
 import * as classWords from './class.js';
 import * as firstViewWords from './first-view.js';
 import * as lessonWords from './lesson.js';
 import * as faultWords from './faults.js';
 import * as raceWords from './race.js';
-
-/** One of several words. @param {Record<string, string>} words @param {string | number} name */
-const choose = (words, name) => words[name];
 
 /** A caption comes in both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
 function stepIn(value, lang) {

@@ -1,7 +1,6 @@
 /** The words of the class's page, in both languages. See all.js. */
 
-/** One of several words. @param {Record<string, any>} words @param {string} name */
-const choose = (words, name) => words[name] ?? '';
+import { choose } from './choose.js';
 
 /** @typedef {{room: number, inside: number, waiting: number, reading: number, free: number | null, missing: number, count: number | null, closed: boolean | null}} State */
 

@@ -1,7 +1,6 @@
 /** The words of breaking things by hand, of and the lanes of a run, in both languages. See all.js. */
 
-/** One of several words. @param {Record<string, string>} words @param {string} name */
-const choose = (words, name) => words[name];
+import { choose } from './choose.js';
 
 /** @type {import('./all.js').Words} */
 export const zh = {

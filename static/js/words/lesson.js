@@ -1,11 +1,9 @@
 /** The words of lessons, runs and the comparison, in both languages. See all.js. */
 
+import { choose } from './choose.js';
 import * as deadlockWords from './deadlock.js';
 
 export { eventText, nodeName, refusalText } from './replay-events.js';
-
-/** One of several words. @param {Record<string, string>} words @param {string} name */
-const choose = (words, name) => words[name];
 
 /** @param {Date} at */
 const clock = (at) => `${at.getMonth() + 1}-${at.getDate()} ${String(at.getHours()).padStart(2, '0')}:${String(at.getMinutes()).padStart(2, '0')}`;

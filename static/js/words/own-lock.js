@@ -1,7 +1,6 @@
 /** The words of the page of one's own lock, in both languages. See all.js. */
 
-/** One of several words. @param {Record<string, string>} words @param {string} name */
-const choose = (words, name) => words[name];
+import { choose } from './choose.js';
 
 export const zh = {
   mineClaim: '三段 Redis 脚本就是一把锁：KEYS[1] 是锁，ARGV[1] 是谁，ARGV[2] 是租约（毫秒）。返回 1、OK 或文字是“成了”，返回 0、false 或 nil 是“没成”。脚本里不能有循环和函数，只能碰 KEYS[1]。',

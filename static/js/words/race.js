@@ -1,9 +1,7 @@
 /** The words of a lesson's race, its guess, what was sent, and of deciding the order oneself, in both languages. See all.js. */
 
+import { choose } from './choose.js';
 import { refusalText } from './replay-events.js';
-
-/** One of several words. @param {Record<string, string>} words @param {string} name */
-const choose = (words, name) => words[name];
 
 /** What whoever decides the order is to bring about, and what is said where it was. @type {Record<'zh' | 'en', Record<string, string>>} */
 const WRONG = {
