@@ -1,16 +1,12 @@
 /** How light the page is: what comes over the wire until its lesson can be used, on a line of 50 kB/s and 400 ms. */
 
 import assert from 'node:assert/strict';
-import { readFile, readdir } from 'node:fs/promises';
-import { posix } from 'node:path';
 import { describe, it } from 'node:test';
 import { PHONE, lab } from './support.mjs';
 
 /** At most so much until the lesson can be used, and until its race is played: no times, which are the machine's. */
 const USABLE = { requests: 20, bytes: 40_000 };
 const WHOLE = { requests: 100, bytes: 240_000 };
-
-const STATIC = new URL('../../static/', import.meta.url);
 
 describe('the light page', () => {
   const suite = lab();
@@ -45,26 +41,4 @@ describe('the light page', () => {
       tab.nothingWentWrong();
     });
   }
-
-  it('names at its head what it imports, for its lesson and for the rest', async () => {
-    const page = await readFile(new URL('index.html', STATIC), 'utf8');
-    const named = (/** @type {string} */ like) => [...page.matchAll(new RegExp(like, 'g'))].map(([, path]) => path);
-    const scripts = named('<script [^>]*src="js/([^"]+)"');
-    const first = await importedBy(scripts);
-    assert.deepEqual([...scripts, ...named('rel="modulepreload" href="js/([^"]+)"')].toSorted(), first);
-    const later = (await importedBy(['page/page.js'])).filter((module) => !first.includes(module));
-    assert.deepEqual(named('rel="later" href="js/([^"]+)"').toSorted(), later);
-    const all = await readdir(new URL('js/', STATIC), { recursive: true });
-    assert.ok(later.every((module) => all.includes(module)));
-  });
 });
-
-/** These modules and all that they import. @param {string[]} modules */
-async function importedBy(modules) {
-  const found = new Set(modules);
-  for (const module of found) {
-    const text = await readFile(new URL(`js/${module}`, STATIC), 'utf8');
-    for (const [, path] of text.matchAll(/^(?:import|export)\b[^']*\bfrom '(\.[^']+)';/gm)) found.add(posix.join(posix.dirname(module), path));
-  }
-  return [...found].toSorted();
-}
