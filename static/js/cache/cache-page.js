@@ -1,7 +1,7 @@
 /**
- * What a browser does with what it has: four pictures, one for each answer of a server, and what this visit cost.
+ * What a browser caches: four pictures, one for each kind of answer, and what this visit transferred for each.
  *
- * The browser's own figures say it: nothing was transferred, or a head alone (304), or head and body.
+ * The browser's Resource Timing says it: nothing, only headers (304), or headers and body.
  */
 
 import { $, el, setText } from '../shared/dom.js';
@@ -15,10 +15,10 @@ const STATES = [
   { id: 'never', headers: 'Cache-Control: no-store' },
 ];
 
-/** What a head counts in `transferSize`, whatever its length (Resource Timing, 4.5). */
+/** `transferSize` counts this much for the headers, whatever their length (Resource Timing, 4.5). */
 const HEADERS_SIZE = 300;
 
-/** @param {string} id @returns {'none' | 'head' | 'all' | undefined} what came over the wire for this picture */
+/** @param {string} id @returns {'none' | 'head' | 'all' | undefined} what was transferred for this picture */
 function transferOf(id) {
   const entry = performance.getEntriesByType('resource').find(({ name }) => name.endsWith(`/cache/${id}.svg`));
   if (!(entry instanceof PerformanceResourceTiming)) return undefined;

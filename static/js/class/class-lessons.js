@@ -1,23 +1,24 @@
 /**
- * The lessons that a class tries together: whose visits are shown, how many may be inside, and the buttons. Pure.
+ * The lessons that a class tries together: the object whose visits are shown, its capacity, and the buttons. Pure.
  *
- * A button sends people to a route: `many` at once from this page, one from a phone.
+ * A button sends visitors to a route: `many` at once from the desk, one from a phone.
  */
 
-/** What stands behind a button. `only`: not on a phone (`desk`). @typedef {{name: string, visit: string, many: number, who: string, only?: 'desk', hold_ms?: number, members?: number, apart_ms?: number}} Action `apart_ms`: they come one after the other */
+/** A button. `only`: not on a phone (`desk`). @typedef {{name: string, visit: string, many: number, who: string, only?: 'desk', hold_ms?: number, members?: number, apart_ms?: number}} Action `apart_ms`: the pause between two visitors */
 /**
+ *
  * @typedef {object} ClassLesson
  * @property {string} id the lesson
  * @property {string} key the object, as the events name it
- * @property {number} room so many may be inside at once; readers together count as one
- * @property {string} state which words say how it stands
+ * @property {number} room how many may be inside at once; readers together count as one
+ * @property {string} state the name of the text that describes its state
  * @property {Action[]} actions
  */
 
-/** Nobody is ever one too many: who goes past a latch or a barrier. */
+/** A latch or a barrier has no capacity that could be exceeded. */
 const UNLIMITED = Infinity;
 
-/** How many meet at the double barrier. */
+/** How many parties the double barrier has. */
 export const MEMBERS = 3;
 
 /** @param {string} route @param {{many?: number, who?: string, only?: 'desk', hold_ms?: number, members?: number, apart_ms?: number}} [more] @returns {Action} */
@@ -40,18 +41,18 @@ export const CLASS_LESSONS = [
     action('/test/zk/double-barrier/enter', { members: MEMBERS }), action('/test/zk/double-barrier/enter', { many: MEMBERS, only: 'desk', members: MEMBERS }), action('/test/zk/double-barrier/leave', { members: MEMBERS })] },
 ];
 
-/** The herd has no lanes, and a picture of its own. */
+/** The herd has a bar chart in place of lanes. */
 export const HERD = '3.4.2.herd';
 
-/** Every lesson that has a page here, in the course's order. */
+/** Every lesson with a page for the class, in the course's order. */
 export const LESSON_IDS = [...CLASS_LESSONS.map((view) => view.id), HERD].toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 
 /** @param {string} id */
 export const classLessonOf = (id) => CLASS_LESSONS.find((view) => view.id === id) ?? null;
 
-/** Does this visit read, together with others? @param {string} route */
+/** @param {string} route */
 export const isRead = (route) => /\/read$/.test(route);
-/** Does who came by this route stay inside until it leaves by another? @param {string} route */
+/** Does a visitor of this route stay inside until the same one calls the route that leaves? @param {string} route */
 export const isEnter = (route) => /\/enter$/.test(route);
 /** @param {string} route */
 export const isLeave = (route) => /\/leave$/.test(route);

@@ -1,7 +1,8 @@
 /**
- * The class's page: a lane for each person, the instances' consoles, buttons that send people; and the same for a phone
- * (`#/2.10.6?me`), where one comes by oneself and one's own lane is marked. A phone follows the lesson that the desk shows; of a race,
- * which has no visits, it asks for a guess.
+ * The class's page: a lane for each visitor, the consoles of the instances, and buttons that send visitors.
+ *
+ * On a phone (`#/2.10.6?me`) one visits under one's own name, and the own lane is marked. A phone follows the lesson on the desk's screen;
+ * for a race, which has no visits, it asks for a guess.
  */
 
 import * as api from '../shared/api.js';
@@ -24,61 +25,60 @@ import { languages } from '../words/all.js';
 lang.addWords(languages);
 
 /** @typedef {import('./class-lessons.js').Action} Action */
-/** @typedef {import('./visit-lanes.js').ClassPicture} Shown */
+/** @typedef {import('./visit-lanes.js').ClassPicture} ClassPicture */
 
 const { t } = lang;
 const TICK_MS = 100;
-/** How often the servers are asked, and how soon after something has happened. */
+/** How often the servers' objects are read, and how soon after an event. */
 const [OBJECTS_MS, OBJECTS_SOON_MS] = [1000, 150];
 const US_PER_MS = 1000;
-/** How often everybody is asked how they are. */
 const HEALTH_MS = 3000;
-/** A node's name, of which the beginning is enough to know it again. */
+/** A UUID in a node's name; its beginning is enough. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f-]{27}\b/g;
-/** Seconds, with one digit. @param {number} us */
+/** Seconds with one digit. @param {number} us */
 const seconds = (us) => (us / 1e6).toFixed(1);
 
 let visits = new Visits();
 let [lessonId, isPhone] = parseAddress();
-/** The course's own words for the lessons. @type {Map<string, import('../lesson/course.js').Lesson>} */
+/** Titles and claims by lesson. @type {Map<string, import('../lesson/course.js').Lesson>} */
 let titles = new Map();
-/** What the servers say of semaphore, latch and barrier; null where it is not known. @type {{semaphore?: number | null, latch?: number | null, barrier?: boolean | null}} */
+/** The servers' own counts of semaphore, latch and barrier; null where they are not known. @type {{semaphore?: number | null, latch?: number | null, barrier?: boolean | null}} */
 let objects = {};
-/** When they were asked, by the instances' clock; and when they are to be asked again, by the browser's. */
+/** When they were read, by the instances' clock; when they will be read next, by the browser's. */
 let [objectsAskedAt, nextLookAt, isLooking] = [0, 0, false];
-/** Permits that were lost, when that was last known. */
+/** Permits lost at the last time that this was known. */
 let lostPermits = 0;
-/** Something was told that is not drawn yet. */
+/** An event has come that is not drawn yet. */
 let hasNews = true;
 let [lastDrawnAt, lastSentencesAt, lastDrawnSize] = [-1, 0, 0];
-/** How everybody was when last asked; and whether somebody has answered since. @type {healthLights.Health | null} */
+/** The last answer about health, and whether the latest request was answered. @type {healthLights.Health | null} */
 let health = null;
 let isReached = true;
 /** When the page was opened, by the instances' clock. @type {number | undefined} */
 let openedAt;
-/** What a phone has asked and has no answer to. @type {Set<string>} */
+/** Actions of a phone that are not answered yet. @type {Set<string>} */
 const pendingActions = new Set();
 
 /** @returns {[string, boolean]} */
 function parseAddress() {
   const [, lesson, rest = ''] = /^#\/([^?]*)(\?.*)?$/.exec(location.hash) ?? [];
   const query = new URLSearchParams(rest);
-  // A phone is no desk, unless it says so.
+  // A phone is a desk only where its address says so.
   const opensOnPhone = query.has('me') || (matchMedia('(pointer: coarse) and (max-width: 40rem)').matches && !query.has('desk'));
   return [LESSON_IDS.includes(lesson) || (opensOnPhone && /^\d/.test(lesson ?? '')) ? lesson : '2.10.6', opensOnPhone];
 }
 
-/** Nobody visits this lesson: its race is guessed. */
+/** This lesson has no visits: its race is guessed. */
 const isGuessLesson = () => !LESSON_IDS.includes(lessonId);
 const view = () => classLessonOf(lessonId) ?? CLASS_LESSONS[0];
 const ownName = () => $('who').value.trim();
 const browserClock = () => Date.now() * US_PER_MS;
-/** What time it is for the instances. */
+/** The time by the instances' clock. */
 const clock = () => browserClock() - (Number.isFinite(visits.clockAhead) ? visits.clockAhead : 0);
 
 // ---- what is on show -------------------------------------------------------------------------------------------
 
-/** All that does not change with time. */
+/** What does not change with time. */
 function frame() {
   const lesson = titles.get(lessonId);
   const words = lang.currentLanguage();
@@ -112,7 +112,7 @@ function frame() {
 
 let lastButtons = '';
 
-/** Made anew only where they are others: one that is being pressed stays. */
+/** New buttons only for another lesson or language: one that is being pressed must stay. */
 function drawButtons() {
   const which = JSON.stringify([lessonId, isPhone, lang.currentLanguage()]);
   if (lastButtons === which) return;
@@ -144,7 +144,7 @@ async function press(action, button) {
 /** @param {string} text */
 const say = (text) => setText($('notice'), text);
 
-/** How instances and servers are, for whoever stands at the desk. */
+/** The health of instances and servers, for the desk. */
 function drawHealth() {
   healthLights.draw(health, isReached);
   faultPanel.draw(healthLights.instances(health));
@@ -153,7 +153,7 @@ function drawHealth() {
   setText($('trouble'), trouble);
 }
 
-/** What is there now; drawn anew where time goes on, or something was told. */
+/** Draws when time has passed or an event has come. */
 function draw() {
   if (lessonId === HERD || isGuessLesson()) return;
   const { key } = view();
@@ -174,22 +174,22 @@ function draw() {
   if ($('in-words').open && (told || now - lastSentencesAt > 1e6)) drawSentences(shown, all, now);
 }
 
-/** @param {import('./visits.js').Visit[]} all @param {Shown} shown */
+/** @param {import('./visits.js').Visit[]} all @param {ClassPicture} shown */
 function drawState(all, shown) {
   const { crowded, ...counts } = countsNow(shown);
   const since = all.filter((visit) => visit.from > visits.reset);
   const counted = since.flatMap((visit) => visit.count ?? []).toSorted((a, b) => a.at - b.at).at(-1);
   const room = view().state === 'meeting' ? MEMBERS : view().room;
-  // It is set, or removed, when who did it leaves.
+  // The barrier is set, or removed, when the visit that does it ends.
   const gate = since.filter((visit) => /\/(set|remove)$/.test(visit.route) && visit.entered != null && visit.left != null).toSorted((a, b) => Number(a.left) - Number(b.left)).at(-1);
-  // What the servers said before the last thing happened is no longer so: until they are asked again, it is what was seen.
+  // A reading older than the last event is out of date: until the next one the events decide.
   const known = objectsAskedAt > Math.max(0, ...since.map((visit) => visit.left ?? visit.entered ?? visit.from));
   const isPermits = view().key === 'semaphore' && objects.semaphore != null;
-  // A permit is lost with an instance that is killed; one that is told to end gives it back.
+  // A killed instance loses its permits; one that is stopped releases them.
   const gone = since.filter((visit) => visit.lost && visit.entered != null).length;
   if (known || !isPermits) lostPermits = isPermits && room - Number(objects.semaphore) - counts.inside === gone ? gone : 0;
   const free = !isPermits ? null : known ? objects.semaphore : Math.max(0, room - counts.inside - lostPermits);
-  // An open latch: all are out, or nobody has begun.
+  // A latch at 0: all have counted down, or nobody has begun.
   const count = known && objects.latch != null ? objects.latch || (counted ? 0 : null) : counted?.n ?? null;
   const closed = gate && !known ? /set$/.test(gate.route) : objects.barrier ?? null;
   const text = t('classState', view().state, { ...counts, room, free, missing: lostPermits, count, closed });
@@ -197,7 +197,7 @@ function drawState(all, shown) {
   $('state').classList.toggle('red', crowded);
 }
 
-/** How long this phone's own visit takes. @param {import('./visits.js').Visit[]} all @param {number} now */
+/** How long this phone's own visit has taken. @param {import('./visits.js').Visit[]} all @param {number} now */
 function drawOwnTimes(all, now) {
   const times = timesOf(all.findLast((visit) => visit.who !== '' && visit.who === ownName()), now, all, view());
   setText($('mine'), times ? timesText(times) : '');
@@ -225,7 +225,7 @@ function drawConsoles(from, key) {
   for (const section of all) section.scrollTop = section.scrollHeight;
 }
 
-/** @param {Shown} shown @param {import('./visits.js').Visit[]} all @param {number} now */
+/** @param {ClassPicture} shown @param {import('./visits.js').Visit[]} all @param {number} now */
 function drawSentences(shown, all, now) {
   lastSentencesAt = now;
   $('words').replaceChildren(...shown.lanes.map((lane) => {
@@ -234,7 +234,7 @@ function drawSentences(shown, all, now) {
   }));
 }
 
-// ---- what is done ------------------------------------------------------------------------------------------------
+// ---- events and requests ----------------------------------------------------------------------------------------
 
 /** @param {'zh' | 'en'} to */
 function switchLanguage(to) {
@@ -254,7 +254,7 @@ addEventListener('hashchange', () => {
 });
 $('phone').addEventListener('click', () => {
   qrCode.open(lessonId);
-  // Who comes now, and who has come, is to be where the desk is.
+  // Phones follow the desk to this lesson.
   api.showLesson(lessonId).catch(() => {});
 });
 $('in-words').addEventListener('toggle', () => { hasNews = true; });
@@ -263,24 +263,23 @@ $('who').addEventListener('input', () => {
   localStore.set('who', ownName());
   hasNews = true;
 });
-/** What is seen is not all: a permit may be lost with its instance. */
+/** The events do not tell everything: a permit may be lost with its instance. */
 async function askObjects() {
   isLooking = true;
   const begun = clock();
   const seen = await api.classroomObjects().catch(() => ({}));
   [objects, objectsAskedAt, nextLookAt, isLooking] = [seen, begun, Date.now() + OBJECTS_MS, false];
-  // What was told is drawn already.
+  // Draw even if no time has passed.
   lastDrawnAt = -1;
 }
 
-/** Asks how everybody is. */
 async function askHealth() {
   const answer = await healthLights.fetchHealth(health);
   [health, isReached, hasNews] = [answer ?? health, answer != null, true];
   drawHealth();
 }
 
-/** Again and again; not on a phone, and not while nobody looks. */
+/** The desk asks while its page is visible; a phone does not. */
 async function pollHealth() {
   if (!document.hidden && !isPhone) await askHealth();
   setTimeout(pollHealth, HEALTH_MS);
@@ -314,7 +313,7 @@ follow('classroom/events', {
 });
 setInterval(tick, TICK_MS);
 
-/** The lessons' own words; their numbers must do until they are there. */
+/** Loads titles and claims; until then the lesson has only its number. */
 async function loadCourse() {
   const course = await api.course().catch(() => null);
   if (!course) return void setTimeout(loadCourse, OBJECTS_MS);

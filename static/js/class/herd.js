@@ -1,4 +1,4 @@
-/** The herd effect: how many are woken each time the lock is given back, by either way to wait, as two rows of bars. */
+/** The herd effect: how many waiters each release wakes, for both ways to wait, as two rows of bars. */
 
 import { $, el, setText, svg } from '../shared/dom.js';
 import { errorText, t } from '../shared/language.js';
@@ -38,7 +38,7 @@ export function draw() {
   rows.replaceChildren(...(result ? [chartOf(t('herdParent'), result.each.watch_parent, result), chartOf(t('herdPredecessor'), result.each.watch_predecessor, result)] : []));
 }
 
-/** @param {string} name @param {number[]} each notifications of each release @param {Herd} all */
+/** @param {string} name @param {number[]} each notifications per release @param {Herd} all */
 function chartOf(name, each, all) {
   const wide = WIDTH / each.length;
   const sum = each.reduce((a, b) => a + b, 0);

@@ -1,27 +1,28 @@
 /**
- * Draws the lanes of a class: dotted while somebody waits, black inside, grey for readers together, hatched in red where more
- * are inside than may be. Many lanes are thin, and stand in two columns where there is room.
+ * Draws the lanes of a class: dotted while waiting, black inside, grey for readers together, hatched red where more are inside than may be.
+ *
+ * Many lanes are thin, and stand in two columns where there is room.
  */
 
 import { svg } from '../shared/dom.js';
 import { t } from '../shared/language.js';
 
-/** @typedef {import('./visit-lanes.js').ClassPicture} Shown */
+/** @typedef {import('./visit-lanes.js').ClassPicture} ClassPicture */
 /** @typedef {import('./visit-lanes.js').ClassLane} ClassLane */
 /** Sizes in pixels. @typedef {{width: number, row: number, bar: number, gutter: number, rows: number, columns: number, unit: number}} Dimensions */
 
-/** In units: a lane and its bar, while there are few, some, many; and the room for names. */
+/** Height of a lane and of its bar, by the number of rows; then the width for names. In units. */
 const SIZES = [{ most: 3, row: 58, bar: 38 }, { most: 6, row: 42, bar: 26 }, { most: 10, row: 32, bar: 20 }, { most: Infinity, row: 25, bar: 15 }];
 const [GUTTER, NARROW_GUTTER, AXIS_HEIGHT, PHONE_WIDTH] = [190, 104, 28, 600];
-/** More lanes are not drawn: the last ones are. */
+/** Only the last ones are drawn. */
 const MAX_LANES = 30;
-/** Bold letters are wider than others by so much at most. */
+/** Bold letters are at most this much wider. */
 const BOLD_FACTOR = 1.15;
-/** More than this many stand in two columns. */
+/** More lanes than this stand in two columns. */
 const ONE_COLUMN = 12;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
 
-/** @param {HTMLElement} host @param {Shown} shown @param {string} me whose lane stands first, and is marked */
+/** @param {HTMLElement} host @param {ClassPicture} shown @param {string} me whose lane stands first and is marked */
 export function draw(host, shown, me) {
   const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const unit = root / 16;
@@ -43,21 +44,21 @@ export function draw(host, shown, me) {
   host.replaceChildren(svg('svg', { class: 'timeline class-lanes', viewBox: `0 0 ${width} ${height}`, width, height, 'aria-hidden': 'true' }, hatch(unit), ...all));
 }
 
-/** @param {Shown} shown @param {Dimensions} room */
+/** @param {ClassPicture} shown @param {Dimensions} room */
 const scale = ({ now, span }, { gutter, width }) => {
-  // While time goes beyond the longest span, its begin is out of the picture.
+  // Once more time has passed than the span holds, the beginning scrolls out of the picture.
   const begin = Math.max(0, now - span);
   return (/** @type {number} */ at) => gutter + Math.max(0, Math.min(1, (at - begin) / span)) * (width - gutter);
 };
 
-/** @param {ClassLane} lane @param {number} top @param {Shown} shown @param {Dimensions} room @param {string} me */
+/** @param {ClassLane} lane @param {number} top @param {ClassPicture} shown @param {Dimensions} room @param {string} me */
 function laneOf(lane, top, shown, room, me) {
   const x = scale(shown, room);
   const middle = top + room.row / 2;
   const y = middle - room.bar / 2;
   const mine = me !== '' && lane.who === me;
   const box = (/** @type {import('../timeline/model.js').Span} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: x(s.from), width: Math.max(1.5, x(s.to) - x(s.from)), y, height: room.bar, ...with_ });
-  // A moment inside has a dot.
+  // A short stay is a dot, not a bar.
   const long = lane.bars.filter((bar) => bar.kind === 'waits' || !lane.dots.some((dot) => dot.at === bar.from));
   const bars = long.map((bar) => (['waits', 'leaves'].includes(bar.kind)
     ? svg('line', { class: bar.kind, 'data-kind': bar.kind, x1: x(bar.from), x2: x(bar.to), y1: middle, y2: middle })
@@ -68,20 +69,20 @@ function laneOf(lane, top, shown, room, me) {
     ...(n == null ? [] : [labelBeside(x(at), middle, t('classLeft', n), 'count', room)])]);
   const ends = lane.ends.map(({ at, lost }) => labelBeside(x(at), middle, t(lost ? 'classGone' : 'classVain'), 'end', room));
   const name = svg('text', { class: mine ? 'who mine' : 'who', x: 0, y: middle + 7 * room.unit }, `${mine ? '▶ ' : ''}${shortened(lane.name, (room.gutter - (mine ? 34 : 12) * room.unit) / (mine ? BOLD_FACTOR : 1))}`);
-  // Where it was served, if there is room for it.
+  // The instance, if there is room for it.
   const at = svg('tspan', { class: 'of' }, ` ${lane.instance}`);
   if (!mine && pen.measureText(`${lane.name} ${lane.instance}`).width < room.gutter - 12 * room.unit) name.append(at);
   const marked = mine ? [svg('rect', { class: 'own', x: 0, y: top, width: room.width, height: room.row })] : [];
   return svg('g', { class: mine ? 'lane mine' : 'lane', 'data-who': lane.name }, ...marked, ...bars, ...red, ...dots, ...ends, name);
 }
 
-/** A word beside a mark; before it, where the picture ends. @param {number} x @param {number} y @param {string} text @param {string} kind @param {Dimensions} room */
+/** A label after a mark, or before it at the right edge. @param {number} x @param {number} y @param {string} text @param {string} kind @param {Dimensions} room */
 function labelBeside(x, y, text, kind, { unit, width }) {
   const fits = x + 12 * unit + pen.measureText(text).width <= width;
   return svg('text', { class: 'label', 'data-kind': kind, x: x + (fits ? 12 : -12) * unit, y: y + 7 * unit, 'text-anchor': fits ? 'start' : 'end' }, text);
 }
 
-/** As much of a name as there is room for. @param {string} name @param {number} width */
+/** Shortens a name to this width. @param {string} name @param {number} width */
 function shortened(name, width) {
   if (pen.measureText(name).width <= width) return name;
   const letters = [...name];
@@ -89,7 +90,7 @@ function shortened(name, width) {
   return `${letters.join('')}…`;
 }
 
-/** @param {Shown} shown @param {Dimensions} room */
+/** @param {ClassPicture} shown @param {Dimensions} room */
 function axis(shown, room) {
   const x = scale(shown, room);
   const begin = Math.max(0, shown.now - shown.span) / 1e6;

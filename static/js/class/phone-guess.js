@@ -1,16 +1,16 @@
-/** On a phone: how the race that the desk shows will end is guessed, by the name of whoever holds it. */
+/** On a phone: a guess how the race on the desk's screen will end, under the name that was typed. */
 
 import * as api from '../shared/api.js';
 import { $, el, setText } from '../shared/dom.js';
 import { questionOf } from '../race/outcome-guess.js';
 import { formatNumber, errorText, t } from '../shared/language.js';
 
-/** The lesson on show, and its race. @type {{id: string, race: import('../race/race.js').Race | null}} */
+/** @type {{id: string, race: import('../race/race.js').Race | null}} */
 let shown = { id: '', race: null };
 /** @type {number | null} */
 let guessed = null;
 
-/** @param {string} id @param {() => string} who nothing: no name is typed yet @param {(text: string) => void} say */
+/** @param {string} id @param {() => string} who empty until a name is typed @param {(text: string) => void} say */
 export async function draw(id, who, say) {
   if (shown.id !== id) {
     shown = { id, race: null };

@@ -1,4 +1,4 @@
-/** The way for phones: a QR code of this page's address. A loopback address leads a phone to itself: the lab knows another one, or it is asked for. */
+/** A QR code of this page's address, for phones. A loopback address does not work on a phone: the lab proposes another, or it is typed. */
 
 import * as api from '../shared/api.js';
 import { $, setText } from '../shared/dom.js';
@@ -6,7 +6,7 @@ import { localStore } from '../shared/storage.js';
 
 const KEY = 'address';
 const LOOPBACK = /^(localhost|127\.|\[?::1)/;
-/** Another way to write the same: the scheme may be left out. @param {string} typed */
+/** Adds the scheme where it is left out. @param {string} typed */
 const withScheme = (typed) => (typed === '' || /^https?:\/\//.test(typed) ? typed : `http://${typed}`).replace(/\/+$/, '');
 
 let lessonId = '';

@@ -1,36 +1,35 @@
 /**
- * From visits to lanes: which time is shown, who has which lane, and what the timeline's own model makes of it. Pure.
+ * Lanes from visits: which span of time is shown, who has which lane, and what the timeline's model draws in it. Pure.
  *
- * 1. The time that is shown begins when somebody came and nobody had been there for a while, and grows in steps; it never goes
- *    back further than the last step.
- * 2. Who comes twice has one lane, unless it is there twice at once.
- * 3. The picture stands still when nobody is there: it is talked about then.
+ * 1. The picture begins with the first visit after a quiet gap, and its span grows in steps up to a maximum.
+ * 2. A visitor has one lane, unless two visits overlap.
+ * 3. Time stands still while nobody is there, so that a class can talk about the picture.
  */
 
 import { modelOf } from '../timeline/model.js';
 import { isEnter, isLeave, isRead } from './class-lessons.js';
 
 /** @typedef {import('./visits.js').Visit} Visit */
-/** @typedef {import('./class-lessons.js').ClassLesson} View */
+/** @typedef {import('./class-lessons.js').ClassLesson} ClassLesson */
 /** @typedef {import('../timeline/model.js').Span} Span */
-/** `dots`: who was inside for a moment, and what was counted; `ends`: who gave up, or whose instance went away. */
+/** `dots`: short stays, with the count then; `ends`: visits that failed, or whose instance went away. */
 /** @typedef {{name: string, who: string, instance: string, visits: Visit[], bars: import('../timeline/model.js').Bar[], overlaps: Span[], dots: {at: number, n: number | null}[], ends: {at: number, lost: boolean}[]}} ClassLane */
 /** Times in microseconds since `from`. @typedef {{from: number, now: number, span: number, lanes: ClassLane[]}} ClassPicture */
 
 const SECOND = 1e6;
-/** Steps by which the time that is shown grows. */
+/** The spans that the picture may have. */
 const STEPS = [15, 20, 30, 45, 60, 90, 120].map((s) => s * SECOND);
 const MAX_SPAN = /** @type {number} */ (STEPS.at(-1));
-/** Nobody was there for so long: what comes is something new. */
+/** After so long without anybody a new picture begins. */
 const QUIET_GAP = 8 * SECOND;
-/** After the last one has gone, time goes on for so long. */
+/** Time goes on for this long after the last visit. */
 const TIME_AFTER_LAST = 1.5 * SECOND;
-/** Who came within this came together, and stands in the order of the names. */
+/** Visits that begin within this time are sorted by name. */
 const SAME_ARRIVAL = 0.1 * SECOND;
-/** A stay that is shorter is drawn as a dot. */
+/** A shorter stay is a dot. */
 const SHORT_STAY = 0.15 * SECOND;
 
-/** @param {Visit[]} visits of one object, by when they came @param {View} view @param {number} clock what time it is @param {(n: number) => string} visitor the name of one without a name @returns {ClassPicture} */
+/** @param {Visit[]} visits of one object, sorted by arrival @param {ClassLesson} view @param {number} clock the time now @param {(n: number) => string} visitor names one who has no name @returns {ClassPicture} */
 export function classPictureOf(visits, view, clock, visitor) {
   const ends = visits.map((visit) => endOf(visit, visits));
   const last = Math.max(0, ...ends.map((end) => (end === Infinity ? clock : end)));
@@ -45,7 +44,7 @@ export function classPictureOf(visits, view, clock, visitor) {
   return { from, now: now - from, span, lanes: lanesOf(sortedByArrival(seen), visits, view, from, now, visitor) };
 }
 
-/** @param {Visit[]} visits by when they came */
+/** @param {Visit[]} visits sorted by arrival */
 function sortedByArrival(visits) {
   /** @type {Visit[][]} */
   const groups = [];
@@ -57,14 +56,14 @@ function sortedByArrival(visits) {
   return groups.flatMap((group) => group.toSorted((a, b) => a.who.localeCompare(b.who, 'zh', { numeric: true })));
 }
 
-/** When it is over; Infinity while it is not. Who has entered a room is there until it leaves. @param {Visit} visit @param {Visit[]} all */
+/** When a visit ends; Infinity while it lasts. After `enter` it lasts until the same visitor's `leave`. @param {Visit} visit @param {Visit[]} all */
 function endOf(visit, all) {
   if (!isEnter(visit.route) || visit.entered == null || visit.lost) return visit.left ?? Infinity;
   const leaves = all.find((v) => isLeave(v.route) && v.who === visit.who && v.from >= visit.from);
   return leaves ? leaves.left ?? Infinity : Infinity;
 }
 
-/** @param {Visit[]} seen @param {Visit[]} all @param {View} view @param {number} from @param {number} now @param {(n: number) => string} visitor @returns {ClassLane[]} */
+/** @param {Visit[]} seen @param {Visit[]} all @param {ClassLesson} view @param {number} from @param {number} now @param {(n: number) => string} visitor @returns {ClassLane[]} */
 function lanesOf(seen, all, view, from, now, visitor) {
   /** @type {{name: string, who: string, visits: Visit[]}[]} */
   const lanes = [];
@@ -85,15 +84,15 @@ function lanesOf(seen, all, view, from, now, visitor) {
   });
 }
 
-/** Did it only go past? @param {Visit} visit @param {Visit[]} all @param {View} view */
+/** Was the visitor inside only for a moment? @param {Visit} visit @param {Visit[]} all @param {ClassLesson} view */
 const isMoment = (visit, all, view) => !isLeave(visit.route) && !isEnter(visit.route)
   && (view.room === Infinity || endOf(visit, all) - Number(visit.entered) < SHORT_STAY);
 
-/** As the timeline knows it. @param {Visit} visit @param {string} actor @param {number} from @returns {import('../timeline/events.js').ReplayEvent[]} */
+/** A visit as events of the timeline. @param {Visit} visit @param {string} actor @param {number} from @returns {import('../timeline/events.js').ReplayEvent[]} */
 function eventsOf(visit, actor, from) {
   const { route, instance } = visit;
   const at = (/** @type {number | null} */ t, /** @type {string} */ event, /** @type {string} */ value = '') => (t == null ? [] : [{ t_us: t - from, actor, instance, event, value }]);
-  // Who leaves a room has left it when all have.
+  // A double barrier is left when all parties have left.
   if (isLeave(route)) return [...at(visit.from, 'committed'), ...at(visit.left, 'released')];
   const stays = isEnter(route) && visit.entered != null && !visit.lost;
   return [
@@ -103,7 +102,7 @@ function eventsOf(visit, actor, from) {
   ];
 }
 
-/** Who waits, who is inside, and how many are too many, now. @param {ClassPicture} shown */
+/** How many wait, are inside and read now, and whether more are inside than may be. @param {ClassPicture} shown */
 export function countsNow({ now, lanes }) {
   const has = (/** @type {ClassLane} */ lane, /** @type {string[]} */ kinds) => lane.bars.some((bar) => kinds.includes(bar.kind) && bar.open && bar.from <= now);
   return {
@@ -115,7 +114,7 @@ export function countsNow({ now, lanes }) {
   };
 }
 
-/** How long this one has waited and stayed, in microseconds; null where it has not come. `passed`: it went on at once. @param {Visit | undefined} visit @param {number} clock @param {Visit[]} all @param {View} view */
+/** How long a visit has waited and stayed, in microseconds. `passed`: it stayed only for a moment. @param {Visit | undefined} visit @param {number} clock @param {Visit[]} all @param {ClassLesson} view */
 export function timesOf(visit, clock, all, view) {
   if (!visit) return null;
   const end = Math.min(clock, endOf(visit, all));

@@ -1,4 +1,4 @@
-/** Who is sent by a button: their names, and the requests. */
+/** Sends visitors: their names, and the requests. */
 
 import * as api from '../shared/api.js';
 import { errorText, t } from '../shared/language.js';
@@ -7,15 +7,15 @@ import { isEnter, isLeave } from './class-lessons.js';
 /** @typedef {import('./class-lessons.js').Action} Action */
 /** @typedef {import('./visits.js').Visit} Visit */
 
-/** A class takes its time: thirty who stay for five seconds each, three at a time, need fifty. */
+/** Long enough for a class: thirty visitors of five seconds each, three at a time, take fifty seconds. */
 const WAIT_MS = 600_000;
-/** There is one of them. */
+/** Roles of one person each. */
 const SINGLE_ROLES = ['monitor', 'teacher'];
 
-/** The highest number that was given with each name, so that two presses send different people. @type {Map<string, number>} */
+/** The highest number given with each name: a second press sends others. @type {Map<string, number>} */
 const numbers = new Map();
 
-/** @param {string} who @param {number} many @param {Visit[]} visits those that are known, also from other pages @returns {string[]} */
+/** @param {string} who @param {number} many @param {Visit[]} visits known visits, those of other pages included @returns {string[]} */
 function nextNames(who, many, visits) {
   const word = t('classWho', who);
   if (SINGLE_ROLES.includes(who)) return [word];
@@ -25,14 +25,14 @@ function nextNames(who, many, visits) {
   return Array.from({ length: many }, (_, i) => `${word} ${last + 1 + i}`);
 }
 
-/** Those who have entered and not left, with the names of their nodes. @param {Visit[]} visits */
+/** The visits that have entered and not left; each has its node's name. @param {Visit[]} visits */
 const insideNow = (visits) => visits.filter((visit) => isEnter(visit.route) && visit.member && !visit.lost
   && !visits.some((v) => isLeave(v.route) && v.who === visit.who && v.from >= visit.from));
 
 /** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** From this page: the service sends them, for a browser has six connections. @param {Action} action @param {Visit[]} visits @returns {Promise<string>} why not; else empty */
+/** From the desk: the service sends them, since a browser has six connections. @param {Action} action @param {Visit[]} visits @returns {Promise<string>} the error, or an empty text */
 export async function sendFromDesk({ visit, many, who, hold_ms, members, apart_ms }, visits) {
   const term = { visit, hold_ms, members, wait_ms: WAIT_MS };
   const asked = isLeave(visit)
@@ -42,7 +42,7 @@ export async function sendFromDesk({ visit, many, who, hold_ms, members, apart_m
   return failureText(Promise.all(asked));
 }
 
-/** From a phone: one request, under the own name. @param {Action} action @param {string} who @param {Visit[]} visits @returns {Promise<string>} why not; else empty */
+/** From a phone: one request under the own name. @param {Action} action @param {string} who @param {Visit[]} visits @returns {Promise<string>} the error, or an empty text */
 export function visitFromPhone({ visit, hold_ms, members }, who, visits) {
   const own = isLeave(visit) ? insideNow(visits).findLast((one) => one.who === who) : undefined;
   const query = new URLSearchParams({ who });

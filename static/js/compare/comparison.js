@@ -1,6 +1,6 @@
 /**
- * Several strategies side by side (`#/compare`): those that are ticked are run one after the other, on one instance and on three,
- * and drawn as small multiples. Each such series is kept.
+ * Several strategies side by side (`#/compare`): the selected ones are run one after the other, on one instance and on three, and drawn as
+ * small bars. Each such series is stored.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -17,31 +17,30 @@ import * as series from './series.js';
 /** @typedef {import('../page/address.js').Settings} Settings */
 /** @typedef {{strategies: Strategy[], runs: Runs}} Context */
 
-/** What everybody knows, to begin with. */
+/** What is selected at first. */
 const DEFAULT_SELECTION = ['none', 'mutex', 'select-for-update', 'version-cas', 'redis-lock', 'zk-lock'];
 
 const selected = new Set(DEFAULT_SELECTION);
 /** @type {Set<'one' | 'three'>} */
 const targets = new Set(/** @type {const} */ (['one', 'three']));
-/** The one on show. @type {series.Series | null} */
+/** @type {series.Series | null} */
 let shownSeries = series.all()[0] ?? null;
-/** How far the series under way has come. @type {{done: number, all: number, what: string} | null} */
+/** How far the running series has come. @type {{done: number, all: number, what: string} | null} */
 let progress = null;
 let isStopped = false;
 let message = '';
 let lastResults = '';
 let lastSelection = '';
 
-/** Ticks these, and no others: what a lesson compares. @param {string[]} slugs */
+/** Selects these strategies and no others. @param {string[]} slugs */
 export function selectStrategies(slugs) {
   selected.clear();
   for (const slug of slugs) selected.add(slug);
 }
 
 export const isRunning = () => progress != null;
-/** Stops after the run under way. */
+/** Stops after the current run. */
 export const stop = () => { isStopped = true; };
-/** How many runs are asked for. */
 export const plannedRuns = () => selected.size * targets.size;
 
 /** @param {Context & {settings: Settings}} context */
@@ -62,7 +61,7 @@ export async function run(context) {
       isStopped = true;
       return null;
     });
-    // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
+    // Without the lanes, which are drawn on the lesson: with them thirty series would not fit in the browser's storage.
     if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await pollInterval(plan.strategy) });
   }
   progress = null;
@@ -74,7 +73,7 @@ export async function run(context) {
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------
 
-/** @param {Context & {settings: Settings | null, able: boolean}} about `settings`: null where a field is wrong */
+/** @param {Context & {settings: Settings | null, able: boolean}} about `settings`: null if a field is wrong */
 export function draw({ strategies, runs, settings, able }) {
   document.title = `${t('compare')} · oversell`;
   drawSelection(strategies);
@@ -102,7 +101,7 @@ function drawSelection(strategies) {
   $('pick').replaceChildren(...strategies.map((s) => el('li', {}, box('slug', s.slug, selected.has(s.slug),
     el('span', { class: 'dim' }, s.chapter), ` ${nameInTitle(s.title[lang])}`))));
   $('pick-targets').replaceChildren(...['one', 'three'].map((target) => box('at', target, targets.has(/** @type {'one'} */ (target)), t(target))));
-  // The boxes are new ones: who stood on one stays there.
+  // The boxes are new elements: give the focus back.
   boxes().find((one) => one.value === focused)?.focus();
 }
 
@@ -125,7 +124,7 @@ function drawResults(strategies) {
   setText($('compare-stores'), new Set(shownSeries.rows.map((row) => row.store)).size > 1 ? t('otherStores') : '');
 }
 
-/** A line for each strategy: one instance, three instances. @param {import('../run/result-bars.js').Row[]} rows @param {Strategy[]} strategies @returns {Element[]} */
+/** A row for each strategy: one instance, three instances. @param {import('../run/result-bars.js').Row[]} rows @param {Strategy[]} strategies @returns {Element[]} */
 function table(rows, strategies) {
   const full = Math.max(1, ...rows.map((row) => row.sold));
   const slugs = [...new Set(rows.map((row) => row.strategy))];

@@ -1,4 +1,4 @@
-/** A series as one small file that needs no network: a table with a picture in each row, in the language of the page. */
+/** A series as one HTML file that needs no network, in the language of the page. */
 
 import { currentLanguage, formatNumber, t } from '../shared/language.js';
 import { resultDetails, resultBars, resultText } from '../run/result-bars.js';

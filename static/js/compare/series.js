@@ -1,19 +1,19 @@
-/** Series of runs, kept in this browser: each has a name, its settings and its rows. */
+/** Series of runs, stored in this browser. */
 
 import { localStore } from '../shared/storage.js';
 
 /** @typedef {import('../run/result-bars.js').Row} Row */
 /** @typedef {{id: string, name: string, at: string, settings: import('../page/address.js').Settings, rows: Row[]}} Series */
 
-/** More than a browser's storage would hold otherwise. */
+/** More may not fit in the browser's storage. */
 const MAX_SERIES = 30;
 
-/** @type {Series[]} the newest first */
+/** @type {Series[]} newest first */
 let stored = localStore.get('series') ?? [];
 
 const save = () => localStore.set('series', stored);
 
-/** @returns {Series[]} the newest first */
+/** @returns {Series[]} newest first */
 export const all = () => stored;
 
 /** @param {string} name @param {import('../page/address.js').Settings} settings @returns {Series} */

@@ -1,6 +1,7 @@
 /**
- * Draws the races of a report of `oversell course`, which is one file without a service: the page's own timeline, from the events
- * that stand in it. The events are spread evenly, so that what happens within a millisecond can be seen beside a lease of seconds.
+ * Draws the races in the report of `oversell course`, a file without a service: the page's own timeline, from events in the file.
+ *
+ * The events are spread evenly, so that one can see what happens within a millisecond beside a lease of seconds.
  */
 
 import { $ } from '../shared/dom.js';
@@ -15,7 +16,7 @@ import { languages } from '../words/all.js';
 addWords(languages);
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
-/** A flaw or its cure; those of one lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */
+/** A flaw or its cure; both of a lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */
 
 /** @type {Race[]} */
 const races = JSON.parse($('races').textContent);
@@ -27,7 +28,7 @@ const drawn = races.map(({ lesson, events }, i) => {
   return { lesson, told: ordered, model, picture: new Picture($(`race-${i}`)) };
 });
 
-/** How many may be inside: of what is not sold, as many as the cure lets in. @param {string} lesson @param {ReplayEvent[]} events */
+/** How many may be inside: where nothing is sold, as many as the cure lets in. @param {string} lesson @param {ReplayEvent[]} events */
 function room(lesson, events) {
   const sells = events.some((e) => e.actor === 'stock' || e.event === 'sold');
   return sells ? 1 : Math.max(1, races.find((race) => race.lesson === lesson && race.cured)?.inside ?? 1);

@@ -1,6 +1,8 @@
 /**
- * What a student types to see a lesson: each line to copy, with what it prints, one fold for each terminal. Where replays are allowed a
- * line is typed here by its button, where the servers are, and what it really prints stands below it; or all of them, in their order.
+ * The commands that a student types: each to copy, with its output, grouped by terminal.
+ *
+ * Where replays are allowed a button runs a command on the machine of the servers and shows its real output; another runs all of them in
+ * order.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -9,24 +11,24 @@ import { $, el } from '../shared/dom.js';
 import { errorText, t } from '../shared/language.js';
 
 /** @typedef {import('./course.js').Line} Line */
-/** What a line came to. @typedef {{busy: boolean, printed: string, expected: boolean}} LineResult */
+/** The result of one command. @typedef {{busy: boolean, printed: string, expected: boolean}} LineResult */
 
-/** A line that is to be typed again is, for so long, so often. */
+/** A command marked `again` is repeated for this long, this often. */
 const [RETRY_LIMIT_MS, RETRY_MS] = [30_000, 400];
 
 let lastDrawn = '';
-/** The lesson on show, and its lines. @type {{id: string, lines: Line[]}} */
+/** @type {{id: string, lines: Line[]}} */
 let shownLesson = { id: '', lines: [] };
-/** What was typed, by lesson and number. @type {Map<string, LineResult>} */
+/** Results by lesson and number. @type {Map<string, LineResult>} */
 const results = new Map();
-/** Lines that go on beside the next ones, by lesson and terminal. @type {Map<string, Promise<void>[]>} */
+/** Commands that run in the background, by lesson and terminal. @type {Map<string, Promise<void>[]>} */
 const background = new Map();
-/** All lines are being typed: the lesson's. */
+/** The lesson whose commands are all being run. */
 let runningLesson = '';
 
 const keyOf = (/** @type {string} */ id, /** @type {number} */ number) => `${id} ${number}`;
 
-/** @param {string} id @param {Line[]} lines in the order in which they are typed @param {boolean} alone there is nothing else to do in this lesson @param {boolean} can they can be typed from here */
+/** @param {string} id @param {Line[]} lines in order @param {boolean} alone the lesson has nothing else to do @param {boolean} can the page may run them */
 export function draw(id, lines, alone, can) {
   $('by-hand').hidden = lines.length === 0;
   const now = JSON.stringify([id, lines, can, t('language')]);
@@ -44,7 +46,7 @@ export function draw(id, lines, alone, can) {
   for (const { number } of numbered) drawResult(id, number);
 }
 
-/** What a lab must be started with for a line. */
+/** Options of the lab that some commands need. */
 const LAB_OPTIONS = [{ with: '--replica', like: /replica/ }, { with: '--ways', like: /lab fault (cut|slow|expire) / }];
 
 /** @param {Line & {number: number}} line @param {boolean} can */
@@ -65,7 +67,7 @@ function lineItem({ number, run, expect, again }, can) {
     el('div', { class: 'printed', 'data-printed': String(number), role: 'status' }));
 }
 
-/** Writes what a line came to below it, where it is on show. @param {string} id @param {number} number */
+/** Draws a result below its command, if its lesson is on show. @param {string} id @param {number} number */
 function drawResult(id, number) {
   const box = id === shownLesson.id ? $('terminals').querySelector(`[data-printed="${number}"]`) : null;
   const one = results.get(keyOf(id, number));
@@ -82,7 +84,7 @@ function setResult(id, number, one) {
   drawResult(id, number);
 }
 
-/** Types a line; who waits for those beside waits here. @param {{id: string, lines: Line[]}} lesson @param {number} number @returns {Promise<boolean>} whether it was typed */
+/** Runs one command; `wait` waits for those in the background. @param {{id: string, lines: Line[]}} lesson @param {number} number @returns {Promise<boolean>} whether it was run */
 async function typeLine({ id, lines }, number) {
   const { run, terminal, again } = lines[number - 1];
   if (results.get(keyOf(id, number))?.busy) return false;
@@ -116,7 +118,7 @@ async function typeLine({ id, lines }, number) {
   return isTyped;
 }
 
-/** All of them, in their order. @param {{id: string, lines: Line[]}} lesson */
+/** Runs all of them in order. @param {{id: string, lines: Line[]}} lesson */
 async function typeAllLines(lesson) {
   if (runningLesson) return;
   runningLesson = lesson.id;
@@ -126,7 +128,7 @@ async function typeAllLines(lesson) {
   $('type-all').setAttribute('aria-disabled', 'false');
 }
 
-/** Where the browser lets no page write to the clipboard, the line is selected. @param {string} text @param {Element} element */
+/** Where the browser refuses the clipboard, the command is selected. @param {string} text @param {Element} element */
 async function copyText(text, element) {
   try {
     await navigator.clipboard.writeText(text);

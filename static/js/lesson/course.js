@@ -1,31 +1,32 @@
 /**
- * The course: chapters and lessons as `GET /course` has them, and how a number finds its lesson. Pure.
+ * The course: chapters and lessons from `GET /course`, and how an address finds its lesson. Pure.
  *
- * A strategy that no lesson of the course has yet is a lesson by itself, so that the page has every strategy.
+ * A strategy without a lesson of its own becomes one, so that the page has every strategy.
  */
 
 /** @typedef {{zh: string, en: string}} Title */
 /** @typedef {'unsafe' | 'one-process' | 'lease' | 'safe'} PromiseLevel */
 /**
- * A strategy, of `GET /strategies`. `lease_ms`: the lease after which a holder that stays longer is not alone any more; null: it is
- * renewed, or there is none; absent: not told. `pace`: about how many it sells a second to 100 who buy at once.
+ * A strategy of `GET /strategies`. `lease_ms`: the lease that a longer hold outlives; null: it is renewed, or there is none; absent:
+ * unknown. `pace`: about how many pieces it sells per second to 100 buyers.
  * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: PromiseLevel, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null, pace: number}} Strategy
  */
 /** @typedef {{terminal: number, run: string, expect: string, again: boolean}} Line */
 /**
+ *
  * @typedef {object} Lesson
  * @property {string} id the section: `2.3`, `003.redlock.clock`
  * @property {Title} title
- * @property {Title | null} claim null: the strategy's own words
+ * @property {Title | null} claim null: the strategy's title says it
  * @property {string} place where it stands in the documents
  * @property {Strategy[]} strategies
- * @property {string[]} steps of the seckill that it is about
+ * @property {string[]} steps of the seckill that it shows
  * @property {string[]} deadlocks
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
- * @property {boolean} loads many who buy at once show what it claims
+ * @property {boolean} loads a load test shows what it claims
  * @property {Title | null} whyNot
- * @property {Line[] | null} byHand what a student types; null: not asked for yet
+ * @property {Line[] | null} byHand null until they are loaded
  */
 /** @typedef {{id: string, title: Title | null, lessons: Lesson[]}} Chapter */
 
@@ -35,7 +36,7 @@ export function chaptersOf(course, strategies) {
   const chapters = [];
   for (const { id, title, lessons } of course?.chapters ?? []) {
     chapters.push({ id, title, lessons: [] });
-    // A reader looks for a lesson under its own number, whatever chapter tells it along with its own; the errata stand together.
+    // A lesson is listed under its own number, whatever chapter tells it; errata stay together.
     for (const lesson of lessons) {
       const own = id === 'errata' ? id : lesson.id.split('.')[0];
       if (!chapters.some((c) => c.id === own)) chapters.push({ id: own, title: null, lessons: [] });
@@ -57,8 +58,7 @@ export function chaptersOf(course, strategies) {
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
 function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, loads, why_not }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
-  // The flaw comes first, and then its cure, as the lesson has them; of those that are compared, what the lesson itself is about. The
-  // limits have a page that draws them.
+  // Flaw first, then cure, in the lesson's order; in a comparison the lesson's own strategy comes first. The lessons on limits have a page.
   const own = timing ? its.filter((/** @type {Strategy} */ s) => sectionsOf(s).includes(id)) : [];
   return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, loads, whyNot: why_not, byHand: null };
 }
@@ -74,7 +74,7 @@ function lessonOfStrategy(strategy, beside) {
   };
 }
 
-/** Does the course have it in a lesson of its own section? @param {Chapter[]} chapters @param {Strategy} strategy */
+/** Does the course have a lesson for it in its own section? @param {Chapter[]} chapters @param {Strategy} strategy */
 function hasLesson(chapters, strategy) {
   const lessons = chapters.flatMap((c) => c.lessons);
   const [section] = sectionsOf(strategy);
@@ -82,30 +82,30 @@ function hasLesson(chapters, strategy) {
   return there && lessons.some((l) => l.strategies.includes(strategy));
 }
 
-/** One strategy may stand in two sections: `2.9, 2.10.4`. @param {Strategy} strategy @returns {string[]} */
+/** A strategy may stand in two sections: `2.9, 2.10.4`. @param {Strategy} strategy @returns {string[]} */
 const sectionsOf = (strategy) => strategy.chapter.split(/,\s*/);
 
 /** @param {string} id @param {string} section */
 const isWithin = (id, section) => id === section || id.startsWith(`${section}.`);
 
-/** A section of the main text. @param {string} name */
+/** Is it a section of the main text? @param {string} name */
 const isSection = (name) => /^\d(\.|$)/.test(name);
 
-/** Where a lesson stands; what is no section of the main text stands after all that are. @param {Lesson} lesson */
+/** The number that a lesson is sorted by; what is outside the main text comes last. @param {Lesson} lesson */
 const numberOf = ({ id, place }) => [id, place].find(isSection) ?? '9';
 
-/** By number, part after part. @param {string} a @param {string} b */
+/** Compares part by part, as numbers. @param {string} a @param {string} b */
 const compareNumbers = (a, b) => a.localeCompare(b, 'en', { numeric: true });
 
-/** A strategy's title is "name: what happens". @param {string} title @returns {string} */
+/** The name in a title, which reads "name: what happens". @param {string} title @returns {string} */
 export function nameInTitle(title) {
   const name = /^(.+?)(?:：|: )/.exec(title)?.[1] ?? title;
   return name[0].toUpperCase() + name.slice(1);
 }
 
 /**
- * The lesson of this number, or of this strategy; a number with parts means its first part, and one that the course has and no
- * lesson the section that it stands in.
+ * The lesson of a number or of a strategy's slug. A number of a whole section means its first lesson; a subsection without a lesson means
+ * the section above it.
  * @param {Chapter[]} chapters @param {string} name @returns {{lesson: Lesson, strategy: Strategy | null} | null}
  */
 export function findLesson(chapters, name) {

@@ -1,4 +1,4 @@
-/** Deadlocks of MySQL, played on the real server: what either transaction sends, who waits, who is rolled back, and why. */
+/** Deadlocks of MySQL, played on the real server: what each transaction sends, who waits, who is rolled back, and why. */
 
 import * as api from '../shared/api.js';
 import { $, el, setText } from '../shared/dom.js';
@@ -10,7 +10,7 @@ import { currentLanguage, errorText, t } from '../shared/language.js';
 /** A lesson of `GET /test/deadlock`. @typedef {{slug: string, breaks: Title, cure: Title}} Deadlock */
 /** `waited_until`: the number of the step after which it was answered. @typedef {{side: Side, sql: string, waited_until: number | null, error: number | null, message: string | null, row_locks: number | null}} Step */
 /**
- * What a play came to, of `POST /test/deadlock/{slug}`.
+ * The answer of `POST /test/deadlock/{slug}`.
  * @typedef {{cured: boolean, steps: Step[], victim: Side | null, error: number | null, committed: Side[],
  *   plans: {when: string, type: string | null, key: string | null, rows: string | null}[], latest_deadlock: string | null}} DeadlockReplay
  */
@@ -20,7 +20,7 @@ const SIDES = ['A', 'B'];
 
 /** @type {Map<string, Deadlock>} */
 const lessons = new Map();
-/** The last play of each lesson, the flaw and the cure. @type {Map<string, {both: DeadlockReplay[], why: string}>} */
+/** The last results by lesson, flaw and cure. @type {Map<string, {both: DeadlockReplay[], why: string}>} */
 const results = new Map();
 let isPlaying = false;
 let lastDrawn = '';
@@ -51,7 +51,7 @@ async function load(slugs) {
   if (lessons.has(slugs[0])) draw(slugs);
 }
 
-/** The flaw, and then its cure. @param {string[]} slugs */
+/** Plays the flaw, then its cure. @param {string[]} slugs */
 async function play(slugs) {
   if (isPlaying) return;
   isPlaying = true;
@@ -63,7 +63,7 @@ async function play(slugs) {
     results.set(slugs[0], { both: [], why: errorText(/** @type {any} */ (error)) });
   }
   isPlaying = false;
-  // Another lesson may be on show by now; it is drawn when this one is.
+  // Another lesson may be on show by now.
   if (JSON.parse(lastDrawn)[1] === slugs[0]) draw(slugs);
 }
 
@@ -85,7 +85,7 @@ function cell({ steps }, step, i, side) {
     const notes = [
       step.waited_until ? t('deadlockWaits', step.waited_until) : '',
       step.error ? t('deadlockError', step.error) : '',
-      // The server counts the lock that is waited for, too.
+      // The server's count includes the lock that it waits for.
       step.row_locks && !step.waited_until ? t('deadlockRows', step.row_locks) : '',
     ].filter(Boolean).join(t('comma'));
     return el('td', { class: step.error ? 'victim' : step.waited_until ? 'begins' : '' }, el('code', {}, readableSql(step.sql)), notes && el('span', { class: 'note' }, notes));
@@ -94,14 +94,14 @@ function cell({ steps }, step, i, side) {
   return el('td', { class: waits ? 'waits' : '' }, waits ? el('span', { class: 'unseen' }, t('laneNow', 'waits')) : '');
 }
 
-/** The table has a name of its own at each play. @param {string} sql */
+/** Each play has a table with a name of its own. @param {string} sql */
 const readableSql = (sql) => sql.replaceAll(/`?\b(?:\w+`?\.`?)?deadlock_[0-9a-f]+`?/g, 'goods');
 
 /** @param {DeadlockReplay} played */
 const planSentences = ({ plans: all }) => all.map(({ when, type, key, rows }) =>
   el('p', {}, t('deadlockPlan', { indexed: when.startsWith('after'), type: type ?? 'NULL', key: key ?? 'NULL', rows: rows ?? '?' })));
 
-/** The server's own account of the deadlock: in words, and as it stands there. @param {DeadlockReplay} played */
+/** The server's report of the deadlock, in words and as text. @param {DeadlockReplay} played */
 function serverReport(played) {
   const text = played.latest_deadlock;
   if (!text) return [];

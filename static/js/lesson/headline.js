@@ -1,4 +1,4 @@
-/** The first lines of a lesson: its number, its title, and what it claims. */
+/** A lesson's number, title and claim. */
 
 import { $, setText, markChinese } from '../shared/dom.js';
 import { currentLanguage } from '../shared/language.js';

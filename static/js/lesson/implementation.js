@@ -1,40 +1,40 @@
-/** How a lesson does it: its steps, what they survive and what breaks them, the lines of code that matter, and the whole file on demand. */
+/** How a strategy works: its steps, what they survive and what breaks them, its main lines of code, and the whole file on demand. */
 
 import * as api from '../shared/api.js';
 import { $, el, markChinese } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
 import { functionsOf, highlight, pollIntervalOf, sqlStatements } from './rust-source.js';
 
-/** What was asked for, by its name. @type {Map<string, Promise<any>>} */
+/** Requests that were made, by name. @type {Map<string, Promise<any>>} */
 const cache = new Map();
 let lastDrawn = '';
-/** The one of the seckill that was chosen. */
+/** The step of the seckill that is selected. */
 let selectedStage = '';
 
 const FOLDERS = { stock: 'src/stock/strategies', seckill: 'src/seckill/steps' };
 
-/** The name of its Rust file. @param {string} slug @param {'stock' | 'seckill'} of */
+/** @param {string} slug @param {'stock' | 'seckill'} of */
 const fileOf = (slug, of) => `${FOLDERS[of]}/${slug.replaceAll('-', '_')}.rs`;
 
 /** @template T @param {string} name @param {() => Promise<T>} ask @returns {Promise<T>} */
 function cached(name, ask) {
   const known = cache.get(name) ?? ask();
   cache.set(name, known);
-  // What failed is asked for again the next time.
+  // A failed request is made again the next time.
   known.catch(() => cache.delete(name));
   return known;
 }
 
-/** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
+/** A strategy's Rust file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
 export const strategySource = (slug, of = 'stock') => cached(fileOf(slug, of), () => api.strategySource(slug, of));
 
-/** How a strategy does it. @param {string} slug @param {'stock' | 'seckill'} [of] */
+/** @param {string} slug @param {'stock' | 'seckill'} [of] */
 const strategyText = (slug, of = 'stock') => cached(`${of} ${slug}`, () => api.strategyText(slug, of));
 
-/** How often a strategy's waiters look again, in ms; null where they are told, or it is not known. @param {string} slug @returns {Promise<number | null>} */
+/** How often a strategy's waiters poll, in ms; null where they are notified, or it is unknown. @param {string} slug @returns {Promise<number | null>} */
 export const pollInterval = (slug) => Promise.all([strategyText(slug), strategySource(slug)]).then(([{ en }, file]) => pollIntervalOf(en.steps, file), () => null);
 
-/** @param {string | null} strategy @param {string[]} stages of the seckill, where there is no strategy; without any there is no code to show */
+/** @param {string | null} strategy @param {string[]} stages of the seckill, where there is no strategy */
 export async function draw(strategy, stages) {
   const slug = strategy ?? (stages.includes(selectedStage) ? selectedStage : stages[0]);
   $('how').hidden = !slug;
@@ -60,7 +60,7 @@ export async function draw(strategy, stages) {
     const { steps, survives, breaks } = texts[currentLanguage()];
     $('steps').replaceChildren(...steps.map((step) => el('li', {}, ...withCode(step))));
     $('survives').replaceChildren(...withHeading('survives', survives));
-    // Of what nothing breaks, the sentence says so itself.
+    // Where nothing breaks it, the sentence says so itself.
     $('breaks-how').replaceChildren(...withHeading(breaks.startsWith('不会') ? '' : 'breaksIt', breaks));
     const sql = sqlStatements(file);
     const lines = sql.length ? [...sql, '', ...functionsOf(file)] : functionsOf(file);
@@ -72,7 +72,7 @@ export async function draw(strategy, stages) {
   }
 }
 
-/** A line that is too long is broken before a call; a comment stands back. @param {string} line */
+/** Allows a line break before each call; comments are dimmed. @param {string} line */
 function breakableLine(line) {
   const at = /(^|\s)\/\//.exec(line)?.index ?? line.length;
   const code = line.slice(0, at).split(/(?=\.\w+\()/).flatMap((part) => [el('wbr'), part]).slice(1);
@@ -82,6 +82,6 @@ function breakableLine(line) {
 /** @param {string} head @param {string} text */
 const withHeading = (head, text) => (text ? [...(head ? [el('b', {}, t(head)), ' '] : []), ...withCode(text)] : []);
 
-/** A sentence of the file, with what stands in `…` as code; without rustdoc's marks. @param {string} text @returns {(string | Element)[]} */
+/** A sentence with `…` as code, without rustdoc's links and emphasis. @param {string} text @returns {(string | Element)[]} */
 const withCode = (text) => text.replaceAll(/\[(`[^`]+`)\]|\*(\w+)\*/g, '$1$2').split('`')
   .flatMap((part, i) => (i % 2 ? [el('code', {}, part)] : currentLanguage() === 'zh' ? [part] : markChinese(part)));

@@ -1,13 +1,13 @@
-/** The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, as MySQL and MariaDB write it, taken apart. Pure. */
+/** Parses the part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, as MySQL and MariaDB write it. Pure. */
 
-/** A lock on a row: `id` where it is one of the primary key; `end`: beyond the last row. */
+/** A row lock. `id`: only of the primary key; `end`: beyond the last row. */
 /** @typedef {{mode: string, index: string, id: number | null, end: boolean, kind: 'row' | 'gap' | 'next-key' | 'insert'}} Lock */
 /** @typedef {{number: number, waits: Lock[]}} Transaction */
 
-/** A signed number of four bytes is stored with its sign turned over. */
+/** InnoDB stores a signed four-byte number with its sign bit inverted. */
 const SIGN_BIT = 0x8000_0000;
 
-/** @param {string} text @returns {{transactions: Transaction[], rolledBack: number}} `rolledBack`: 0 where it does not say */
+/** @param {string} text @returns {{transactions: Transaction[], rolledBack: number}} `rolledBack`: 0 if unknown */
 export function parseDeadlock(text) {
   /** @type {Transaction[]} */
   const transactions = [];

@@ -1,4 +1,4 @@
-/** The head of a lesson: where am I, what is claimed, which strategy shows it, where does it break. */
+/** The head of a lesson: its title, claim, strategy, and what breaks it. */
 
 import { nameInTitle } from './course.js';
 import { $, el, setText } from '../shared/dom.js';
@@ -14,7 +14,7 @@ import { formatAddress } from '../page/address.js';
 /** @type {Record<string, string>} */
 const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
 
-/** The locks that there are as scripts, too, to change them. */
+/** Strategies whose lock one can edit as scripts. */
 const HAS_SCRIPTS = /^(redis-setnx|redis-reentrant$|redis-watchdog$|mine$)/;
 
 /** @param {string[]} names @returns {string} */
@@ -31,8 +31,9 @@ function claimText({ claim: own }, strategy) {
 }
 
 /**
+ *
  * @param {Lesson} lesson @param {Strategy | null} strategy @param {import('../page/address.js').Settings} settings
- * @param {Lesson | null} next the one that comes after it
+ * @param {Lesson | null} next the lesson after it
  */
 export function draw(lesson, strategy, settings, next) {
   const lang = currentLanguage();

@@ -1,4 +1,7 @@
-/** The sidebar: twelve lessons of ninety minutes, then every lesson by chapter, by number and title; and what is searched for. Links, so that a lesson can be opened in another tab. */
+/**
+ * The sidebar: twelve lessons of ninety minutes, then all lessons by chapter, and a search. Entries are links, so that a lesson opens in
+ * another tab.
+ */
 
 import { $, el, setText } from '../shared/dom.js';
 import { currentLanguage, t } from '../shared/language.js';
@@ -9,12 +12,13 @@ import * as ninetyMinutes from './ninety-minutes.js';
 /** @typedef {import('./course.js').Chapter} Chapter */
 
 let shownId = '';
-/** The chapters that somebody has opened. @type {Set<string>} */
+/** @type {Set<string>} */
 const openChapters = new Set();
 let redraw = () => {};
 
 /**
- * @param {Chapter[]} chapters @param {Lesson | null} lesson the one on show, if any
+ *
+ * @param {Chapter[]} chapters @param {Lesson | null} lesson the one on show
  * @param {string[]} waiting slugs of strategies whose server is down
  */
 export function draw(chapters, lesson, waiting) {
@@ -34,7 +38,7 @@ export function draw(chapters, lesson, waiting) {
   const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
   const found = words.length ? all.filter((l) => words.every((word) => searchTextOf(l).includes(word))) : null;
   $('chapters').replaceChildren(...(found ? results(found) : [...ninety(), ...chapters.map(folded)]));
-  // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
+  // The links are new elements: the focus stays on its entry, or moves to the lesson just chosen.
   const id = lesson?.id ?? '';
   if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shownId ? at : id)))?.focus({ preventScroll: true });
   if (id !== shownId) scrollListTo($('lessons'), [...$('chapters').querySelectorAll('[aria-current]')].at(-1));
@@ -65,7 +69,7 @@ export function draw(chapters, lesson, waiting) {
   }
 }
 
-/** What is searched in. @param {Lesson} lesson */
+/** The text that a search looks through. @param {Lesson} lesson */
 const searchTextOf = ({ id, title, claim, strategies, place }) => [id, title.zh, title.en, claim?.zh, claim?.en, place, ...strategies.map((s) => s.slug)].join(' ').toLowerCase();
 
 export function listen() {
@@ -84,20 +88,20 @@ export const openSearch = () => {
   $('search').focus();
 };
 
-/** A name of many words without a space may be broken between them. @param {string} title */
+/** Allows a line break between the words of a name like `BoundedLock`. @param {string} title */
 const breakable = (title) => title.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el('wbr'), part]).slice(1);
 
-/** Scrolls the list, and not the page. @param {HTMLElement} list @param {Element | null | undefined} entry */
+/** Scrolls the list and not the page. @param {HTMLElement} list @param {Element | null | undefined} entry */
 function scrollListTo(list, entry) {
   if (!entry) return;
   const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
   if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
 }
 
-/** The number of its section, where it stands for all of it. @param {Lesson} lesson */
+/** A lesson's number where it is a plain section; else nothing. @param {Lesson} lesson */
 const sectionNumber = (lesson) => (/^\d+(\.\d+)*$/.test(lesson.id) ? lesson.id : '');
 
-/** On a phone the chapters fold away. @param {boolean} open */
+/** On a phone the chapters fold. @param {boolean} open */
 export function setOpen(open) {
   $('lessons').classList.toggle('open', open);
   $('fold').setAttribute('aria-expanded', open);

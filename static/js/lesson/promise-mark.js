@@ -1,9 +1,9 @@
-/** The mark of a promise: ✗ oversells, ✓✗ on one instance only, ✓┆ until a lease ends, ✓ always. */
+/** The mark of a promise: ✗ oversells, ✓✗ exact on one instance, ✓┆ exact within a lease, ✓ exact. */
 
 import { t } from '../shared/language.js';
 import { svg } from '../shared/dom.js';
 
-// Drawn and not typed: the signs look alike in every font then, and from the last row.
+// Drawn as paths, so that they look the same in every font and from the last row.
 const TICK = 'M1 6.5 4.5 10 11 2.500';
 const CROSS = 'M2 2 10 10M10 2 2 10';
 const LEASE = 'M6 0V3M6 5V7.500M6 9.500V12';

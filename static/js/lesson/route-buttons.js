@@ -1,4 +1,4 @@
-/** A lesson's own routes, each a button that asks from here: who asks, and what came of it, the newest first. */
+/** Buttons for a lesson's own routes: who asks, and the answers, newest first. */
 
 import * as api from '../shared/api.js';
 import { LESSON_IDS } from '../class/class-lessons.js';
@@ -10,13 +10,13 @@ import { errorText, t } from '../shared/language.js';
 
 const MAX_REQUESTS = 12;
 const TICK_MS = 100;
-/** Pages that draw what their lessons are about. @type {Record<string, string>} */
+/** Lessons that have a page of their own. @type {Record<string, string>} */
 const PAGES = { '/limits.html': 'limitsTitle', '/cache.html': 'cacheTitle' };
 
 /** @type {LessonRequest[]} */
 let requests = [];
 let shown = '';
-/** So that no two requests have the same address: a browser would hold the second back. */
+/** Numbers each request: a browser holds back a second one to the same address. */
 let requestCount = 0;
 /** @type {number | undefined} */
 let timer;

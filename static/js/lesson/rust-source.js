@@ -1,21 +1,20 @@
-/** What the page shows of a strategy's Rust file: its SQL statements, its functions, the whole file with its comments set apart. */
+/** The parts of a strategy's Rust file that the page shows: SQL statements, functions, and the whole file with its comments set apart. */
 
 import { el } from '../shared/dom.js';
 
-/** Functions that only return a name. */
 const TRIVIAL_FUNCTIONS = ['key', 'lease'];
 
 /** The SQL statements of a file; its functions use them by name. @param {string} source @returns {string[]} */
 export const sqlStatements = (source) => [...source.matchAll(/^const \w+: &str =\s+"[A-Z]{2,}[^;]*;$/gm)].flatMap(([found]) => found.split('\n'));
 
-/** How often waiters look again, in ms; null where they are told. @param {string[]} steps in English @param {string} source @returns {number | null} */
+/** How often waiters poll, in ms; null where they are notified. @param {string[]} steps in English @param {string} source @returns {number | null} */
 export function pollIntervalOf(steps, source) {
   const match = /again in (?:about )?(\d+) ms/.exec(steps.join(' '))?.[1];
   if (match) return Number(match);
   return source.includes('stage::lock(') ? 50 : null;
 }
 
-/** The functions of a file, one after the other, without their common margin. @param {string} text @returns {string[]} */
+/** The functions of a file, without their common indent. @param {string} text @returns {string[]} */
 export function functionsOf(text) {
   const lines = text.split('\n');
   /** @type {string[]} */
@@ -32,12 +31,12 @@ export function functionsOf(text) {
   return shown;
 }
 
-/** The text with its comments set apart, and what breaks the strategy emphasised. @param {string} text @returns {(Node | string)[]} */
+/** The file with its comments dimmed and "What breaks it" emphasised. @param {string} text @returns {(Node | string)[]} */
 export function highlight(text) {
   let breaks = false;
   return text.trimEnd().split('\n').flatMap((line) => {
     if (!/^\s*\/\//.test(line)) return `${line}\n`;
-    // From "What breaks it" to the end of its paragraph; bold says what the stars of the file say.
+    // From "What breaks it" to the end of its paragraph; bold replaces the stars.
     const at = line.indexOf('**What breaks it');
     const from = at >= 0 ? at : breaks && line !== '//!' ? 0 : line.length;
     breaks = from < line.length;

@@ -1,10 +1,10 @@
-/** Ways from the head of a lesson to its parts, which stand further down. */
+/** Links from the head of a lesson to its sections further down. */
 
 import { $, el } from '../shared/dom.js';
 
 const SECTIONS = ['deadlock', 'how', 'tries', 'by-hand', 'seen'];
 
-/** Each part that the lesson on show has. @param {boolean} isFar what is run stands above them */
+/** Links to the sections of this lesson. @param {boolean} isFar what is run stands between */
 export function draw(isFar) {
   $('jumps').replaceChildren(...SECTIONS.filter((id) => isFar && !$(id).hidden).map((id) => {
     const head = /** @type {HTMLElement} */ ($(id).querySelector('h2'));

@@ -1,4 +1,4 @@
-/** What the last `oversell course` has found of a lesson. */
+/** What the last `oversell course` found. */
 
 import { $, el, setText } from '../shared/dom.js';
 import { currentLanguage, t } from '../shared/language.js';
@@ -20,10 +20,10 @@ export function draw(lesson, last) {
 }
 
 let lastTable = '';
-/** Only those with this verdict; an empty text: all. */
+/** Only lessons with this verdict; empty: all. */
 let selectedVerdict = '';
 
-/** All of them, or those of one kind, chapter by chapter. @param {import('./course.js').Chapter[]} chapters @param {Verdicts | null} last */
+/** A table of all verdicts, by chapter. @param {import('./course.js').Chapter[]} chapters @param {Verdicts | null} last */
 export function drawTable(chapters, last) {
   const lang = currentLanguage();
   document.title = `${t('seen')} · oversell`;

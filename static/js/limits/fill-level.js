@@ -1,19 +1,19 @@
 /**
- * How full a limit is at a moment, by what was answered until then. Pure.
+ * How full a limiter is at a moment, from the answers until then. Pure.
  *
- * 1. A token bucket has ten tokens at first and one more every 100 ms; who is let through takes one. Each instance has its own.
- * 2. A window that slides holds who was let through within the last second: ten at most.
- * 3. A leaky bucket holds who waits for a turn; without delay, the places that are not free again yet: one leaks out each second.
- * 4. A limit on requests at once holds who is inside.
+ * 1. A token bucket starts with ten tokens and gets one every 100 ms; a request takes one. Each instance has its own.
+ * 2. A sliding window counts the requests of the last second: at most ten.
+ * 3. A leaky bucket holds the requests in its queue; without delay, the places that have not leaked out: one per second.
+ * 4. A connection limit counts the requests in progress.
  */
 
-/** When it was sent and answered, in milliseconds since the first was sent; `at` is Infinity until then. @typedef {{sent: number, at: number, status: number, instance: string}} Answer */
+/** Times in milliseconds since the first request; `at`, when it was answered, is Infinity until then. @typedef {{sent: number, at: number, status: number, instance: string}} Answer */
 /** @typedef {'bucket' | 'shared' | 'queued' | 'nodelay' | 'address' | 'server'} Kind */
 /** @typedef {{name: string, places: number, full: number}} Level */
 
-/** So many a second are let through by the course's own limits, and by nginx's; and so many may wait there. */
+/** Requests per second that the course's limits and nginx's allow; the places of nginx's queue. */
 const [PER_SECOND, AT_NGINX, QUEUE_PLACES] = [10, 1, 5];
-/** Who is on its way for so long waits. */
+/** A request without an answer for this long counts as waiting. */
 const WAITING_AFTER_MS = 100;
 /** @type {Record<string, number>} */
 const CONNECTION_LIMITS = { address: 20, server: 100 };
@@ -21,13 +21,13 @@ const CONNECTION_LIMITS = { address: 20, server: 100 };
 /** @param {Answer} answer */
 const isAdmitted = ({ status }) => status === 200;
 
-/** How many answers like this came within the last second. @param {Answer[]} answers @param {number} now @param {(answer: Answer) => boolean} like */
+/** How many such answers came within the last second. @param {Answer[]} answers @param {number} now @param {(answer: Answer) => boolean} like */
 const countWithinSecond = (answers, now, like) => answers.filter((answer) => answer.at <= now && answer.at > now - 1000 && like(answer)).length;
 
 /** @param {Answer[]} answers @param {number} now */
 export const rateAt = (answers, now) => ({ through: countWithinSecond(answers, now, isAdmitted), refused: countWithinSecond(answers, now, ({ status }) => status === 429) });
 
-/** Who waits: sent, and not answered yet. @param {Answer[]} answers @param {number} now */
+/** How many requests are sent and not answered. @param {Answer[]} answers @param {number} now */
 const waitingCount = (answers, now) => answers.filter(({ sent, at }) => sent + WAITING_AFTER_MS <= now && now < at).length;
 
 /** @param {Kind} kind @param {Answer[]} answers @param {number} now @returns {Level[]} */
@@ -44,18 +44,18 @@ export function levelsAt(kind, answers, now) {
   return [{ name: '', places: CONNECTION_LIMITS[kind], full: inside }];
 }
 
-/** @param {Answer[]} taken in order @param {number} now */
+/** @param {Answer[]} taken sorted by time @param {number} now */
 function tokensLeft(taken, now) {
   let [left, then] = [PER_SECOND, 0];
   for (const { at } of [...taken, { at: now }]) {
     left = Math.min(PER_SECOND, left + ((at - then) * PER_SECOND) / 1000) - 1;
     then = at;
   }
-  // The last step was no taking.
+  // The last step was `now` and took no token.
   return Math.max(0, Math.floor(left + 1));
 }
 
-/** What is in nginx's bucket beyond what has leaked out. @param {Answer[]} through in order @param {number} now */
+/** What is in nginx's bucket and has not leaked out. @param {Answer[]} through sorted by time @param {number} now */
 function bucketExcess(through, now) {
   let [over, then] = [-1, 0];
   for (const { at } of through) {

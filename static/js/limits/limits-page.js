@@ -1,8 +1,8 @@
 /**
- * Limits: sends a burst to one limiter, and draws how full it is while that goes on, and each request at the time of its answer.
+ * Limits: sends a burst to a limiter, and draws how full it is meanwhile and each request at the time of its answer.
  *
- * A browser has six connections to one host. Five requests that wait in a leaky bucket leave one for the others, which is enough
- * here; to a limit on requests at once the service sends them. Next to read: fill-level.js.
+ * A browser has six connections to a host: five requests that wait in a leaky bucket leave one for the others. Where a limit counts
+ * connections, the service sends the burst. Read on in fill-level.js.
  */
 
 import * as api from '../shared/api.js';
@@ -12,7 +12,7 @@ import { t } from '../shared/language.js';
 import { startPage } from '../shared/small-page.js';
 
 /** @typedef {import('./fill-level.js').Answer} Answer */
-/** `at_once`: so many requests are sent by the service, at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
+/** `at_once`: how many requests the service sends at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
 
 /** @type {Limiter[]} */
 const LIMITERS = [
@@ -24,18 +24,18 @@ const LIMITERS = [
   { id: 'server', path: 'nginx/connections/server', at_once: 120 },
 ];
 
-/** So many requests, one every so many milliseconds; a picture of so many milliseconds, in columns. */
+/** How many requests a burst has, and the time between two. */
 const REQUESTS = 150;
 const INTERVAL_MS = 20;
-/** What is seen of the last second ends so long after the last answer. */
+/** The picture moves for this long after the last answer. */
 const TIME_AFTER_LAST_MS = 1000;
-/** With less motion wanted, the picture moves so often and no more. */
+/** With reduced motion the picture moves only this often. */
 const REDUCED_MOTION_MS = 500;
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 const PICTURE_MS = 9000;
 const COLUMN_MS = 100;
 
-/** Of the picture: a column's width, a dot's radius, and where the axis is. */
+/** Sizes: a column, a dot, the axis, the height. */
 const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
 /** The side of a place in a bucket. */
 const PLACE = 16;
@@ -43,16 +43,16 @@ const PLACE = 16;
 /** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** Who is answered so much later has waited in nginx's queue, where one is let out each second; and not for a busy browser. */
+/** An answer later than this has waited in nginx's queue, not for the browser. */
 const QUEUED_MS = 700;
 
-/** So many connections a browser has to one host: what would wait for one is not sent yet. */
+/** A browser has six connections to a host. The others are sent when one is free, so that their waiting is not counted. */
 const MAX_CONNECTIONS = 6;
 let openConnections = 0;
 /** @type {(() => void)[]} */
 const waitingRequests = [];
 
-/** @returns {Promise<() => void>} once there is a connection; gives it back */
+/** @returns {Promise<() => void>} releases the connection */
 async function acquireConnection() {
   while (openConnections >= MAX_CONNECTIONS) await new Promise((resolve) => { waitingRequests.push(() => resolve(null)); });
   openConnections += 1;
@@ -79,7 +79,7 @@ async function sendBurst(path, answers, changed) {
   await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));
 }
 
-/** How full it is: a ring for each place, a disc for what is in it. @param {Limiter} limiter @param {Answer[]} answers @param {number} now */
+/** How full it is: a ring for each place, a disc for each that is taken. @param {Limiter} limiter @param {Answer[]} answers @param {number} now */
 function levelsPicture({ id }, answers, now) {
   const all = levelsAt(id, answers, now);
   const columns = (/** @type {number} */ places) => (places > 50 ? 20 : 5);
@@ -97,8 +97,11 @@ function levelsPicture({ id }, answers, now) {
   return svg('svg', { class: 'vessels', viewBox: `0 -2 ${w} ${h}`, width: w, height: h, 'aria-hidden': 'true' }, ...shapes);
 }
 
-/** Let through above the axis, refused below it, those of one column in a pile; a line from when one was sent that has waited; beside each second how many
- * were let through in it. @param {Answer[]} answers @param {string} label */
+/**
+ * Admitted requests above the axis, refused ones below it, in columns of time. A line shows how long one has waited; each second has its
+ * count.
+ * @param {Answer[]} answers @param {string} label
+ */
 function answersPicture(answers, label) {
   const piles = new Map();
   const marks = answers.flatMap(({ sent, at, status }) => {
@@ -124,7 +127,7 @@ function answersPicture(answers, label) {
     svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);
 }
 
-/** A limiter's row: its name, its button, what it came to, how full it is, and its picture. @param {Limiter} limiter */
+/** A limiter's row: name, button, summary, level, and picture. @param {Limiter} limiter */
 function limiterRow(limiter) {
   const { id, path, at_once } = limiter;
   const send = el('button', { class: 'send' });
@@ -134,10 +137,10 @@ function limiterRow(limiter) {
   /** @type {Answer[]} */
   let answers = [];
   let [busy, begun] = [false, 0];
-  /** Not answered at all: the limit is elsewhere. */
+  /** Nothing was answered: the limiter is elsewhere. */
   let missing = false;
 
-  /** Until the end of what goes on. */
+  /** Infinity once nothing moves. */
   const now = () => (begun ? performance.now() - begun : Infinity);
 
   const draw = () => {
@@ -153,11 +156,11 @@ function limiterRow(limiter) {
     setText(said, known.length || missing ? summary : '');
     full.replaceChildren(levelsPicture(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
     setText(rate, begun ? t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
-    // What stands at one moment alone is no picture of time.
+    // One moment is no picture over time.
     if (!at_once) shown.replaceChildren(answersPicture(known, `${t('limiter', id)}: ${summary}`));
   };
 
-  /** Draws again and again, as often as is wanted, until all has been seen. */
+  /** Draws until all has been seen. */
   const move = () => {
     draw();
     const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + TIME_AFTER_LAST_MS;
@@ -170,7 +173,7 @@ function limiterRow(limiter) {
   send.addEventListener('click', async () => {
     if (busy) return;
     [answers, busy, missing] = [[], true, false];
-    // Told once all have their answers, and shown at their own pace.
+    // These answers come all at once, and are then shown at their real pace.
     const sent = at_once ? await api.sendBurst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
     missing = sent == null;
     answers = (sent ?? []).map(({ at_ms, status }) => ({ sent: 0, at: at_ms, status, instance: '' }));

@@ -1,7 +1,7 @@
 /**
- * A lock of one's own: three scripts, sold with on three instances and graded; each failure with the timeline of the race that broke it.
+ * A lock of one's own: three scripts, sold with on three instances and graded. Each failure shows the timeline of its race.
  *
- * What is graded or sold with is saved before. The course's own locks, to begin with, come from the service.
+ * Scripts are saved before they are graded or sold with. The course's own locks come from the service.
  */
 
 import * as api from '../shared/api.js';
@@ -25,9 +25,9 @@ addWords(ownLockWords);
 
 const FIELDS = /** @type {const} */ (['acquire', 'release', 'renew']);
 const TRIALS = ['exclusion', 'holder-dies', 'late-release', 'foreign-release', 're-entry', 'long-job', 'fairness'];
-/** Long enough inside that two meet where they can; few enough that each has its lane. @type {import('../run/runs.js').Plan} */
+/** Long enough inside for two to meet; few enough that each has a lane. @type {import('../run/runs.js').Plan} */
 const PLAN = { strategy: 'mine', target: 'three', threads: 10, loops: 2, hold_ms: 20, count: 5000 };
-/** Who is inside at the end of a race is so for some time more. */
+/** Whoever is inside at the end of a race stays a little longer in the picture. */
 const TIME_AFTER_LAST_US = 700_000;
 
 /** @type {{section: string, scripts: Scripts}[]} */
@@ -35,12 +35,11 @@ let stages = [];
 /** @type {Grade[]} */
 let grades = [];
 let isBusy = false;
-/** What was said last, to be said again in the other language. */
+/** The last message, in the current language. */
 let statusText = () => '';
 
 const runs = new Runs(drawRun, () => {});
 
-/** Is a run of it under way? */
 const isSelling = () => runs.active != null && !runs.otherRun('mine', 'three');
 
 /** @param {string} name @returns {HTMLTextAreaElement} */
@@ -58,7 +57,7 @@ function setStatus(words) {
   setText($('said'), statusText());
 }
 
-/** @param {string} [name] of the script that is wrong @param {string} [rule] */
+/** @param {string} [name] the script that is wrong @param {string} [rule] */
 function markWrong(name, rule = '') {
   for (const each of FIELDS) {
     setText($(`${each}-wrong`), each === name ? rule : '');
@@ -67,7 +66,7 @@ function markWrong(name, rule = '') {
   if (name) field(name).focus();
 }
 
-/** Does this with the scripts as they are typed, once they are saved. @param {(scripts: Scripts) => Promise<void>} does */
+/** Saves the scripts as typed, then does this with them. @param {(scripts: Scripts) => Promise<void>} does */
 async function saveThen(does) {
   if (isBusy) return;
   isBusy = true;
@@ -116,7 +115,7 @@ function drawRun() {
   drawButtons();
 }
 
-/** At an even pace: what lasted microseconds is to be seen, and what waits for a lease is not to fill the picture. @param {any[]} events */
+/** Spreads events evenly: microseconds become visible, and a lease does not fill the picture. @param {any[]} events */
 function spreadEvenly(events) {
   const recording = { ...emptyRecording(), stepped: true };
   events.map(parseEvent).forEach((event, i) => addEvent(recording, event, events[i - 1]?.t_us ?? 0));
@@ -136,14 +135,14 @@ function drawGrade(name, open) {
   const picture = new Picture(/** @type {HTMLElement} */ (host));
   const paint = () => {
     const model = modelOf(events, (events.at(-1)?.t_us ?? 0) + TIME_AFTER_LAST_US);
-    // Folded it has no width that it could be drawn to.
+    // A closed fold has no width to draw in.
     if (/** @type {HTMLDetailsElement} */ (fold).open) picture.draw(model, model.end, { live: false, moves: false, scaled: false });
   };
   fold.addEventListener('toggle', paint);
   return el('li', { id: name, class: verdict }, fold);
 }
 
-/** @param {boolean} isNew nothing of what stands there is open */
+/** @param {boolean} isNew open only the first failure */
 function drawGrades(isNew) {
   const first = grades.find(({ verdict }) => verdict === 'failed')?.name;
   const opened = [...document.querySelectorAll('.grades > li:has(> details[open])')].map(({ id }) => id);

@@ -1,20 +1,20 @@
 /**
  * The address holds the state: `#/2.3?target=three&threads=100&loops=50&hold_ms=0`.
  *
- * The first part names the lesson by its number in the course, or what else is on show (`compare`). A lesson of
- * several strategies says which one (`strategy=`) where it is not the first. `count` is written only where it is not 5000.
+ * The first part is the lesson's number, or another view (`compare`). A lesson of several strategies names one (`strategy=`) unless it is
+ * the first. `count` is written only where it is not 5000.
  */
 
 import { FIELDS, checkSettings } from '../run/setting-limits.js';
 
 /** @typedef {import('../run/setting-limits.js').Field} Field */
 /** @typedef {{target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Settings */
-/** @typedef {Record<Field, string>} Typed what the fields hold, right or wrong */
+/** @typedef {Record<Field, string>} Typed the fields' text, right or wrong */
 
-/** What a lesson's claim is about, where it is not the defaults: its run shows the claim. @type {Record<string, Partial<Settings>>} */
+/** Settings that show a lesson's claim where the defaults do not. @type {Record<string, Partial<Settings>>} */
 const PRESETS = {
   1.1: { threads: 2, loops: 1, hold_ms: 200, count: 5 }, 1.3: { threads: 1 }, 1.4: { target: 'one' }, 1.5: { target: 'one' },
-  // Each stays longer than the lease.
+  // Each hold is longer than the lease.
   2.3: { threads: 4, loops: 1, hold_ms: 3500 }, '001.expire': { threads: 4, loops: 1, hold_ms: 3500 },
 };
 
@@ -22,14 +22,15 @@ const PRESETS = {
 export const DEFAULT_SETTINGS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
 
 /**
+ *
  * @param {string} hash
- * @returns {{name: string, strategy: string | null, target: 'one' | 'three', typed: Typed, asksForRun: boolean}} what is not there is the lesson's own,
- *   or the default; `asksForRun`: it says how to run it
+ * @returns {{name: string, strategy: string | null, target: 'one' | 'three', typed: Typed, asksForRun: boolean}} what is missing is the lesson's preset
+ *   or the default; `asksForRun`: it has settings
  */
 export function parseAddress(hash) {
   const [path, query = ''] = hash.replace(/^#\/?/, '').split('?');
   const parameters = new URLSearchParams(query);
-  // A race once had an address of its own.
+  // Old addresses of races.
   const name = decodePath(path).replace(/^replay\//, '');
   const own = { ...DEFAULT_SETTINGS, ...PRESETS[name] };
   const typed = { threads: '', loops: '', hold_ms: '', count: '' };
@@ -38,7 +39,7 @@ export function parseAddress(hash) {
   return { name, strategy: parameters.get('strategy'), target: target === 'one' ? 'one' : 'three', typed, asksForRun: parameters.size > 0 };
 }
 
-/** The settings that were typed; null where one of them is wrong. @param {'one' | 'three'} target @param {Typed} typed @returns {Settings | null} */
+/** The settings; null if one of them is wrong. @param {'one' | 'three'} target @param {Typed} typed @returns {Settings | null} */
 export function settingsOf(target, typed) {
   const { numbers, wrong } = checkSettings(typed);
   return Object.keys(wrong).length ? null : { target, ...numbers };

@@ -1,6 +1,6 @@
 /**
- * The first view: the lesson of the address, what it claims, the guess and the button of its race, as soon as a few small modules and
- * this one lesson have come. Then comes the rest (page.js), and draws over it; a press in between is kept until it can play.
+ * The first view: the lesson, its claim, and the guess and button of its race, once a few small modules have come. Then page.js takes over;
+ * a press in between is kept until the race can be played.
  */
 
 import * as requests from './first-requests.js';
@@ -30,12 +30,12 @@ lang.translate();
 setText($('fold'), lang.t('lessons'));
 const [lesson, races] = await Promise.all([requests.lesson, requests.races]);
 if (lesson) {
-  // One without a claim says what its strategy says, which comes with the rest.
+  // A strategy's title may be the claim; it comes with the rest.
   headline.draw(lesson, lesson.claim?.[lang.currentLanguage()] ?? '');
   const [race] = lesson.deadlocks.length ? [] : races?.replays ?? [];
   if (race) showRaceButton(race, races.enabled);
 }
-// All at once: one that imports the next would be a round trip each.
+// Preload all at once: by their imports alone they would come level by level.
 for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="later"]'))) link.rel = 'modulepreload';
 const { begin } = await import('./page.js');
 begin(() => isPressed);

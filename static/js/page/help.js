@@ -1,4 +1,3 @@
-/** The help: keys and marks. */
 
 import { $, el } from '../shared/dom.js';
 import { t } from '../shared/language.js';

@@ -1,13 +1,15 @@
 /**
- * The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, / searches, P projector, L language, ? help; of a race R plays it on the servers, Space
- * plays it again, ← → go from caption to caption, with Shift from moment to moment.
+ * The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, / searches, P projector, L language, ? help. In a race R plays it, Space plays it
+ * again, ← → move by caption, with Shift by event.
  */
 
 import { $ } from '../shared/dom.js';
 
 /**
+ *
  * @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void, search: () => void, projector: () => void,
- *   other: (key: string, at: Element, fine: boolean) => (() => void) | null}} acts `other`: keys of what is on show, which come first */
+ *   other: (key: string, at: Element, fine: boolean) => (() => void) | null}} acts `other`: keys of the current view, which come first
+ */
 export function listen(acts) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
@@ -27,7 +29,7 @@ function defaultAction(key, at, acts) {
   switch (key) {
     case 'ArrowUp': return () => acts.step(-1);
     case 'ArrowDown': return () => acts.step(1);
-    // Enter on a button presses it; on the lesson that is open already it would do nothing, so it runs.
+    // Enter presses a button. On the link of the current lesson it would do nothing, so it runs.
     case 'Enter': return at.matches('button, a:not([aria-current])') ? null : acts.run;
     case 'l': case 'L': return acts.language;
     case 'p': case 'P': return acts.projector;

@@ -1,8 +1,8 @@
 /**
- * The page once all of it has come (first-view.js shows its lesson before): one state, drawn whole whenever something changed.
+ * The whole page (first-view.js shows its lesson before): one state, drawn again whenever something changes.
  *
- * The address says which lesson and settings; `runs` knows the run under way and the results; every three seconds
- * the service is asked how everybody is. Read on in: address.js, lesson/course.js, run/runs.js, run/sold-and-gone.js.
+ * The address holds lesson and settings; `runs` holds the active run and the results; health is polled every three seconds. Read on in
+ * address.js, lesson/course.js, run/runs.js, run/sold-and-gone.js.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -43,7 +43,7 @@ import { languages } from '../words/all.js';
 
 lang.addWords(languages);
 
-/** So many of the lessons that wait for a server are named. */
+/** How many lessons that wait for a server are named. */
 const MAX_NAMED_LESSONS = 6;
 
 /** @typedef {import('../lesson/course.js').Lesson} Lesson */
@@ -51,7 +51,7 @@ const MAX_NAMED_LESSONS = 6;
 /** @typedef {import('../run/runs.js').Run} Run */
 
 const POLL_MS = 3000;
-/** A second press so soon is a double click, not a wish to cancel. */
+/** A second press within this time is a double click and does not cancel. */
 const DOUBLE_CLICK_MS = 500;
 
 /** @type {Strategy[]} */
@@ -62,21 +62,21 @@ let chapters = [];
 let verdicts = null;
 /** @type {viewSwitch.View} */
 let view = 'lesson';
-/** The one before. @type {viewSwitch.View | ''} */
+/** @type {viewSwitch.View | ''} */
 let previousView = '';
-/** The one on show, or the last one that was. @type {Lesson} */
+/** The lesson on show, or the last one that was. @type {Lesson} */
 let lesson;
-/** The strategy that shows it; null where it has none. @type {Strategy | null} */
+/** Its strategy on show; null if it has none. @type {Strategy | null} */
 let strategy = null;
-/** The last settings that were right. */
+/** The last valid settings. */
 let settings = address.DEFAULT_SETTINGS;
 /** @type {healthLights.Health | null} */
 let health = null;
-/** Whether somebody answered when last asked: nobody has been asked yet. */
+/** Whether the latest poll was answered. */
 let isReached = false;
 let startedAt = 0;
 let lastFrame = '';
-/** How the strategy on show polls, in ms. @type {number | null} */
+/** How often the strategy's waiters poll. @type {number | null} */
 let pollIntervalMs = null;
 
 const { t } = lang;
@@ -86,15 +86,15 @@ const runs = new Runs(draw, () => changeStock(purchaseByHand.refresh));
 // ---- what is on show -------------------------------------------------------------------------------------------
 
 const allLessons = () => chapters.flatMap((chapter) => chapter.lessons);
-/** One instance has nobody to share with: three is not to be had, whatever the address says. */
+/** A lone instance has no "three", whatever the address says. */
 const isLoneInstance = () => health != null && healthLights.instances(health).length < 2;
 const effectiveTarget = () => (isLoneInstance() ? 'one' : settings.target);
-/** The instance that "one" is: runs are started at the first. */
+/** "one" means the first instance. */
 const firstInstance = () => healthLights.instances(health)[0]?.name ?? '';
 /** @param {Strategy} of */
 const serversDown = (of) => healthLights.serversDown(health).filter((server) => of.needs.includes(server));
 const deadInstances = () => healthLights.instances(health).filter((i) => !i.up).map((i) => i.name).join(' ');
-/** The settings that stand in the form; null where one is wrong. */
+/** The settings in the form; null if one is wrong. */
 const typedSettings = () => address.settingsOf(effectiveTarget(), settingsForm.typedValues());
 
 function draw() {
@@ -134,7 +134,7 @@ function drawRun(shown) {
   lastResults.draw(lastResultsOf(shown));
 }
 
-/** The last results: here on one and on three, and of the lesson before, as far as there are any. @param {Strategy} shown */
+/** The last results on one and on three, and of the lesson before. @param {Strategy} shown */
 function lastResultsOf(shown) {
   const earlier = allLessons().slice(0, allLessons().indexOf(lesson)).findLast((l) => l.strategies.length && l.strategies[0] !== shown);
   const [strategy] = earlier?.strategies ?? [];
@@ -147,7 +147,7 @@ function lastResultsOf(shown) {
   }];
 }
 
-/** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
+/** Draws what changes seldom only when it does, so that links and buttons under the pointer stay. */
 function drawFrame() {
   const now = JSON.stringify([lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, theme.current(), verdicts?.at, lesson.byHand?.length]);
   if (now === lastFrame) return;
@@ -181,15 +181,15 @@ function drawFrame() {
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
-/** The lesson that comes next: of the twelve, the next of those. */
+/** The next of the twelve lessons, or the next lesson. */
 const nextLesson = () => allLessons().find((l) => l.id === ninetyMinutes.nextAfter(lesson.id)) ?? allLessons()[allLessons().indexOf(lesson) + 1] ?? null;
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
-/** The address of the lesson on show. @param {address.Settings} as */
+/** @param {address.Settings} as */
 const addressOfLesson = (as) => address.formatAddress(lesson.id, as, strategy && strategy !== lesson.strategies[0] ? strategy.slug : null);
 
-/** The address of the lesson that a plan runs; null for one that this page does not know. @param {import('../run/runs.js').Plan} plan */
+/** The address of a plan's lesson; null if this page does not know it. @param {import('../run/runs.js').Plan} plan */
 function addressOfPlan(plan) {
   const there = findLesson(chapters, plan.strategy);
   if (!there) return null;
@@ -213,14 +213,14 @@ function showAddress() {
   }
   viewSwitch.showView(view);
   if (view === 'compare' && wanted.strategy) comparison.selectStrategies(wanted.strategy.split(','));
-  // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
+  // Fill the form first: a wrong number in the address is shown like one that was typed.
   settingsForm.fill(wanted.typed);
   settings = address.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
-  // Without a lesson, the address is made to say what is on show.
+  // An empty address is completed.
   if (!wanted.name) history.replaceState(null, '', addressOfLesson(settings));
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
-  // What does not show the claim folds away, unless the address asks for a run.
+  // Sections that do not show the claim are folded, unless the address has settings.
   if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && wanted.asksForRun);
   previousView = view;
   if (shown && shown.claim && !shown.byHand) loadCommands(shown);
@@ -229,7 +229,7 @@ function showAddress() {
   draw();
 }
 
-/** Asks what a student types in a lesson: all lessons together have more than half of the course. @param {Lesson} shown */
+/** Loads a lesson's commands: those of all lessons are more than half of the course. @param {Lesson} shown */
 async function loadCommands(shown) {
   const found = await api.lesson(shown.id).catch(() => null);
   if (!found) return;
@@ -237,7 +237,7 @@ async function loadCommands(shown) {
   draw();
 }
 
-/** Asks the strategy's file whether who waits polls. @param {string} slug */
+/** Reads from the strategy's file how often it polls. @param {string} slug */
 async function loadPollInterval(slug) {
   pollIntervalMs = null;
   const found = await implementation.pollInterval(slug);
@@ -245,7 +245,7 @@ async function loadPollInterval(slug) {
   draw();
 }
 
-/** Another target is a step that "back" undoes; a number is not. @param {address.Settings} as @param {boolean} isStep */
+/** A change of target is a step in the browser's history; a change of a number is not. @param {address.Settings} as @param {boolean} isStep */
 function goTo(as, isStep) {
   settings = as;
   const there = view === 'compare' ? address.formatAddress('compare', as) : addressOfLesson(as);
@@ -259,10 +259,10 @@ function step(by) {
   if (next) location.hash = `#/${next.id}`;
 }
 
-// ---- acts ------------------------------------------------------------------------------------------------------
+// ---- actions ---------------------------------------------------------------------------------------------------
 
 async function run() {
-  // What is folded away is not what is meant.
+  // A folded load test is not meant.
   if (race.isShown() && !$('load').open) {
     await race.run();
     return;
@@ -273,7 +273,7 @@ async function run() {
   if (view === 'compare') comparison.run({ strategies, runs, settings: now });
   else if (strategy && view === 'lesson' && !serversDown(strategy).length) {
     startedAt = Date.now();
-    // One that cannot be started is kept as a run that failed.
+    // A run that cannot be started is stored as a failed one.
     await runs.start({ ...now, strategy: strategy.slug }).catch((error) => admin.askForToken(error, $('run-admin'), run));
   }
 }
@@ -297,7 +297,7 @@ function switchLanguage(to) {
   draw();
 }
 
-/** Does something with the shelf, and draws what came of it. @param {() => Promise<void>} act */
+/** Changes the stock and draws the result. @param {() => Promise<void>} act */
 async function changeStock(act) {
   await act().catch(() => {});
   draw();
@@ -306,7 +306,7 @@ async function changeStock(act) {
 /** @param {1 | 2} people */
 function buy(people) {
   const shown = strategy;
-  // Which instance is the first is known once one has answered.
+  // The first instance is unknown until one has answered.
   if (runs.active || !isReached || !shown) return;
   changeStock(() => purchaseByHand.buy(shown.slug, settings.hold_ms, people, effectiveTarget() === 'one' ? firstInstance() : null, draw));
 }
@@ -315,7 +315,7 @@ function reset() {
   if (!runs.active && isReached) changeStock(() => purchaseByHand.reset(settings.count, reset));
 }
 
-/** Asks how everybody is, and what is under way. */
+/** Polls health, runs, stock and replays. */
 async function refresh() {
   const answer = await healthLights.fetchHealth(health);
   [health, isReached] = [answer ?? health, answer != null];
@@ -323,13 +323,13 @@ async function refresh() {
   draw();
 }
 
-/** What the last `oversell course` has found: it may have been run while nobody looked here. */
+/** `oversell course` may have run while this page was hidden. */
 async function askVerdicts() {
   const last = await api.verdicts().catch(() => null);
   verdicts = last?.lessons ? last : null;
 }
 
-/** Asks again and again; not while nobody looks. */
+/** Polls while the page is visible. */
 async function poll() {
   if (!document.hidden) await refresh();
   setTimeout(poll, POLL_MS);
@@ -369,7 +369,7 @@ function listen() {
   $('buy-two').onclick = () => buy(2);
 }
 
-/** The lessons come first: without them there is nothing to show. @param {() => boolean} pressed the race was asked for before there was anybody to play it */
+/** Loads the lessons, then shows the page. @param {() => boolean} pressed the race's button was pressed in the first view */
 export async function begin(pressed) {
   lang.translate();
   projector.show();
@@ -382,7 +382,7 @@ export async function begin(pressed) {
     setTimeout(begin, POLL_MS, pressed);
     return;
   }
-  // A reload without an address joins the run under way.
+  // A reload without an address shows the active run.
   const asked = Promise.all([refresh(), askVerdicts()]);
   if (!location.hash) await asked;
   if (!location.hash && runs.active) {

@@ -1,4 +1,4 @@
-/** For the last row: everything half as large again, the sidebar away, the settings in one line. The choice is remembered. */
+/** For the last row: everything half as large again, no sidebar, settings in one line. The choice is stored. */
 
 import { $ } from '../shared/dom.js';
 import { localStore } from '../shared/storage.js';

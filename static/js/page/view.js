@@ -1,4 +1,4 @@
-/** What is on show: a lesson with its run, a lesson without one (`text`), the comparison, all verdicts, or that there is no such lesson. */
+/** The views: a lesson with its run, a lesson without one (`text`), the comparison, all verdicts, or an unknown lesson. */
 
 import { $ } from '../shared/dom.js';
 
@@ -7,9 +7,9 @@ import { $ } from '../shared/dom.js';
 /** @type {View | ''} */
 let shown = '';
 
-/** Shows what belongs to a view (`data-in`), and hides what does not. @param {View} view */
+/** Shows the elements of a view (`data-in`) and hides the others. @param {View} view */
 export function showView(view) {
-  // The same again would show what a lesson has none of, too.
+  // Showing it again would reveal what the lesson has hidden.
   if (view === shown) return;
   shown = view;
   for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-in]'))) {

@@ -1,19 +1,19 @@
 /**
- * The class guesses before a race is played: phones that have the class's page open are asked, and how many have guessed what stands
- * beside each answer. Of one person the last guess counts.
+ * The class guesses before a race is played: phones with the class's page are asked, and each answer shows how many chose it. A person's
+ * last guess counts.
  */
 
 import * as api from '../shared/api.js';
 import { follow } from '../shared/event-stream.js';
 
-/** The lesson whose race is guessed; nothing: the class is not asked. */
+/** The lesson whose race is guessed; empty: none. */
 let askedLesson = '';
 let isFollowing = false;
-/** By who guesses. @type {Map<string, number>} */
+/** By person. @type {Map<string, number>} */
 const guesses = new Map();
 let onGuess = () => {};
 
-/** Asks the class. @param {string} id @param {() => void} then another guess has come */
+/** @param {string} id @param {() => void} then called on each guess */
 export async function askClass(id, then) {
   askedLesson = id;
   onGuess = then;
@@ -32,9 +32,8 @@ function handleEvent({ event, key, actor = '', value }) {
   onGuess();
 }
 
-/** Is the class asked about this one? @param {string} id */
+/** @param {string} id */
 export const isAsked = (id) => askedLesson === id && id !== '';
-/** About any. */
 export const isAnyAsked = () => askedLesson !== '';
 /** @param {number} n */
 export const countOf = (n) => [...guesses.values()].filter((one) => one === n).length;

@@ -1,11 +1,10 @@
-/** Before a race is played: what will it come to? A guess is a press, costs nothing, and stands beside what came. */
+/** A guess at the end of a race before it is played, shown beside the real end. */
 
 import { $, el } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
 
 /** @typedef {import('./race.js').Race} Race */
 
-/** So many pieces are there at first. */
 const INITIAL_STOCK = 5000;
 
 /** @type {number | null} */
@@ -14,12 +13,12 @@ let onGuess = () => {};
 
 export const currentGuess = () => guessed;
 
-/** Another race. */
+/** For another race. */
 export function clearGuess() {
   guessed = null;
 }
 
-/** What is asked, what can be answered, and what it is; null where the race has no number to guess. @param {Race} race */
+/** The question, its choices and the right one; null if the race has no number to guess. @param {Race} race */
 export function questionOf({ ends, cured_ends }) {
   const { sold = 0, gone = 0, inside = 0 } = ends;
   if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
@@ -31,13 +30,14 @@ export function questionOf({ ends, cured_ends }) {
 }
 
 /**
- * @param {Race} race @param {import('../timeline/events.js').Ending | null} ending of the flaw, once it has ended
- * @param {((n: number) => number) | null} [votes] how many of the class guess so, where it is asked
+ *
+ * @param {Race} race @param {import('../timeline/events.js').Ending | null} ending of the flaw
+ * @param {((n: number) => number) | null} [votes] how many of the class chose a number
  */
 export function draw(race, ending, votes = null) {
   const asked = questionOf(race);
   const known = asked && ending?.as_meant ? asked.is : null;
-  // Once it is known, what was guessed stands beside it, and nothing is left to ask.
+  // Afterwards only the guess and the real number are shown.
   $('race-guess').hidden = !asked || (known != null && guessed == null && !votes);
   if (!asked) return;
   const { ask, choices } = asked;
@@ -53,7 +53,7 @@ export function draw(race, ending, votes = null) {
   }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', formatNumber(known))) : el('b', {}, t('guessWrong', formatNumber(known))));
 }
 
-/** @param {() => void} then a guess was made */
+/** @param {() => void} then called on each guess */
 export function listen(then) {
   onGuess = then;
 }

@@ -1,12 +1,13 @@
 /**
- * A race at times of one's own: where A stands still and for how long, how long the leases are, and when B comes. The handle of each
- * lies on the time axis of the pictures below it; let go, and it is played so on the servers.
+ * A race at times of one's own: where and for how long A pauses, how long the leases are, when B comes.
+ *
+ * Each handle lies on the time axis of the pictures below; released, it plays the race so on the servers.
  */
 
 import { $, setText } from '../shared/dom.js';
 import { t } from '../shared/language.js';
 
-/** What the service takes. @typedef {{at: string, pause_ms: number, lease_ms: number, after_ms: number}} Timing */
+/** The parameters of the request. @typedef {{at: string, pause_ms: number, lease_ms: number, after_ms: number}} Timing */
 
 /** The time axis, in microseconds: as long as the longest handle. */
 export const SPAN_US = 6e6;
@@ -14,20 +15,19 @@ export const SPAN_US = 6e6;
 const HANDLES = ['pause', 'lease', 'after'];
 
 let open = false;
-/** Something was moved, and is not played yet. */
+/** A handle has moved and the race is not played yet. */
 let isChanged = false;
 /** @type {(timing: Timing) => void} */
 let playRace = () => {};
 
 export const isOpen = () => open;
 
-/** Another race, or another way to play it. */
 export function closePanel() {
   open = false;
   isChanged = false;
 }
 
-/** No lease is shorter. */
+/** The shortest lease. */
 const LEAST_LEASE_MS = 100;
 
 /** @param {'pause' | 'lease' | 'after'} name */
@@ -39,7 +39,7 @@ const timingOfHandles = () => ({
   pause_ms: handleMs('pause'), lease_ms: handleMs('lease'), after_ms: handleMs('after'),
 });
 
-/** The button that opens it, and the times as they stand. @param {import('./race.js').Race} race @param {boolean} isBusy one is being played @param {boolean} isDisabled */
+/** Draws the button and the handles. @param {import('./race.js').Race} race @param {boolean} isBusy a race is being played @param {boolean} isDisabled */
 export function frame(race, isBusy, isDisabled) {
   $('race-timing').hidden = !race.timed;
   $('race-timing').setAttribute('aria-disabled', String(isDisabled || (isBusy && !open)));
@@ -53,7 +53,7 @@ export function frame(race, isBusy, isDisabled) {
   }
 }
 
-/** @param {() => void} changed @param {(timing: Timing) => void} how it is played @param {() => void} stop what is being played */
+/** @param {() => void} changed @param {(timing: Timing) => void} how plays a race @param {() => void} stop cancels it */
 export function listen(changed, how, stop) {
   playRace = how;
   $('race-timing').onclick = () => {

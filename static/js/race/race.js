@@ -1,10 +1,9 @@
 /**
- * The race of a lesson, on the lesson itself: one press plays it on the real servers, as the flaw and on its cure, one above the other
- * at one scale; then both move together, caption by caption.
+ * The race of a lesson: one press plays it on the real servers, the flaw above its cure on one scale; then both move together, caption by
+ * caption.
  *
- * Both are played at once; where something is stopped or broken, one after the other. What was played stays as long as the tab, reloads
- * included.
- * Read on in: timeline/model.js; sent-commands.js, what was sent; scheduler.js, where whoever watches decides the order.
+ * Both are played at once; where something is stopped or broken, one after the other. Recordings last as long as the tab, reloads included.
+ * Read on in timeline/model.js, sent-commands.js, and scheduler.js, where whoever watches decides the schedule.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -29,48 +28,52 @@ import * as classGuesses from './class-guesses.js';
 /** @typedef {{zh: string, en: string}} Title */
 /** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
 /** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null, fails_over: boolean, stops: string[]}} ScheduleOptions */
-/** How it must end, and what was seen then besides. @typedef {import('../timeline/events.js').Ending & {said: Title}} ExpectedEnding */
+/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title}} ExpectedEnding */
 /**
- * A race of `GET /replays`. `alone`: it is not played beside its cure; `scheduled`: who can be let go on, where whoever watches
- * decides; `timed`: it can be played at times of one's own; `lasts_ms`: about how long each takes.
+ * A race of `GET /replays`. `alone`: not beside its cure; `scheduled`: the options of a schedule of one's own; `timed`: it can be played at
+ * times of one's own; `lasts_ms`: about how long it takes.
  * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: ExpectedEnding, cured_ends: ExpectedEnding,
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
-/** What the service says of one. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
+/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
-/** The flaw, or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
+/** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
 
 const SLOWDOWNS = [1, 2, 10];
 const DOUBLE_MS = 500;
-/** The two pictures are never smaller than so; for the last row, whose letters are larger. */
+/** The smallest scale of the two pictures; the second for a projector, whose letters are larger. */
 const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.65, 0.55];
-/** What stands between and below them: two captions, and why, in one line; a line of that; in sixteenths of the root's font size. */
+/** Heights between and below the pictures: two captions and one line of explanation; one line of it. In sixteenths of the root's font size. */
 const [CAPTIONS_HEIGHT, EXPLANATION_HEIGHT] = [134, 27];
-/** A picture has room for a quarter more than a race should take, in microseconds for each millisecond of that; what takes longer has so much more
- * room at a time, so that the axis seldom moves. */
+/**
+ * A picture shows a quarter more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
+ * so that the axis seldom moves.
+ */
 const [SPAN_US_PER_MS, SPAN_STEP] = [1250, 0.25];
-/** About how high each part of a picture is where it is not made smaller, in pixels. */
+/** About how high each part of a picture is at full scale, in pixels. */
 const [LANE_HEIGHT, CARRY_HEIGHT, LOCK_HEIGHT, STEPS_HEIGHT, AXIS_HEIGHT] = [52, 20, 52, 32, 22];
 
 /** @type {Race[]} */
 let races = [];
-/** What keeps all races from being played here, if anything. */
+/** The name of the text that says why no race can be played here; empty: races can be played. */
 let disabledReason = '';
-/** The race of the lesson on show. @type {Race | null} */
+/** @type {Race | null} */
 let shownRace = null;
-/** What goes on, by lesson and cured; those of one lesson. @type {Map<string, {id: string, lesson: string, cured: boolean, close: () => void}>} */
+/** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, close: () => void}>} */
 const activeReplays = new Map();
 /** By lesson and cured. @type {Map<string, Recording>} */
 const recordings = new Map();
-/** The cure is played once the flaw is over. */
+/** The cure starts when the flaw is over. */
 let isCureNext = false;
 let startedAt = 0;
 let onFinished = () => {};
 let lastFrame = '';
-/** Where the pictures begin, from the top of the page; while they play, where they began: what comes above them then (a server that has stopped
- * answering) moves them, and does not make them smaller. 0: not known. */
+/**
+ * The top of the pictures on the page; 0: unknown. It is not measured again while they play: a notice above (a server that is down) moves
+ * them and does not shrink them.
+ */
 let picturesTop = 0;
 
 const player = new Player(draw);
@@ -83,7 +86,6 @@ const keyOf = (/** @type {string} */ lesson, /** @type {boolean} */ cured) => `$
 const recordingOf = (/** @type {boolean} */ cured) => (shownRace ? recordings.get(keyOf(shownRace.lesson, cured)) : undefined);
 const isPlayingShown = () => [...activeReplays.values()].some((one) => one.lesson === shownRace?.lesson);
 
-/** Asks which races can be played here. */
 export async function loadRaces() {
   try {
     const list = await api.replays();
@@ -95,7 +97,7 @@ export async function loadRaces() {
   }
 }
 
-/** Joins those that are under way, whoever has started them: after a reload, and beside the window that plays them. */
+/** Joins active replays, whoever started them: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
@@ -103,7 +105,7 @@ export async function joinRunning() {
   playing.forEach(join);
 }
 
-/** Joins this one, unless it is played for an order of one's own: there scheduler.js shows it, or learns from it. @param {ActiveReplay} playing */
+/** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
   if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = newRecording(playing.lesson, playing.cured);
@@ -111,12 +113,12 @@ function join(playing) {
   if (shownRace?.lesson === playing.lesson) loadPlayer();
 }
 
-/** The race of this lesson; null where it has none. @param {string} id */
+/** The race of this lesson; null if it has none. @param {string} id */
 export const raceOf = (id) => races.find((r) => r.lesson === id) ?? null;
 
 /**
- * Shows the race of this lesson, and hides all of it where there is none.
- * @param {string} id @param {boolean} isScheduledOnly only its order can be decided: two transactions are shown statement by statement elsewhere
+ * Shows the race of this lesson, or hides it.
+ * @param {string} id @param {boolean} isScheduledOnly it has only a schedule: deadlock.js shows the statements
  * @returns {boolean} whether there is one to play
  */
 export function show(id, isScheduledOnly) {
@@ -142,17 +144,17 @@ export function show(id, isScheduledOnly) {
   return isShown();
 }
 
-/** Races are played here, and lines typed. */
+/** Where replays are allowed, races can be played and commands run. */
 export const canPlay = () => !disabledReason;
 
 export const isShown = () => shownRace != null && !$('race').hidden && !$('race').classList.contains('scheduled-only');
 
-/** Along with what goes on, or at the end of what was played. */
+/** Follows an active replay, or shows the end of a recording. */
 function loadPlayer() {
   player.load(combinedRecording());
 }
 
-/** Both as one, for the player: what is over stands beside what still goes on. @returns {Recording} */
+/** Both as one recording: a finished half stands beside the active one. @returns {Recording} */
 function combinedRecording() {
   const both = halves.flatMap(({ cured }) => recordingOf(cured) ?? []);
   const going = both.filter((one) => one.live);
@@ -162,7 +164,7 @@ function combinedRecording() {
 
 // ---- playing ---------------------------------------------------------------------------------------------------------
 
-/** The button. A double click is no wish to end it. */
+/** A double click does not cancel. */
 function pressRun() {
   if (!activeReplays.size) run();
   else if (isPlayingShown() && performance.now() - startedAt > DOUBLE_MS) cancel();
@@ -193,7 +195,7 @@ async function start(lesson, cured, times) {
     isCureNext = false;
     const isRefused = admin.askForToken(error, $('race-admin'), run);
     finish(at, recording, null, isRefused ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
-    // Another one plays: that is what there is to see.
+    // Another replay is active: show that.
     if (/** @type {any} */ (error).status === 409) await joinRunning().catch(() => {});
   }
 }
@@ -217,7 +219,7 @@ function followEvents({ id, lesson, cured, pace, events }, recording) {
       before = 0;
     },
     event: (event) => {
-      // Nobody holds a barrier: its nodes are those who wait, and their lanes tell of them.
+      // A barrier has no owner: its nodes are the waiters, which have lanes.
       if (event.actor === 'lock' && /barrier/.test(event.key ?? '')) return;
       update(addEvent(recording, event, before));
       before = event.t_us;
@@ -230,7 +232,7 @@ function followEvents({ id, lesson, cured, pace, events }, recording) {
 /** @param {string} at @param {Recording} recording @param {import('../timeline/events.js').Ending | null} ending @param {string} why */
 function finish(at, recording, ending, why) {
   const { lesson = '', cured = false } = activeReplays.get(at) ?? {};
-  // At times of one's own nothing is meant.
+  // At times of one's own no ending is expected.
   if (ending && recording.timed) delete ending.as_meant;
   Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
   if (ending) sessionStore.set(`race ${at}`, recording);
@@ -262,7 +264,7 @@ export function cancel() {
   for (const { id } of activeReplays.values()) if (id) api.cancelReplay(id).catch((error) => admin.askForToken(error, $('race-admin'), cancel));
 }
 
-/** The next caption of either, or, finer, the next moment. @param {1 | -1} by @param {boolean} isFine */
+/** Moves by caption of either half; `isFine`: by event. @param {1 | -1} by @param {boolean} isFine */
 function step(by, isFine) {
   const at = halves.flatMap(({ model }) => (isFine ? model.moments : [...model.captions.map((c) => c.at), model.end]));
   player.step(by, [...new Set(at)].toSorted((a, b) => a - b));
@@ -270,7 +272,7 @@ function step(by, isFine) {
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------
 
-/** Draws what changes with each frame; the rest only where it did change. */
+/** Draws each frame; the rest only when it changes. */
 function draw() {
   if (!shownRace || $('race').hidden) return;
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
@@ -287,7 +289,7 @@ function draw() {
     sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
     if (!recording) continue;
     half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing, scaled: !recording.stepped, span, scale });
-    // What comes below does not move while lanes are added.
+    // What is below does not move while lanes are added.
     $(`race-${half.name}`).style.minHeight = going ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
@@ -314,19 +316,19 @@ function modelFor(half, its) {
   return half.model;
 }
 
-/** How many may be inside: of what is not sold, as many as the cure lets in. @param {import('../timeline/events.js').ReplayEvent[]} events @param {Race} its */
+/** How many may be inside: where nothing is sold, as many as the cure lets in. @param {import('../timeline/events.js').ReplayEvent[]} events @param {Race} its */
 function roomIn(events, its) {
   const sells = events.some((e) => e.actor === 'stock' || e.event === 'sold');
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
-/** About how high a picture will be, whatever of it is there yet: a lock, a shelf and a stale value are to be expected. @param {Model} model */
+/** About how high a picture will be: it will have a lock, a shelf and a stale value. @param {Model} model */
 const heightOf = ({ lanes, locks, row }) => AXIS_HEIGHT + lanes.length * LANE_HEIGHT + CARRY_HEIGHT + LOCK_HEIGHT * Math.max(1, (locks.length + 1) / 2) + STEPS_HEIGHT * (row.length ? 2 : 1);
 
 /** A sixteenth of the root's font size, in pixels. */
 const rootUnit = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
-/** Both pictures are to be seen at once, as far as their words can still be read. @param {Model[]} models */
+/** Fits both pictures on the screen as far as their text stays readable. @param {Model[]} models */
 function scaleOf(models) {
   const over = halves.every(({ cured }) => recordingOf(cured)?.ending);
   const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.naturalHeight ? picture.naturalHeight : heightOf(models[i])), 0);
@@ -335,13 +337,13 @@ function scaleOf(models) {
   return Math.max(least, Math.min(1, ((innerHeight - picturesTop) / rootUnit() - between) / high));
 }
 
-/** How much time both show: what they usually take, or as much more as they take. @param {Model[]} models @param {number} usual */
+/** How much time both show: the usual span, or in steps more. @param {Model[]} models @param {number} usual */
 function spanFor(models, usual) {
   const end = Math.max(...models.map((model) => spanOf(model.end, false)));
   return usual * (1 + SPAN_STEP * Math.max(0, Math.ceil((end / usual - 1) / SPAN_STEP)));
 }
 
-/** Title, buttons and verdicts. @param {Race} its */
+/** Draws title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recordingOf(cured));
   const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
@@ -387,27 +389,27 @@ function idleNote(its, both) {
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
 
-/** More was sold than there is, or one user has two orders of what each may order once. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
+/** More was sold than left the shelf, or one user has two orders. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
 const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
 /** @param {Race} its */
 const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
 
-/** What it came to: of a race that sells nothing, what was seen. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
+/** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
 function endingText(ending, its, cured) {
   const { sold = 0, gone = 0, inside = 0 } = ending;
   const meant = ending.as_meant && (cured ? its.cured_ends : its.ends);
   const saw = meant ? meant.said[currentLanguage()] : ending.saw;
-  // One that commits after its unlock was followed by another before: then to say that there was one alone explains nothing.
+  // A commit after the unlock lets another in before it: then "one inside" explains nothing.
   const alone = inside === 1 && sold === gone;
   const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
 }
 
-/** Orders of one user for one voucher: [002]. @param {Race} its */
+/** Races of [002] about two orders of one user for one voucher. @param {Race} its */
 const isVoucherRace = ({ lesson }) => lesson.startsWith('002.') && ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
 
-/** In one sentence, the anomaly by its name. @param {Race} its @param {Recording | undefined} flaw */
+/** One sentence with the name of the anomaly. @param {Race} its @param {Recording | undefined} flaw */
 function explanation(its, flaw) {
   if (!flaw?.ending) return [];
   if (flaw.timed && !isOversold(flaw.ending, its)) return [t('timingKept')];
@@ -416,7 +418,7 @@ function explanation(its, flaw) {
     ` ${t('cureIs')}${its.cure[currentLanguage()]}${t('stop')}`];
 }
 
-/** What is seen in the flaw has a name in the field. @param {Race} its @param {Model} model @returns {string[]} */
+/** The anomalies in the flaw, by their names in the field. @param {Race} its @param {Model} model @returns {string[]} */
 function anomalies(its, model) {
   const names = [];
   if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
@@ -426,13 +428,12 @@ function anomalies(its, model) {
   return names;
 }
 
-/** Everything anew. */
 function redrawAll() {
   lastFrame = '';
   draw();
 }
 
-/** The class's phones are asked for the guess. */
+/** Asks the class's phones for the guess. */
 function askClass() {
   if (shownRace) classGuesses.askClass(shownRace.lesson, redrawAll).catch((error) => setText($('race-idle'), t('failed', errorText(error))));
   redrawAll();
@@ -440,7 +441,7 @@ function askClass() {
 
 // ---- buttons and keys ------------------------------------------------------------------------------------------------
 
-/** @param {() => void} onFinish one was played to its end for the first time */
+/** @param {() => void} onFinish onFinish called when a lesson is finished */
 export function listen(onFinish) {
   onFinished = onFinish;
   $('race-run').onclick = pressRun;
@@ -471,7 +472,7 @@ export function listen(onFinish) {
   });
 }
 
-/** Space plays and pauses, ← and → go from caption to caption, with Shift from moment to moment; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} isFine @returns {(() => void) | null} */
+/** Space plays and pauses, ← and → move by caption, with Shift by event; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} isFine @returns {(() => void) | null} */
 export function keyAction(name, at, isFine) {
   if (!isShown() || at.matches('input, select, summary, pre') || (name === ' ' && at.matches('button, a'))) return null;
   if (name === 'r' || name === 'R') return pressRun;
@@ -484,7 +485,7 @@ export function keyAction(name, at, isFine) {
   }
 }
 
-/** The language has changed, or something else that is drawn seldom. */
+/** Draws what changes seldom, such as the language. */
 export function redraw() {
   draw();
   if (shownRace) scheduler.redraw(shownRace);

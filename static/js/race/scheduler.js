@@ -1,8 +1,8 @@
 /**
- * Whoever watches decides the order: A, B and C each have a button. The real requests stand still wherever another could come between,
- * until it is pressed. Then all orders are tried, one after the other: what goes wrong without the cure does so in none with it.
+ * The scheduler: A, B and C each have a button, and whoever watches decides who goes on. The real requests pause wherever another could
+ * come between. Then all schedules are tried: what goes wrong without the cure goes wrong in none with it.
  *
- * What each would do next is known from a race that is played at once, before; of a transaction the service says it.
+ * What each will send next is known from a replay that is played before; in a transaction the service says it.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -22,27 +22,26 @@ import { addEvent, emptyRecording } from '../timeline/player.js';
 /** @typedef {import('./race.js').ScheduleOptions} ScheduleOptions */
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('../timeline/events.js').Ending} Ending */
-/** Where one who plays is. @typedef {'start' | 'way' | 'stands' | 'end'} ActorStage */
-/** What is sent before it stands still at `point`, or comes to its end. @typedef {{point: string, sent: string[]}} ProgramStep */
+/** Not started, on the way to a pause, paused, or ended. @typedef {'start' | 'way' | 'stands' | 'end'} ActorStage */
+/** What is sent before the pause at `point`, or before the end. @typedef {{point: string, sent: string[]}} ProgramStep */
 
 const END_EVENTS = ['sold', 'done', 'failed', 'refused-by-row'];
-/** Nothing new for so long: who is on its way waits for another. */
+/** Without news for this long, an actor that may wait is waiting. */
 const QUIET_MS = 300;
-/** Nothing new for so long from one whom nothing keeps: it is lost. */
+/** Without news for this long, an actor that has nothing to wait for is lost. */
 const LOST_MS = 5000;
 const TICK_MS = 20;
-/** The service looks at the lock more often than so. */
+/** The service reads the lock more often than this. */
 const LOOK_MS = 80;
-/** So many orders are tried at the same time. */
 const PARALLEL_REPLAYS = 3;
-/** The clock is a player, too, and so are death and the Sentinel that promotes a replica. */
+/** The clock, a death, and the Sentinel that promotes a replica are actors, too. */
 const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
-/** What is drawn on the buttons of those who are no letter. */
+/** Their signs on buttons. */
 const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
-/** The one before may be ending still, and mending what it has broken. */
+/** The replay before may still be ending and repairing what it broke. */
 const START_TIMEOUT_MS = 40_000;
 
-/** One that is played in an order of one's own. */
+/** A replay with a schedule of one's own. */
 class ScheduledReplay {
   recording = { ...emptyRecording(), stepped: true };
   /** @type {Ending | null} */
@@ -50,7 +49,7 @@ class ScheduledReplay {
   error = '';
   /** @type {string[]} */
   schedule = [];
-  /** Nobody can go on, and the clock cannot help. */
+  /** Nobody can go on, and the clock does not help. */
   isStuck = false;
   #lastNewsAt = performance.now();
   #id = '';
@@ -69,7 +68,7 @@ class ScheduledReplay {
       event: (event) => {
         addEvent(this.recording, event, this.#before);
         this.#before = event.t_us;
-        // Who polls sends again and again, and is refused; with it the lock may come and go on some nodes.
+        // Polling is no news: it sends and is refused again and again.
         if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
         changed();
       },
@@ -91,18 +90,18 @@ class ScheduledReplay {
     await api.resumeActor(this.#id, actor);
   }
 
-  /** Where this one is. @param {string} actor @returns {ActorStage} */
+  /** @param {string} actor @returns {ActorStage} */
   stageOf(actor) {
     const its = this.recording.events.filter((e) => e.actor === actor);
     if (its.some((e) => END_EVENTS.includes(e.event))) return 'end';
     const pressed = this.schedule.filter((one) => one === actor).length;
     if (!pressed) return 'start';
-    // A transaction stands before its first statement, too.
+    // A transaction also pauses before its first statement.
     const stood = its.filter((e, i) => e.event === 'stands' && its.slice(0, i).some((before) => before.event !== 'start')).length;
     return stood >= pressed ? 'stands' : 'way';
   }
 
-  /** At which point it stands. @param {string} actor */
+  /** The point where it pauses. @param {string} actor */
   pointOf(actor) {
     return this.recording.events.findLast((e) => e.actor === actor && e.event === 'stands')?.value ?? '';
   }
@@ -112,45 +111,45 @@ class ScheduledReplay {
     return this.recording.events.some((e) => e.actor === actor && e.event === 'failed' && e.value === 'dead');
   }
 
-  /** Who has the lock, by what its server said last. */
+  /** The owner of the lock, from its server's last answer. */
   holder() {
     const last = this.recording.events.findLast((e) => e.actor === 'lock' && ['held', 'free', 'expired'].includes(e.event));
     return last?.event === 'held' ? { owner: last.owner ?? '', leased: (last.pttl ?? -1) >= 0 } : null;
   }
 
-  /** Who could be let go on. @param {ScheduleOptions} scheduled @returns {string[]} */
+  /** The actors that could go on. @param {ScheduleOptions} scheduled @returns {string[]} */
   runnable(scheduled) {
     if (this.isOver || this.isStuck || !this.#id || this.isFailingOver || this.#isUnderWay(scheduled)) return [];
     const { actors, clock, dies, fails_over } = scheduled;
-    // Who was refused asks in vain while another has the lock.
+    // A refused actor asks in vain while another has the lock.
     const asks = (/** @type {string} */ actor) => this.pointOf(actor) !== 'refused' || !this.holder();
     const can = actors.filter((actor) => this.stageOf(actor) === 'start' || (this.stageOf(actor) === 'stands' && asks(actor)));
     return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stageOf(dies) === 'stands' ? [DEATH] : []),
       ...(fails_over && !this.schedule.includes(FAILOVER) ? [FAILOVER] : [])];
   }
 
-  /** Whether anybody is on the way to where it stands, or to its death: who goes on meanwhile may come first. @param {ScheduleOptions} scheduled */
+  /** Is an actor on the way to a pause or to its death? Another that went on now could come first. @param {ScheduleOptions} scheduled */
   #isUnderWay({ actors, dies }) {
     const since = performance.now() - this.#lastNewsAt;
     if (dies && this.schedule.at(-1) === DEATH && !this.isDead(dies) && since < LOST_MS) return true;
     return actors.some((actor) => this.stageOf(actor) === 'way' && since < (this.#mayWait(actor) ? QUIET_MS : LOST_MS));
   }
 
-  /** Waits until all who are on their way stand, have ended, or wait for another; and, where it says who can go on, until the lock was looked at. @param {ScheduleOptions} scheduled */
+  /** Waits until every actor is paused, has ended, or waits for another, and until the lock was read. @param {ScheduleOptions} scheduled */
   async settle(scheduled) {
     const { actors, clock, goal } = scheduled;
     while (!this.isOver && this.isFailingOver) await tick();
     while (!this.isOver && this.#isUnderWay(scheduled)) await tick();
     for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
-    // Who has ended may be the last one.
+    // The replay may end with the last actor.
     const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stageOf(actor)));
     while (!this.isOver && ended() && performance.now() - this.#lastNewsAt < QUIET_MS) await tick();
     if (goal === 'stuck') await this.#detectStuck(scheduled);
-    // It would stand there until its waits are over.
+    // It would stay there until its waits time out.
     if (this.isStuck) this.stop();
   }
 
-  /** Finds out whether nobody can go on. Who waits for ever waits for a lock, and its server says whose it is. @param {ScheduleOptions} scheduled */
+  /** Finds out whether nobody can go on: an endless wait is for a lock whose server names its owner. @param {ScheduleOptions} scheduled */
   async #detectStuck(scheduled) {
     const nobody = () => !this.isOver && !this.runnable(scheduled).length && scheduled.actors.some((actor) => this.stageOf(actor) === 'way');
     while (nobody() && (this.#isUnderWay(scheduled) || !this.holder())) await tick();
@@ -161,10 +160,10 @@ class ScheduledReplay {
 
   get isFailingOver() { return this.schedule.includes(FAILOVER) && !this.isPromoted; }
 
-  /** Who got in, one after the other. */
+  /** The actors in the order in which they got in. */
   get entryOrder() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
 
-  /** Whether what goes wrong without the cure has. @param {ScheduleOptions} scheduled */
+  /** Has it gone wrong as it can without the cure? @param {ScheduleOptions} scheduled */
   hasReachedGoal({ goal }) {
     if (goal === 'stuck') return this.isStuck;
     if (!this.ending) return false;
@@ -174,7 +173,7 @@ class ScheduledReplay {
     return came.join() !== this.entryOrder.join();
   }
 
-  /** Is another in its way, by what was told? Else it is only slow. @param {string} actor */
+  /** May it be waiting for another? Else it is only slow. @param {string} actor */
   #mayWait(actor) {
     const { events } = this.recording;
     const told = events.findLastIndex((e) => e.actor === actor && ['stands', 'start'].includes(e.event));
@@ -195,11 +194,11 @@ let isShown = false;
 let cured = false;
 /** @type {ScheduledReplay | null} */
 let shownReplay = null;
-/** What each half does, one alone. @type {Map<string, ProgramStep[]>} */
+/** What an actor does alone, by half. @type {Map<string, ProgramStep[]>} */
 const programs = new Map();
-/** All orders of a half: how many were tried, in how many it went wrong, whether all were. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
+/** The search of each half: schedules tried, how many went wrong, whether all were tried. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
 const searches = new Map();
-/** All orders are being tried; it ends where this is another. */
+/** Changes when a search or replay is no longer wanted. */
 let generation = 0;
 /** The fewest presses until it went wrong, by half. @type {Map<string, number>} */
 const fewestSteps = new Map();
@@ -216,7 +215,7 @@ const goalOf = (race) => optionsOf(race)?.goal ?? 'oversold';
 
 export const isOpen = () => isShown;
 
-/** Another lesson, or the race as it is. */
+/** Another lesson, or the race without a schedule. */
 export function closePanel() {
   isShown = false;
   generation += 1;
@@ -226,7 +225,7 @@ export function closePanel() {
   $('schedule').hidden = true;
 }
 
-/** The button that opens it. @param {Race} race @param {boolean} busy */
+/** @param {Race} race @param {boolean} busy */
 export function frame(race, busy) {
   $('race-schedule').hidden = !race.scheduled;
   $('race-schedule').setAttribute('aria-disabled', String(busy && !isShown));
@@ -238,7 +237,7 @@ export function frame(race, busy) {
   redraw(race);
 }
 
-/** @param {() => Race | null} race the one on show @param {() => void} draw */
+/** @param {() => Race | null} race the race on show @param {() => void} draw */
 export function listen(race, draw) {
   shownRace = race;
   onChange = draw;
@@ -253,7 +252,7 @@ export function listen(race, draw) {
     onChange();
   };
   $('schedule-again').onclick = restart;
-  // Nobody would press on in a page that is closed.
+  // Nobody can press a button of a closed page.
   addEventListener('pagehide', closePanel);
   $('schedule-all').onclick = () => ($('schedule-all').dataset.going ? restart() : searchAll());
   $('schedule').addEventListener('change', (/** @type {Event} */ event) => {
@@ -262,13 +261,13 @@ export function listen(race, draw) {
   });
 }
 
-/** A new one of this half, from its beginning. */
+/** Starts a new replay of this half. */
 async function restart() {
   const race = shownRace();
   if (!race) return;
   generation += 1;
   const mine = generation;
-  // What was tried so far is not all.
+  // An unfinished search says nothing about all schedules.
   for (const [name, { done }] of searches) if (!done) searches.delete(name);
   shownReplay?.stop();
   const now = new ScheduledReplay();
@@ -288,7 +287,7 @@ async function restart() {
 /** @param {ScheduledReplay} one @param {Race} race */
 const beginReplay = (one, race) => retryWhileBusy(() => one.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
 
-/** Does it once nothing else is played. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
+/** Tries again while another replay is active. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
 async function retryWhileBusy(does) {
   for (const since = performance.now(); ;) {
     try {
@@ -300,7 +299,7 @@ async function retryWhileBusy(does) {
   }
 }
 
-/** Plays the half once, at once, to learn what each does next. @param {Race} race */
+/** Plays the half at full speed to learn what each actor sends. @param {Race} race */
 async function learnProgram(race) {
   if (programs.has(keyOf(race)) || goalOf(race) === 'deadlock') return;
   const name = keyOf(race);
@@ -317,7 +316,7 @@ async function learnProgram(race) {
   programs.set(name, programOf(events, /** @type {ScheduleOptions} */ (optionsOf(race)).stops));
 }
 
-/** Of who had least to do: nobody came in its way. @param {ReplayEvent[]} events @param {string[]} points where it stands still @returns {ProgramStep[]} */
+/** The program of the actor that nothing interrupted. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
 function programOf(events, points) {
   const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
   const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
@@ -335,21 +334,23 @@ function programOf(events, points) {
   return parts;
 }
 
-/** What it would send next, in words and as it is sent. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+/** What it will send next, in words and as commands. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
 function nextStepOf(race, one, actor) {
   if (goalOf(race) === 'deadlock') return { what: '', sent: one.pointOf(actor) };
   const parts = programs.get(keyOf(race)) ?? [];
   const stage = one.stageOf(actor);
   const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.pointOf(actor));
-  // Who was beaten or refused begins again.
+  // After a conflict or refusal it begins again.
   const part = ['conflict', 'refused'].includes(one.pointOf(actor)) ? parts[0] : parts[at + 1];
   return { what: t('scheduleNext', part?.point ?? '', stage === 'start'), sent: sentCommands.withoutIds((part?.sent ?? []).join('; ')) };
 }
 
-// ---- all orders --------------------------------------------------------------------------------------------------------
+// ---- all schedules -----------------------------------------------------------------------------------------------------
 
-/** Tries each order of A and B, of all three where one may overtake, of clock and death, and of a fail-over, which takes seconds: there A is the one
- * who comes first. What was chosen first is changed last. */
+/**
+ * Tries each schedule of A and B, of all three where one may overtake, of clock and death, and of a fail-over; the latter takes seconds, so
+ * A comes first there. The last decision is varied first.
+ */
 async function searchAll() {
   const race = shownRace();
   const who = race && optionsOf(race);
@@ -362,7 +363,7 @@ async function searchAll() {
   const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : PARALLEL_REPLAYS;
   const seen = { tried: 0, wrong: 0, done: false };
   searches.set(name, seen);
-  /** What is still to be tried: how each begins. @type {string[][]} */
+  /** The prefixes of schedules that are still to be tried. @type {string[][]} */
   const left = [[]];
   let busy = 0;
   shownReplay?.stop();
@@ -400,14 +401,11 @@ async function searchAll() {
   announce($('schedule-say').textContent, true);
 }
 
-/**
- * Plays one order: as it begins, then always the first who can go on; what else could have been is still to be tried.
- * @param {ScheduledReplay} one @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn
- */
+/** Plays one schedule: its prefix, then always the first actor that can go on. The alternatives are added to `left`. @param {ScheduledReplay} one @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn */
 async function playSchedule(one, race, players, prefix, left, goesOn) {
   await beginReplay(one, race);
   while (!one.isOver && !one.isStuck && goesOn()) {
-    // Once is enough; and where it ends the lease of who is dead, after the death.
+    // Let the clock run once; where it ends a dead actor's lease, only after the death.
     const mayEnd = !one.schedule.includes(CLOCK) && (!players.dies || one.schedule.includes(DEATH));
     const able = one.runnable(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.schedule.includes('A')));
     if (!able.length) {
@@ -460,7 +458,7 @@ function actorButton(race, one, actor, can) {
   made.addEventListener('click', async () => {
     if (made.getAttribute('aria-disabled') === 'true') return;
     const pressed = one.resume(actor).catch((error) => { one.error = errorText(error); });
-    // At once, for who is on its way cannot be let go a second time.
+    // Draw at once: an actor on its way must not be pressed again.
     redraw(race);
     await pressed;
     await one.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
@@ -469,7 +467,7 @@ function actorButton(race, one, actor, can) {
   return made;
 }
 
-/** What stands on a button. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+/** A button's text. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
 function labelOf(race, one, actor) {
   const holder = one.holder();
   if (actor === CLOCK) return { words: t('scheduleClock', holder?.leased ? holder.owner : ''), sent: '' };
@@ -492,7 +490,7 @@ function statusText(race, one, going, auto) {
   return `${outcomeText(race, one, who)}${one.hasReachedGoal(who) ? t('scheduleWon', one.schedule.length) : t('scheduleLost', who.goal)}${t('space')}${all}`;
 }
 
-/** What this order came to. @param {Race} race @param {ScheduledReplay} one @param {ScheduleOptions} who */
+/** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} one @param {ScheduleOptions} who */
 function outcomeText(race, one, { goal }) {
   if (one.isStuck) return t('scheduleStuck', one.holder()?.owner ?? '');
   if (goal === 'overtaken') return t('scheduleGotIn', one.entryOrder.join(' '));

@@ -1,17 +1,17 @@
-/** What was really sent, line by line: each statement and command of an actor, with what came back; the one at the cursor is lit. */
+/** What was really sent: each statement and command of an actor with its result; the one at the cursor is highlighted. */
 
 import { el } from '../shared/dom.js';
 import { t } from '../shared/language.js';
 import { isActor, isForeignDelete } from '../timeline/events.js';
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
-/** `sent`: it is a statement or command, and not a word of ours about what the lock's library did. @typedef {{at: number, actor: string, text: string, sent: boolean, came: string}} Line */
+/** `sent`: a statement or command; else our words for what the lock's library did. @typedef {{at: number, actor: string, text: string, sent: boolean, came: string}} Line */
 
-/** What is no line of its own: it says what came of the one before, or nothing that was sent. */
+/** These events are results of the command before, or nothing that was sent. */
 const RESULT_EVENTS = ['taken', 'read', 'written', 'checked', 'deleted', 'lost', 'conflict', 'watched', 'renewed', 'compared', 'committed'];
-/** What an actor does without a line: the lock's library speaks with its server by itself. */
+/** The lock's library does these by commands of its own. */
 const LIBRARY_EVENTS = ['locked', 'waits', 'released', 'lost', 'refused-by-row', 'failed', 'stopped', 'continued', 'statement'];
-/** Refused again and again, a lock is asked for again and again: the first time is told. */
+/** Of repeated refusals only the first is shown. */
 const MAX_SAME_REFUSALS = 1;
 
 /** @param {ReplayEvent[]} events @returns {Line[]} */
@@ -36,7 +36,7 @@ export function linesOf(events) {
   return lines;
 }
 
-/** Not everybody who is inside has come in by a lock. @param {ReplayEvent[]} events @param {string} actor */
+/** Did this actor come in by a lock? @param {ReplayEvent[]} events @param {string} actor */
 const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.owner === actor) || (e.actor === actor && ['waits', 'taken'].includes(e.event)));
 
 /** @param {ReplayEvent} e */
@@ -49,7 +49,7 @@ function resultOf(e) {
   return '✓';
 }
 
-/** The number of a replay's product, and who owns its locks, say nothing. @param {string} line */
+/** Shortens the ids of products and owners. @param {string} line */
 export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
 
 /** @type {WeakMap<Element, string>} */

@@ -1,4 +1,4 @@
-/** What was seen before: this lesson on one instance and on three, and the lesson before it. */
+/** The last results: this lesson on one instance and on three, and the lesson before it. */
 
 import { $, el } from '../shared/dom.js';
 import { t } from '../shared/language.js';

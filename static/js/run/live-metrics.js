@@ -1,4 +1,4 @@
-/** The lines under the numbers: the pace, percentiles, errors, who answered how much; and what it cost to be exact. */
+/** The line below the numbers: throughput, percentiles, errors, answers by instance, and what exactness cost. */
 
 import { $, download, el, setText, svg } from '../shared/dom.js';
 import { MAX_PACES } from './run-figures.js';
@@ -8,12 +8,12 @@ import { formatNumber, t } from '../shared/language.js';
 
 const NONE = '–';
 
-/** @param {Run | null} run @param {string[]} names instances known to be there @param {number | null} polled every so many ms */
+/** @param {Run | null} run @param {string[]} names known instances @param {number | null} polled the interval in ms */
 export function draw(run, names, polled) {
   const snapshot = run?.snapshot;
   const row = run?.row;
   const ms = (/** @type {number | null | undefined} */ x) => (x == null ? NONE : `${formatNumber(x)} ms`);
-  // While it runs, what was answered in the last second; at its end, the average.
+  // While it runs, the rate of the last second; at its end, the average.
   setText($('throughput'), snapshot ? formatNumber(row?.throughput ?? snapshot.pace ?? snapshot.throughput) : NONE);
   setText($('p50'), ms(snapshot && (row?.median ?? snapshot.p50_ms)));
   setText($('p99'), ms(snapshot && (row?.p99_line ?? snapshot.p99_ms)));
@@ -29,7 +29,7 @@ export function draw(run, names, polled) {
 function costNotes(run, polled) {
   if (!run) return [];
   const { snapshot, row } = run;
-  // Of what this run sold: the product on show is another.
+  // The stock of this run's own product, which is not the one on show.
   const notes = row ? [t('leftThere', formatNumber(row.after))] : [];
   if (snapshot.sold_out > 0) notes.push(`${t('soldOut')} ${formatNumber(snapshot.sold_out)}`);
   if (snapshot.unknown > 0) notes.push(`${t('noAnswer')} ${formatNumber(snapshot.unknown)}`);

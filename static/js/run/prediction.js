@@ -1,17 +1,14 @@
-/** What a run will show, as far as that can be known before it: from promise, target, threads, hold, lease and stock. Pure. */
+/** What can be known of a run before it, from promise, target, threads, hold, lease and stock. Pure. */
 
 /** @typedef {import('../lesson/course.js').Strategy} Strategy */
 /** @typedef {import('../page/address.js').Settings} Settings */
 
-/** How long who waits for a lock may wait, unless the service is told otherwise. */
+/** How long a request waits for a lock by default. */
 const LOCK_WAIT_MS = 30_000;
-/** Fewer than so many at once with no time inside may miss each other. */
+/** Fewer requests without any hold may miss each other. */
 const FEW_REQUESTS = 20;
 
-/**
- * The name of the sentence that is true, and what it speaks about.
- * @param {Strategy} strategy @param {Settings} settings @returns {[string, ...any[]]}
- */
+/** The name of the sentence that holds, and its arguments. @param {Strategy} strategy @param {Settings} settings @returns {[string, ...any[]]} */
 export function prediction({ slug, promise, lease_ms }, settings) {
   const { target, threads, loops, hold_ms, count } = settings;
   const requests = threads * loops;
@@ -23,7 +20,7 @@ export function prediction({ slug, promise, lease_ms }, settings) {
     if (hold_ms === 0 && requests < FEW_REQUESTS) return ['mayOversell', n];
     return requests > count ? ['willSellTooMany', count] : ['willOversell', n];
   }
-  // Who stays longer than the lease is not alone any more, however many wait.
+  // A hold longer than the lease lets another in, however many wait.
   if (lease_ms != null && hold_ms >= lease_ms) return ['willOutlive', lease_ms / 1000, hold_ms / 1000];
   if (hold_ms * threads > LOCK_WAIT_MS) return ['willWaitTooLong', Math.round((hold_ms * threads) / 1000), LOCK_WAIT_MS / 1000];
   if (promise === 'lease' && lease_ms === undefined && hold_ms > 0) return ['exactWithinLease', n];
@@ -31,8 +28,8 @@ export function prediction({ slug, promise, lease_ms }, settings) {
 }
 
 /**
- * About how long it will take, in seconds; null where that cannot be told: all who stay inside do so one after the other, and the
- * last run of the same had this many a second; before any, what one like it has on a small machine.
+ * About how long it will take, in seconds; null if unknown. Holds under a lock follow one another; the rate is that of the last such run,
+ * or else that of the strategy on a small machine.
  * @param {Strategy} strategy @param {Settings} settings @param {number | undefined} perSecond
  */
 export function expectedSeconds({ promise, pace }, { target, threads, loops, hold_ms }, perSecond) {

@@ -1,4 +1,4 @@
-/** The shelf by hand: what both stores hold, buying one piece, two who buy at once, and the reset. */
+/** Buying by hand: the stock of both stores, one purchase, two at once, and the reset. */
 
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
@@ -12,24 +12,24 @@ const MAX_PURCHASES = 4;
 const MEETING_HOLD_MS = 200;
 const TICK_MS = 200;
 
-/** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
-/** `note`: what is to be known of it besides. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
+/** A purchase under way, done, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
+/** `note`: a remark for the reader. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
 
 /** @type {any} */
 let stock = null;
 /** @type {Purchase[]} */
 let purchases = [];
 const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
-/** Of the last purchase by several at once. */
+/** Of the last purchases at once. */
 const picture = new Picture(lanes);
 
-/** Asks both stores. */
 export async function refresh() {
   stock = await api.stock();
 }
 
 /**
- * @param {import('../lesson/course.js').Strategy} strategy @param {number} count what a reset would set @param {boolean} busy a run is on
+ *
+ * @param {import('../lesson/course.js').Strategy} strategy @param {number} count the stock after a reset @param {boolean} busy a run is active
  * @param {boolean} reached an instance has answered
  * @param {string} where which instances a purchase goes to, in words
  */
@@ -42,10 +42,10 @@ export function draw(strategy, count, busy, reached, where) {
       el('output', { class: 'some' }, n != null ? formatNumber(n) : stock ? t('absent') : '–'));
   }
   setText($('reset'), t('reset', formatNumber(count)));
-  // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
+  // A run has a product of its own: this stock does not change meanwhile.
   for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy || !reached));
   setText($('shelf-note'), busy ? t('shelfBusy') : where);
-  // While somebody waits the seconds run, which nobody wants read out.
+  // A screen reader must not read out the running seconds.
   $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
   $('answers').replaceChildren(...purchases.map(purchaseItem));
   const together = purchases[0]?.answers ?? [];
@@ -56,11 +56,7 @@ export function draw(strategy, count, busy, reached, where) {
   picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
 }
 
-/**
- * An answer as events: when it came in, which tries were in vain, when it wrote, by what it says of its waiting and its stay.
- * Both left together.
- * @param {Answer} answer @param {number} i @returns {import('../timeline/events.js').ReplayEvent[]}
- */
+/** An answer as events, from what it says of its waits, tries and hold. Both requests were sent at once. @param {Answer} answer @param {number} i @returns {import('../timeline/events.js').ReplayEvent[]} */
 function eventsOf(answer, i) {
   const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
     t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
@@ -76,7 +72,7 @@ function eventsOf(answer, i) {
   return [begun, ...vain, event('entered', into, null), event('written', out), event('sold', out)];
 }
 
-/** Sets both stores to the count. @param {number} count @param {() => void} again does the same once more */
+/** Sets the stock of both stores. @param {number} count @param {() => void} again called again with the token */
 export async function reset(count, again) {
   try {
     stock = await api.resetStock(count);
@@ -87,8 +83,9 @@ export async function reset(count, again) {
 }
 
 /**
- * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance; null: any
- * @param {() => void} changed one more was answered, or a while has passed
+ *
+ * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at an instance; null: any
+ * @param {() => void} changed called on each answer, and on each tick
  */
 export async function buy(slug, hold_ms, people, at, changed) {
   const stay = people > 1 ? Math.max(hold_ms, MEETING_HOLD_MS) : hold_ms;
@@ -113,7 +110,7 @@ async function buyWithFallback(purchase, stay, at) {
   try {
     return await api.buy(purchase.slug, stay, at);
   } catch (error) {
-    // Nothing was bought: there is no way to one instance alone here.
+    // Nothing was bought: a single instance cannot be reached here.
     if (!at || /** @type {any} */ (error).status !== 404) throw error;
     purchase.note = t('throughNginx');
     return api.buy(purchase.slug, stay, null);
@@ -125,7 +122,7 @@ function addNote(text) {
   purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, MAX_PURCHASES);
 }
 
-/** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
+/** The number that two purchases at once both left; then one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
 export function soldTwice([a, b]) {
   return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
 }
@@ -137,7 +134,7 @@ function purchaseItem({ slug, since, note: besides, answers }) {
   return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => answerText(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
 }
 
-/** @param {Answer} a @param {number} since when it left */
+/** @param {Answer} a @param {number} since when it was sent */
 function answerText(a, since) {
   if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
   if (!a.ok) return el('span', {}, a.text ?? '');

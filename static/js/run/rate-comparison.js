@@ -1,6 +1,6 @@
 /**
- * A lesson that compares rates: one press runs its strategies in turn, several rounds of each, and draws them in one picture: the median,
- * its spread, and the bound of the word that the claim uses. A second one draws each from 1 connection to 200.
+ * A lesson that compares rates: one press runs its strategies in turn, several rounds of each, and draws the median, the spread, and the
+ * bound of the claim. A second button draws each from 1 connection to 200.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -14,26 +14,26 @@ import { judge, keyOf, medianOf, sidesOf } from './rate-rounds.js';
 /** @typedef {import('./rate-rounds.js').Side} Side */
 /** @typedef {import('./rate-rounds.js').Rates} Rates */
 
-/** So many rounds of each, of about so long; those of a curve are shorter, since it has many. */
+/** Rounds of each strategy, and about how long one takes; those of a curve are shorter. */
 const [ROUNDS, ROUND_S, CURVE_S] = [3, 2, 1];
 const CONNECTIONS = [1, 5, 20, 50, 100, 200];
-/** No run has more requests of each connection. */
+/** The most requests of one connection. */
 const MAX_LOOPS = 200;
 const STOCK = 1_000_000;
-/** Of a picture, in its own units: the width, the names' part of it, a row, and a curve's height. */
+/** Sizes in the picture's own units. */
 const [WIDTH, NAMES_WIDTH, ROW_HEIGHT, CURVE_HEIGHT] = [720, 230, 40, 260];
 
-/** What was asked for, by lesson. @type {Map<string, Rates[]>} */
+/** By lesson. @type {Map<string, Rates[]>} */
 const ratesByLesson = new Map();
-/** The rounds of each side, and its curve, by lesson. @type {Map<string, {seen: Map<string, number[]>, curve: Map<string, [number, number][]>}>} */
+/** Rates of each side, and its curve, by lesson. @type {Map<string, {seen: Map<string, number[]>, curve: Map<string, [number, number][]>}>} */
 const results = new Map();
-/** What goes on: the lesson, and how far it is. @type {{id: string, done: number, all: number} | null} */
+/** The lesson being compared, and how far it is. @type {{id: string, done: number, all: number} | null} */
 let activeComparison = null;
 let failure = '';
 let lastDrawn = '';
 let onChange = () => {};
 
-/** @param {() => void} then something changed */
+/** @param {() => void} then called on each change */
 export function listen(then) {
   onChange = then;
 }
@@ -93,7 +93,7 @@ async function start(id, strategies, runs, plan) {
       const loops = Math.max(1, Math.min(MAX_LOOPS, Math.ceil((pace * seconds) / side.threads)));
       const row = await runs.runWhenFree({ ...side, loops, hold_ms: 0, count: STOCK }, () => activeComparison === mine);
       if (!row) break;
-      // A round with errors is no round.
+      // A round with errors does not count.
       if (hasErrors(row)) failure = t('ratesErrors', side.strategy);
       else told(row.throughput);
       mine.done += 1;
@@ -106,7 +106,7 @@ async function start(id, strategies, runs, plan) {
   onChange();
 }
 
-/** In turn, so that what slows the machine down meets all of them. @param {string} id */
+/** In turn, so that a slow moment of the machine affects all of them. @param {string} id */
 function planRounds(id) {
   const before = results.get(id);
   /** @type {Map<string, number[]>} */
@@ -129,7 +129,7 @@ function planCurves(id) {
 
 // ---- drawing -----------------------------------------------------------------------------------------------------------
 
-/** A bar for each: the median, a line from the least to the most, and where the claim wants it to reach. @param {Side[]} sides @param {Rates[]} rates @param {Map<string, number[]>} seen @param {(side: Side) => string} name */
+/** A bar for each side: the median, the spread from least to most, and the bound of the claim. @param {Side[]} sides @param {Rates[]} rates @param {Map<string, number[]>} seen @param {(side: Side) => string} name */
 function rateChart(sides, rates, seen, name) {
   const wanted = rates.flatMap(({ first, second, least, most }) => {
     const other = seen.get(keyOf(second));
@@ -159,13 +159,13 @@ function verdictItem(pair, seen, name) {
   return [el('li', { 'data-says': judged.says }, t('ratesSaid', { first: name(pair.first), second: name(pair.second), ratio: judged.ratio.toFixed(2), low, high, least: pair.least, most: pair.most ?? null, says: judged.says }))];
 }
 
-/** A line for each strategy, by connections; the steps between them are alike. @param {Map<string, [number, number][]>} curve */
+/** A line for each strategy; the steps between numbers of connections are equal. @param {Map<string, [number, number][]>} curve */
 function curveChart(curve) {
   const full = Math.max(1, ...[...curve.values()].flat().map(([, rate]) => rate));
   const x = (/** @type {number} */ threads) => 60 + ((WIDTH - 60 - 200) * CONNECTIONS.indexOf(threads)) / (CONNECTIONS.length - 1);
   const y = (/** @type {number} */ rate) => CURVE_HEIGHT - 30 - ((CURVE_HEIGHT - 50) * rate) / full;
   const ends = [...curve].map(([name, points]) => ({ name, points, at: y(points[points.length - 1][1]) })).toSorted((a, b) => a.at - b.at);
-  // Names that would stand on each other stand below each other.
+  // Move names apart that would overlap.
   ends.forEach((end, i) => { if (i) end.at = Math.max(end.at, ends[i - 1].at + 20); });
   return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${CURVE_HEIGHT + 10}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },
     svg('path', { class: 'axis', d: `M60 10V${CURVE_HEIGHT - 30}H${WIDTH - 190}` }),

@@ -1,4 +1,4 @@
-/** What rounds of rates say of a claim that compares them. Pure. */
+/** The verdict of several rounds on a claim that compares rates. Pure. */
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number}} Side */
 /** The first is `least` to `most` times as fast as the second. @typedef {{first: Side, second: Side, least: number, most?: number}} Rates */
@@ -9,13 +9,10 @@ export const keyOf = ({ strategy, target, threads }) => `${strategy} ${target} $
 /** @param {number[]} all */
 export const medianOf = (all) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)];
 
-/** The sides, each once, as they are named. @param {Rates[]} rates @returns {Side[]} */
+/** Each side once, in order. @param {Rates[]} rates @returns {Side[]} */
 export const sidesOf = (rates) => [...new Map(rates.flatMap(({ first, second }) => [first, second]).map((side) => [keyOf(side), side])).values()];
 
-/**
- * What the rounds say of a pair: rounds that do not agree prove nothing.
- * @param {Rates} pair @param {Map<string, number[]>} seen by side, in the order of the rounds @returns {RateVerdict | null} null: not enough is known
- */
+/** The verdict on a pair: rounds that disagree prove nothing. @param {Rates} pair @param {Map<string, number[]>} seen rates by side @returns {RateVerdict | null} null if there is no round */
 export function judge({ first, second, least, most = Infinity }, seen) {
   const [a, b] = [first, second].map((side) => seen.get(keyOf(side)) ?? []);
   const rounds = a.slice(0, b.length).map((rate, i) => rate / b[i]);

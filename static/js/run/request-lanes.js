@@ -1,4 +1,4 @@
-/** The lanes of a run: who of its requests waited, who was inside, and who met whom there; of many requests, a sample. */
+/** The lanes of a run: which requests waited, were inside, and met there; a sample of many. */
 
 import { $, el, setText } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
@@ -7,17 +7,17 @@ import { modelOfStays } from '../timeline/run-model.js';
 
 /** @typedef {import('../timeline/run-model.js').Stays} Stays */
 
-/** Who reads under a shared lock may be inside with others. */
+/** A shared lock lets several in. */
 const SHARED_LOCKS = ['select-share'];
 
 const picture = new Picture($('run-lanes'));
 let lastDrawn = '';
 /** @type {import('../timeline/model.js').Model | null} */
 let model = null;
-/** Is what was drawn last a sample? Few requests are shown at once, a sample where it is asked for. @type {boolean | null} */
+/** Was the last picture a sample? A sample is folded at first. @type {boolean | null} */
 let wasSample = null;
 
-/** @param {import('./runs.js').Run | null} run @param {string} slug @param {boolean} stale it is of other settings */
+/** @param {import('./runs.js').Run | null} run @param {string} slug @param {boolean} stale it has other settings */
 export function draw(run, slug, stale) {
   /** @type {Stays | undefined} */
   const stays = run?.row?.lanes ?? run?.snapshot.lanes;
@@ -41,13 +41,13 @@ export function draw(run, slug, stale) {
 }
 
 function paint() {
-  // Folded it has no width that it could be drawn to.
+  // A closed fold has no width to draw in.
   if (model && $('run-lanes-fold').open) picture.draw(model, model.end + 1, { live: false, moves: false, scaled: true });
 }
 
 $('run-lanes-fold').addEventListener('toggle', paint);
 
-/** @param {Stays} stays @param {number} samples @param {'lanesTries' | 'lanesRead' | 'lanesShared'} read how it is to be read */
+/** @param {Stays} stays @param {number} samples @param {'lanesTries' | 'lanesRead' | 'lanesShared'} read the text that explains it */
 function noteText({ of, drawn }, samples, read) {
   const met = drawn.some((one, i) => drawn.slice(i + 1).some((next) => next.entered_us < one.left_us));
   return [

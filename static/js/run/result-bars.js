@@ -1,13 +1,13 @@
-/** One result as a small picture: sold, gone, and what they differ by, with the words beside it. */
+/** A result as three bars, sold, gone and their difference, with its text. */
 
 import { el, svg } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
 
-/** A finished run's row, as the service gives it. @typedef {Record<string, any>} Row */
+/** The row of a finished run, as the service sends it. @typedef {Record<string, any>} Row */
 
 const [WIDTH, BAR, GAP] = [160, 10, 4];
 
-/** @param {Row} row @param {number} fullScale what the whole width stands for @returns {SVGElement} */
+/** @param {Row} row @param {number} fullScale the number of the full width @returns {SVGElement} */
 export function resultBars(row, fullScale) {
   const gone = row.before - row.after;
   const x = (/** @type {number} */ n) => (WIDTH * Math.max(0, n)) / Math.max(1, fullScale);
@@ -25,7 +25,7 @@ export function resultFigure(label, row, fullScale) {
     el('p', {}, resultText(row)), el('p', { class: 'dim' }, resultDetails(row)));
 }
 
-/** It proves nothing. @param {Row} row */
+/** A run with errors proves nothing. @param {Row} row */
 export const hasErrors = (row) => row.errors + row.unknown > 0;
 
 /** @param {Row} row */
@@ -34,7 +34,7 @@ export function resultText(row) {
   return t(row.verdict === 'exact' ? 'smallExact' : 'smallErrors', formatNumber(row.sold), formatNumber(row.errors + row.unknown));
 }
 
-/** Where it sells from, how fast, and what it cost. @param {Row} row */
+/** Store, rate, and what the result cost. @param {Row} row */
 export function resultDetails(row) {
   const parts = [t('sells', row.store), `${formatNumber(row.throughput)}/s`];
   if (row.polled_ms) parts.push(t('polls', row.polled_ms));

@@ -1,6 +1,6 @@
-/** The arithmetic of the page: what was sold, what left the shelf, and the difference. No drawing here. */
+/** The arithmetic: what was sold, what left the shelf, and the difference. Pure. */
 
-/** The pace is that of the last second: before that, it says nothing. */
+/** Before this the rate of the last second is unknown. */
 const MIN_ELAPSED_MS = 1500;
 const NEARLY_ALL = 0.8;
 
@@ -8,10 +8,11 @@ const NEARLY_ALL = 0.8;
 /** @typedef {import('./runs.js').Snapshot} Snapshot */
 
 /**
+ *
  * @param {Run} run
  * @returns {{sold: number, gone: number | null, over: number | null, unsure: number, full: number}}
- *   `full`: the number that a whole bar stands for; null: not known yet; `unsure`: by how much sold and gone may differ only
- *   because they are not read in the same instant
+ *   `full`: the number of a full bar; null: not known yet; `unsure`: a difference that may only come from reading
+ *   both at different moments
  */
 export function figuresOf({ plan, snapshot, shelf, row }) {
   const full = (/** @type {number} */ sold) => Math.max(1, Math.min(plan.threads * plan.loops, plan.count), sold);
@@ -19,18 +20,18 @@ export function figuresOf({ plan, snapshot, shelf, row }) {
   const sold = snapshot.sold;
   const gone = shelf == null ? null : plan.count - shelf;
   if (gone == null) return { sold, gone, over: null, unsure: 0, full: full(sold) };
-  // Each thread may have one request on its way: a difference no larger than that says nothing yet.
+  // Each thread may have one request on its way: a smaller difference says nothing yet.
   const difference = sold - gone;
   const isCertain = difference > plan.threads;
   return { sold, gone, over: isCertain ? difference : null, unsure: isCertain ? 0 : Math.abs(difference), full: full(Math.max(sold, gone)) };
 }
 
-/** Seconds that a run still needs, by its pace so far; 0 where that cannot be told. @param {Snapshot} snapshot */
+/** Seconds left at the present rate; 0 if unknown. @param {Snapshot} snapshot */
 export function secondsLeft({ samples, planned, elapsed_ms }) {
   return samples > 0 ? Math.ceil((elapsed_ms * (planned - samples)) / samples / 1000) : 0;
 }
 
-/** How many of them are kept: the picture has room for no more. */
+/** How many rates the picture has room for. */
 export const MAX_PACES = 30;
 
 /** Answers per second between two snapshots. @param {Snapshot} earlier @param {Snapshot} later */
@@ -39,10 +40,7 @@ export function paceBetween(earlier, later) {
   return ms > 0 ? ((later.samples - (earlier?.samples ?? 0)) * 1000) / ms : null;
 }
 
-/**
- * Where those who have no answer wait while nothing is answered; null while something is.
- * @param {Snapshot} snapshot @returns {{name: string | null, waiting: number, all: number} | null} `name`: nearly all wait there
- */
+/** Where unanswered requests wait while nothing is answered; null while something is. @param {Snapshot} snapshot @returns {{name: string | null, waiting: number, all: number} | null} `name`: the instance where nearly all wait */
 export function stalledRequests({ under_way, unanswered, pace, elapsed_ms }) {
   const all = unanswered ?? 0;
   if (pace !== 0 || elapsed_ms < MIN_ELAPSED_MS || all < 2) return null;
@@ -50,6 +48,6 @@ export function stalledRequests({ under_way, unanswered, pace, elapsed_ms }) {
   return { name: waiting >= NEARLY_ALL * all ? name : null, waiting, all };
 }
 
-/** Is this result from other settings than these? @param {Run} run @param {import('../page/address.js').Settings} settings */
+/** Does this result have other settings? @param {Run} run @param {import('../page/address.js').Settings} settings */
 export const isStale = ({ plan }, { threads, loops, hold_ms, count }) =>
   plan.threads !== threads || plan.loops !== loops || plan.hold_ms !== hold_ms || plan.count !== count;

@@ -1,8 +1,8 @@
 /**
- * Runs: the one under way, wherever it was started, and the last result of each lesson.
+ * The active run, whoever started it, and the last result of each strategy.
  *
- * The service is the truth (GET /runs/current); the stream only brings it sooner. So a reload, a lost connection and
- * a second window all end in the same place: ask, and join what is there.
+ * The service decides (GET /runs/current); the stream is only faster. So after a reload, a lost connection or in a second window the page
+ * asks and joins the active run.
  */
 
 import * as api from '../shared/api.js';
@@ -13,7 +13,7 @@ import { errorText } from '../shared/language.js';
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
 /**
- * How a run stands, as the service says it.
+ * The state of a run, as the service sends it.
  * @typedef {{samples: number, planned: number, sold: number, sold_out: number, errors: number, unknown: number, retries?: number,
  *   elapsed_ms: number, throughput: number, pace?: number, unanswered?: number, under_way?: Record<string, number>,
  *   p50_ms: number | null, p99_ms: number | null, instances: Record<string, number>, lanes?: import('../timeline/run-model.js').Stays}} Snapshot
@@ -26,51 +26,48 @@ import { errorText } from '../shared/language.js';
 /** @param {{strategy: string, target: string}} plan */
 const keyOf = (plan) => `${plan.strategy} ${plan.target}`;
 
-/** One that is in the way and not seen from here, of another instance, is waited for by asking again so soon. */
+/** A run of another instance is not visible here: ask again after this. */
 const RETRY_MS = 300;
 
 export class Runs {
   #onChange;
   #onEnd;
   #close = () => {};
-  /** The run under way, if any. @type {Run | null} */
+  /** @type {Run | null} */
   active = null;
   /** @type {Record<string, Run>} */
   #results = sessionStore.get('results') ?? {};
-  /** Those who wait for the end of a run. @type {((run: Run) => void)[]} */
+  /** Called at the end of the next run. @type {((run: Run) => void)[]} */
   #endListeners = [];
 
-  /** @param {() => void} changed there is something new to draw @param {() => void} ended a run has come to its end */
+  /** @param {() => void} changed called when there is something to draw @param {() => void} ended called at the end of a run */
   constructor(changed, ended) {
     this.#onChange = changed;
     this.#onEnd = ended;
   }
 
-  /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. @param {string} strategy @param {string} target */
+  /** The run to show: the active one if it is this strategy's, else the last result. @param {string} strategy @param {string} target */
   runOf(strategy, target) {
     const wanted = keyOf({ strategy, target });
     return this.active && keyOf(this.active.plan) === wanted ? this.active : this.#results[wanted] ?? null;
   }
 
-  /** The run under way, if it is another lesson's. @param {string} strategy @param {string} target */
+  /** The active run, if it is another strategy's. @param {string} strategy @param {string} target */
   otherRun(strategy, target) {
     return this.active && keyOf(this.active.plan) !== keyOf({ strategy, target }) ? this.active : null;
   }
 
-  /** The last result, whatever is under way. @param {string} strategy @param {string} target @returns {Run | null} */
+  /** The last result, whatever is active. @param {string} strategy @param {string} target @returns {Run | null} */
   lastResult(strategy, target) {
     return this.#results[keyOf({ strategy, target })] ?? null;
   }
 
-  /** The next run that comes to its end, whosever it is. @returns {Promise<Run>} */
+  /** The end of the next run, whoever started it. @returns {Promise<Run>} */
   waitForEnd() {
     return new Promise((resolve) => { this.#endListeners.push(resolve); });
   }
 
-  /**
-   * Starts a run; where one is under way already, joins that. Throws where there is none to join.
-   * @param {Plan} plan @returns {Promise<boolean>} whether it was started
-   */
+  /** Starts a run, or joins the active one. Throws if there is none to join. @param {Plan} plan @returns {Promise<boolean>} whether it was started */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
     this.active = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
@@ -85,7 +82,7 @@ export class Runs {
       const starting = this.active;
       this.active = null;
       if (error.status === 409) await this.refresh();
-      // That of another instance is not seen from here.
+      // A run of another instance is not visible here.
       if (!this.active && starting) this.#store({ ...starting, state: 'failed', detail: error.status ? errorText(error) : undefined });
       this.#onChange();
       if (!this.active) throw error;
@@ -93,10 +90,7 @@ export class Runs {
     }
   }
 
-  /**
-   * Runs this once nobody else's goes on. Throws where it is refused for another reason.
-   * @param {Plan} plan @param {() => boolean} goesOn it is still wanted @returns {Promise<Record<string, any> | null>} its row; null where it came to none
-   */
+  /** Runs this when no other run is active. Throws if it is refused for another reason. @param {Plan} plan @param {() => boolean} goesOn false once it is not wanted @returns {Promise<Record<string, any> | null>} its row, or null */
   async runWhenFree(plan, goesOn) {
     while (goesOn()) {
       if (this.active) {
@@ -117,7 +111,6 @@ export class Runs {
     return null;
   }
 
-  /** Cancels the run under way. */
   async cancel() {
     if (!this.active?.id) return;
     try {
@@ -127,13 +120,13 @@ export class Runs {
     }
   }
 
-  /** Asks the service what there is, and joins or settles accordingly. Throws where it does not answer. */
+  /** Asks the service for the current run, and joins or ends accordingly. Throws if it does not answer. */
   async refresh() {
     if (this.active?.state === 'starting') return;
     const asked = this.active?.id;
     const now = await api.currentRun();
     const known = this.active;
-    // While we asked, the stream or a click may have moved on to another run: that is newer.
+    // Meanwhile the stream or a click may have moved on to a newer run.
     if (known?.id !== asked) return;
     if (now?.state === 'running') {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
@@ -171,7 +164,7 @@ export class Runs {
     }, {
       last: ['done', 'failed'],
       opened: () => this.#setLost(false),
-      // It may be the connection, and it may be that the run was cancelled: ask.
+      // Either the connection is lost or the run was cancelled: ask.
       lost: () => {
         this.#setLost(true);
         again();

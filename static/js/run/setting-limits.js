@@ -1,7 +1,7 @@
-/** What the fields of a run may hold: the service's own rules, so that a wrong number is refused where it stands. Pure. */
+/** The limits of a run's settings, as the service has them: a wrong number is refused in its field. Pure. */
 
 /** @typedef {'threads' | 'loops' | 'hold_ms' | 'count'} Field */
-/** A rule that is broken: its name in words, and what it speaks about. @typedef {[string, ...number[]]} BrokenRule */
+/** A broken rule: the name of its text, and its arguments. @typedef {[string, ...number[]]} BrokenRule */
 /** @typedef {Record<Field, number>} Numbers */
 
 /** @type {Record<Field, [number, number]>} */
@@ -9,12 +9,13 @@ export const LIMITS = { threads: [1, 1000], loops: [1, 10_000], hold_ms: [0, 60_
 export const FIELDS = /** @type {Field[]} */ (Object.keys(LIMITS));
 
 const MAX_REQUESTS = 100_000;
-/** All held one after the other: ten minutes. */
+/** All holds one after the other: ten minutes. */
 const MAX_TOTAL_HOLD_MS = 600_000;
 
 /**
+ *
  * @param {Record<Field, string>} typed
- * @returns {{numbers: Numbers, wrong: Partial<Record<Field, BrokenRule>>}} `numbers` are to be used only where nothing is wrong
+ * @returns {{numbers: Numbers, wrong: Partial<Record<Field, BrokenRule>>}} `numbers` are valid if nothing is wrong
  */
 export function checkSettings(typed) {
   /** @type {Partial<Record<Field, BrokenRule>>} */

@@ -1,4 +1,4 @@
-/** The form: how the next run is to be. A wrong number stays as it was typed, with the rule under it, and is never run. */
+/** The form with the settings of the next run. A wrong number stays, with the rule below it, and is never run. */
 
 import { $, setText } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
@@ -8,7 +8,7 @@ import { FIELDS, checkSettings } from './setting-limits.js';
 
 const form = $('settings');
 
-/** What the fields hold. @returns {Typed} */
+/** The fields' text. @returns {Typed} */
 export function typedValues() {
   const all = { threads: '', loops: '', hold_ms: '', count: '' };
   for (const name of FIELDS) all[name] = form.elements[name].value;
@@ -18,15 +18,16 @@ export function typedValues() {
 /** @returns {'one' | 'three'} */
 export const selectedTarget = () => form.elements.target.value;
 
-/** Puts into the fields what the address says, right or wrong. @param {Typed} all */
+/** Fills the fields from the address, right or wrong. @param {Typed} all */
 export function fill(all) {
   for (const name of FIELDS) if (form.elements[name].value !== all[name]) form.elements[name].value = all[name];
 }
 
 /**
- * @param {'one' | 'three'} chosen @param {boolean} alone one instance only: three cannot be had
- * @param {string} first the instance that "one" is
- * @param {number} times how many runs this makes
+ *
+ * @param {'one' | 'three'} chosen @param {boolean} alone there is one instance only
+ * @param {string} first the first instance
+ * @param {number} times how many runs there will be
  */
 export function draw(chosen, alone, first, times) {
   form.elements.target.value = chosen;
@@ -42,7 +43,7 @@ export function draw(chosen, alone, first, times) {
   $('alone').hidden = !alone;
 }
 
-/** Leads to the first field that is wrong. @returns {boolean} is there one? */
+/** Focuses the first wrong field. @returns {boolean} whether there is one */
 export function focusFirstWrong() {
   const wrong = FIELDS.find((name) => checkSettings(typedValues()).wrong[name]);
   if (wrong) form.elements[wrong].focus();
@@ -56,7 +57,7 @@ export function drawButton(what, isEnabled, cancels) {
   $('run').setAttribute('aria-disabled', String(!isEnabled));
 }
 
-/** @param {() => void} typing a field changes @param {(field: string) => void} changed one has been changed */
+/** @param {() => void} typing called while a field is edited @param {(field: string) => void} changed called when a field has changed */
 export function listen(typing, changed) {
   form.addEventListener('input', (/** @type {Event} */ event) => {
     if (/** @type {HTMLInputElement} */ (event.target).type !== 'radio') typing();

@@ -4,7 +4,7 @@ import { $, setText } from '../shared/dom.js';
 import { figuresOf } from './run-figures.js';
 import { formatNumber } from '../shared/language.js';
 
-/** @param {import('./runs.js').Run | null} run null: not run yet @param {boolean} stale it is from other settings */
+/** @param {import('./runs.js').Run | null} run null before the first run @param {boolean} stale it has other settings */
 export function draw(run, stale) {
   const figures = run ? figuresOf(run) : { sold: null, gone: null, over: null, unsure: 0, full: 1 };
   setValue('sold', figures.sold);
@@ -12,7 +12,7 @@ export function draw(run, stale) {
   setValue('over', figures.over);
   setBar('sold-bar', 0, figures.sold, figures.full);
   setBar('gone-bar', 0, figures.gone, figures.full);
-  // The difference begins where the shelf ends, so that gone + oversold = sold can be seen; so does what is not sure yet.
+  // The difference begins where "gone" ends, to show that gone + oversold = sold; so does the uncertain part.
   setBar('over-bar', Math.max(0, figures.gone ?? 0), figures.over, figures.full);
   setBar('unsure-bar', Math.min(figures.sold ?? 0, figures.gone ?? 0), figures.unsure, figures.full);
   $('over').closest('.figure').classList.toggle('red', (figures.over ?? 0) > 0);

@@ -1,4 +1,4 @@
-/** One sentence that says how things stand: before, during and after a run. */
+/** One sentence on the state: before, during and after a run. */
 
 import { announce } from '../shared/screen-reader.js';
 import { $, el, setText } from '../shared/dom.js';
@@ -12,8 +12,9 @@ import { expectedSeconds, prediction } from './prediction.js';
 /** @typedef {import('../page/address.js').Settings} Settings */
 
 /**
+ *
  * @param {{strategy: Strategy, settings: Settings | null, run: Run | null, stale: boolean, down: string[], dead: string}} about
- *   `settings`: null where a field is wrong; `stale`: the run is of other settings; `dead`: instances that do not answer
+ *   `settings`: null if a field is wrong; `stale`: the run has other settings; `dead`: instances that do not answer
  * @returns {string}
  */
 export function statusSentence({ strategy, settings, run, stale, down, dead }) {
@@ -41,19 +42,19 @@ function runningSentence(run, dead) {
 
 let wasIdle = true;
 
-/** Says how this lesson stands; aloud at the start and the end of a run, between them seldom. @param {string} text @param {boolean} running */
+/** Shows the sentence; a screen reader hears it at the start and the end of a run, and seldom in between. @param {string} text @param {boolean} running */
 export function say(text, running) {
   setText($('say'), text);
   if (running || !wasIdle) announce(text, running === wasIdle);
   wasIdle = !running;
 }
 
-/** Says whose run is in the way and how long it still takes, with the way there. @param {Run} other @param {string | null} href */
+/** Says whose run is active and how long it still takes, with a link to it. @param {Run} other @param {string | null} href */
 export function sayOtherRun(other, href) {
   const who = [other.plan.strategy, t(other.plan.target), other.by].filter(Boolean).join(' · ');
   const text = t('busy', who, ...progressOf(other), secondsLeft(other.snapshot));
   const link = $('say').querySelector('a');
-  // The link stays the same one while the numbers change, or it could not be pressed.
+  // Keep the link while the numbers change, so that it can be pressed.
   if (link && link.getAttribute('href') === href) link.previousSibling.textContent = `${text} `;
   else $('say').replaceChildren(`${text} `, href ? el('a', { href }, t('watch')) : '');
 }

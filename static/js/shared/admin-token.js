@@ -1,16 +1,17 @@
-/** The admin token, asked for where it is wanted; what was refused for want of it is done again with it. */
+/** Asks for the admin token where a request needs it, and then repeats the request. */
 
 import { setToken } from './api.js';
 import { el } from './dom.js';
 import { t } from './language.js';
 
-/** The field, while it is open: there is one, wherever it was last wanted. @type {Element | null} */
+/** The open form; there is at most one. @type {Element | null} */
 let openForm = null;
 
 /**
- * @param {any} error why something was refused @param {Element} where the field is to stand
- * @param {() => void} retry does it once more
- * @returns {boolean} was it refused for want of the token?
+ *
+ * @param {any} error the refusal @param {Element} where the form's place
+ * @param {() => void} retry repeats the request
+ * @returns {boolean} whether the token was missing
  */
 export function askForToken(error, where, retry) {
   if (error.status !== 401) return false;

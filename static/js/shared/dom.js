@@ -1,21 +1,14 @@
-/** Three small helpers, so that the other files speak about the lesson and not about the DOM. */
+/** Helpers for the DOM. */
 
 /** @param {string} id @returns {any} */
 export const $ = (id) => document.getElementById(id);
 
-/**
- * An element with attributes and children. Text is always text, never markup: what the service answers cannot
- * become part of the page.
- * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
- */
+/** An element with attributes and children. Text stays text: an answer of the service cannot become markup. @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children */
 export function el(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-/**
- * The same for SVG, which has a namespace of its own.
- * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
- */
+/** The same in SVG's namespace. @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children */
 export function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
 }
@@ -32,11 +25,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/**
- * Fills a box anew. Who stood on one of its children, known by its `data-key`, stands on the new one; where that is gone, on the
- * first that can be pressed.
- * @param {HTMLElement} box @param {Node[]} children
- */
+/** Replaces a box's children. The focus goes to the new child with the same `data-key`, or to the first button. @param {HTMLElement} box @param {Node[]} children */
 export function replaceKeepingFocus(box, children) {
   const at = box.contains(document.activeElement) ? document.activeElement : null;
   box.replaceChildren(...children);
@@ -45,15 +34,15 @@ export function replaceKeepingFocus(box, children) {
   (same ?? box.querySelector('button'))?.focus();
 }
 
-/** Writes a text only where it changed, so that nothing is painted or read out twice. @param {Element} element @param {string} text */
+/** Sets a text only if it differs, so that nothing is painted or read out twice. @param {Element} element @param {string} text */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** An English text that says a few words of the course as they are there, so that they are read out as what they are. @param {string} text */
+/** Marks the Chinese words in an English text, so that a screen reader reads them as Chinese. @param {string} text */
 export const markChinese = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));
 
-/** Offers a text as a file to keep. @param {string} name @param {string} type @param {string} text */
+/** Offers a text as a file to save. @param {string} name @param {string} type @param {string} text */
 export function download(name, type, text) {
   const href = URL.createObjectURL(new Blob([text], { type }));
   el('a', { href, download: name }).click();

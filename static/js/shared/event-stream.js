@@ -6,10 +6,11 @@
 const RECONNECT_MS = 1000;
 
 /**
+ *
  * @param {string} path
- * @param {Record<string, (data: any) => void>} events what is done with each, by name; `message` is one without a name
+ * @param {Record<string, (data: any) => void>} events what handles each, by name; `message` has no name
  * @param {{opened?: () => void, lost?: () => void, last?: string[], attempts?: number, gaveUp?: () => void}} [how]
- *   `last`: the names of those that end the stream; `gaveUp`: there were so many error answers in a row
+ *   `last`: names of events that end the stream; `gaveUp`: called after so many error answers in a row
  * @returns {() => void} ends the stream
  */
 export function follow(path, events, { opened = () => {}, lost = () => {}, last = [], attempts = Infinity, gaveUp = () => {} } = {}) {

@@ -1,8 +1,8 @@
 /**
- * Breaking servers and instances by hand, where a lab has started them: the lights of a page open a line with what can be done.
+ * The panel that opens from the lights and breaks servers and instances, where a lab has started them.
  *
- * An instance that stands still cannot answer, so an order goes to one that runs and is not meant by it. What there is, what can
- * be done to it and how it is, is what the lab says (GET /lab); nothing of it is known here.
+ * A paused instance cannot answer, so a fault is sent to one that runs and is not its target. What can be broken, and how it is now, the
+ * lab says (GET /lab).
  */
 
 import * as admin from './admin-token.js';
@@ -16,46 +16,46 @@ import { currentLanguage, errorText, t } from './language.js';
 /** @typedef {{action: string, member: string}} Fault */
 
 const REFRESH_MS = 2000;
-/** The servers that an instance is cut off from by a button of its own. */
+/** An instance has a button to be cut off from each of these. */
 const MAIN_SERVERS = ['mysql', 'redis', 'zookeeper'];
 
 /** @type {Lab | null} */
 let lab = null;
-/** The instances, as far as they are known to be up. @type {string[]} */
+/** The names of the instances that are up. @type {string[]} */
 let runningInstances = [];
-/** The member on show; nothing: the line is closed. */
+/** The member on show; empty: the panel is closed. */
 let openMember = '';
-/** What is said of what was done, or of why not; in the language of the moment. */
+/** The last message, in the current language. */
 let message = () => '';
 const noMessage = message;
 const nobodyAnswered = () => t('breakingNone');
 let isBusy = false;
 let lastDrawn = '';
-// Every page with lights has an empty box for it.
+// Every page with lights has an empty box for these.
 const [membersBox, actionBox, tokenBox, messageBox] = [
   el('ul', { id: 'breaking-members', class: 'breaking-members' }), el('div', { id: 'breaking-acts', class: 'breaking-acts' }),
   el('div', {}), el('p', { id: 'breaking-said', role: 'status' })];
 /** @type {number | undefined} */
 let refreshTimer;
-/** Somebody was broken or mended: how everybody is, is to be asked anew. */
+/** Called after a fault or repair: health has changed. */
 let onChange = () => {};
 
-// ---- asking ----------------------------------------------------------------------------------------------------------
+// ---- requests --------------------------------------------------------------------------------------------------------
 
-/** Those who can be asked, the best first: by name, and at last whoever this page comes from. @param {string} but */
+/** The addresses to try, best first: instances by name, then the page's own. @param {string} but */
 function addressesFor(but) {
   const stopped = lab?.members.filter((m) => m.state !== 'running').map((m) => m.name) ?? [];
   return [...runningInstances.filter((name) => name !== but && !stopped.includes(name)).map((name) => `instances/${name}/`), ''];
 }
 
-/** The first who answers how all is, and may be given orders. @param {string} but @returns {Promise<string | null>} */
+/** Asks the first instance that answers what the lab's state is; faults go to it. @param {string} but @returns {Promise<string | null>} */
 async function fetchLab(but) {
   for (const at of addressesFor(but)) {
     try {
       lab = await api.labState(at);
       return at;
     } catch {
-      // It stands still, or is unknown at this address: the next one is asked.
+      // It is paused, or unknown at this address: try the next.
     }
   }
   return null;
@@ -68,7 +68,7 @@ async function refresh() {
   redraw();
 }
 
-/** @param {() => Fault[]} nextFaults asked again once they are done, until nothing else is left to do @param {() => string} doneMessage what is said at their end */
+/** @param {() => Fault[]} nextFaults called again after each round, until nothing new is left @param {() => string} doneMessage the message at the end */
 async function inject(nextFaults, doneMessage) {
   if (isBusy) return;
   [isBusy, message] = [true, () => t('breakingGoing')];
@@ -92,12 +92,12 @@ async function inject(nextFaults, doneMessage) {
   onChange();
 }
 
-// ---- what can be done ------------------------------------------------------------------------------------------------
+// ---- faults ----------------------------------------------------------------------------------------------------------
 
-/** The buttons of a member, with what each does. @param {Lab} all @param {Member} member @returns {{label: string, fault: Fault}[]} */
+/** The faults of a member, with their labels. @param {Lab} all @param {Member} member @returns {{label: string, fault: Fault}[]} */
 function faultsOf(all, member) {
   const own = member.can.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }));
-  // One that stands still or is gone reaches nobody anyway.
+  // A paused or killed instance reaches nobody anyway.
   const its = all.ways.filter((way) => way.instance === member.name && MAIN_SERVERS.includes(way.server) && (member.state === 'running' || way.state !== 'open'));
   const from = its.map(({ name, server, state }) => {
     const action = state === 'open' ? 'cut' : 'mend';
@@ -108,7 +108,7 @@ function faultsOf(all, member) {
   return [...own, ...from, ...actions.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }))];
 }
 
-/** What puts all back; one that was killed may follow another once it is started, and is then promoted. @param {Lab} all @returns {Fault[]} */
+/** What repairs everything. A restarted Redis may follow another, and is then promoted. @param {Lab} all @returns {Fault[]} */
 function repairsOf(all) {
   const [first] = all.members.filter((m) => m.name === 'redis' && m.can.includes('promote'));
   return [
@@ -182,7 +182,7 @@ function closePanel() {
   lightButtons().find((light) => light.dataset.key === was)?.focus();
 }
 
-/** @param {() => void} ask how everybody is */
+/** @param {() => void} ask polls health */
 export function listen(ask) {
   onChange = ask;
   $('breaking').replaceChildren(membersBox, actionBox, tokenBox, messageBox);
@@ -200,7 +200,7 @@ export function listen(ask) {
   });
   $('breaking').addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== 'Escape') return;
-    // Here it closes this, and ends no run.
+    // Escape closes the panel and cancels no run.
     event.stopPropagation();
     closePanel();
   });

@@ -1,4 +1,4 @@
-/** What the pages beside the lessons share: the words, a title, and the two buttons that change the language. */
+/** What the small pages share: the words, a title, and the two language buttons. */
 
 import { $ } from './dom.js';
 import { addWords, currentLanguage, setLanguage, t, translate } from './language.js';
@@ -8,7 +8,7 @@ const LANGUAGES = /** @type {const} */ (['zh', 'en']);
 
 addWords(languages);
 
-/** Draws the page, and again in each language that is chosen. @param {string} title the name of its words @param {() => void} draw */
+/** Draws the page, and again after a change of language. @param {string} title the name of its text @param {() => void} draw */
 export function startPage(title, draw) {
   const show = () => {
     translate();

@@ -1,7 +1,4 @@
-/**
- * What the browser keeps for us. A browser may refuse (private windows, policies); then nothing is kept, and the
- * page works all the same.
- */
+/** The browser's storage. It may be refused (private windows, policies); then nothing is stored, and the page works all the same. */
 
 /** @param {() => Storage} storage @returns {{get: (name: string) => any, set: (name: string, value: any) => void}} */
 function storeIn(storage) {
@@ -16,12 +13,12 @@ function storeIn(storage) {
     set(name, value) {
       try {
         storage().setItem(`oversell.${name}`, JSON.stringify(value));
-      } catch { /* not kept */ }
+      } catch { /* refused */ }
     },
   };
 }
 
 /** For ever: language and theme. */
 export const localStore = storeIn(() => localStorage);
-/** As long as this tab lives, reloads included: results. */
+/** Until the tab is closed: results. */
 export const sessionStore = storeIn(() => sessionStorage);

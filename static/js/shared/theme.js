@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it. The colours themselves are in style.css, under `light-dark()`. */
+/** Light, dark, or the system's theme. The colours are in style.css, under `light-dark()`. */
 
 import { localStore } from './storage.js';
 
@@ -9,10 +9,9 @@ function show() {
   document.documentElement.dataset.theme = theme;
 }
 
-/** @returns {string} the theme in force */
+/** @returns {string} the current theme */
 export const current = () => theme;
 
-/** Goes on to the next theme. */
 export function next() {
   theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
   localStore.set('theme', theme);

@@ -1,12 +1,12 @@
 /**
- * A lane: from an actor's events to its bars, and where two are inside at once.
+ * The bars of a lane from an actor's events, and where two are inside at once.
  *
- * 1. A section begins when the actor is inside (`locked`), or reads without any lock.
- * 2. It ends with its last write or commit; without one, when the lock is given back or lost, or the actor gives up.
- * 3. One that ends in vain (EXEC nil, another version) is a try and no section: nothing came of it.
- * 4. Two sections at once overlap where both entered by a lock, or both wrote the same number. Readers together do not.
+ * 1. A critical section begins when the actor is inside (`locked`), or when it reads without a lock.
+ * 2. It ends with its last write or commit; else when the lock is released or lost, or the actor gives up.
+ * 3. One that ends in a conflict (EXEC nil, another version) is only an attempt.
+ * 4. Two sections overlap if both entered by a lock, or both wrote the same number. Readers do not.
  *
- * A holder with an older token is shut out from when a newer one has shown its token to the row.
+ * A holder with an older fencing token is shut out once the row has seen a newer one.
  */
 
 import { isActor, isForeignDelete, isInteger } from './events.js';
@@ -18,28 +18,28 @@ import { isActor, isForeignDelete, isInteger } from './events.js';
 /** @typedef {import('./model.js').Step} Step */
 
 /**
- * A stay inside, while its events come in.
+ * A critical section, built from its events.
  * @typedef {object} Section
  * @property {number} from
  * @property {number | null} wrote when it last wrote or committed
- * @property {number | null} left when it gave its lock back, lost it or gave up
- * @property {boolean} locked it came in by a lock
- * @property {boolean} shared with others, as is allowed
+ * @property {number | null} left when it released or lost its lock, or gave up
+ * @property {boolean} locked it entered by a lock
+ * @property {boolean} shared it may be inside with others
  * @property {boolean} vain
  * @property {number} holds
  * @property {string} value what it wrote
  */
 
-/** `entered`: it is inside, by whatever way. */
+/** `entered`: inside by any way. */
 const ENTER_EVENTS = ['locked', 'read', 'entered'];
 const WRITE_EVENTS = ['written', 'committed'];
 const LEAVE_EVENTS = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
-/** Who comes next may be told of so much earlier than that the one before is out: that is no overlap. */
+/** The next entry may be reported this much before the exit: that is no overlap. */
 const HANDOVER_US = 100_000;
-/** What needs no word on the lane: the bars and the wedges show it. */
+/** Events without a label: bars and wedges show them. */
 const UNLABELLED = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
 
-/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @param {number} room so many may be inside @param {string[]} known who will have a lane @returns {Lane[]} */
+/** @param {ReplayEvent[]} all sorted by time @param {number} end @param {Step[]} shelf @param {number} room how many may be inside @param {string[]} known actors that have a lane in any case @returns {Lane[]} */
 export function lanesOf(all, end, shelf, room, known) {
   const actors = [...new Set([...known, ...all.filter(isActor).map((e) => e.actor)])].toSorted();
   const lanes = actors.map((actor) => {
@@ -62,15 +62,12 @@ export function lanesOf(all, end, shelf, room, known) {
   }));
 }
 
-/**
- * What it carried that was no longer so: read, written by another, and then written by itself all the same.
- * @param {ReplayEvent[]} events of one actor @param {ReplayEvent[]} all @returns {import('./model.js').Carry[]}
- */
+/** The stale values: read, written by another, then written by this actor all the same. @param {ReplayEvent[]} events of one actor @param {ReplayEvent[]} all @returns {import('./model.js').Carry[]} */
 function carriesOf(events, all) {
   return events.filter((e) => e.event === 'read' && isInteger(e.value)).flatMap((read) => {
     const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVE_EVENTS].includes(e.event));
     if (then?.event !== 'written' || !isInteger(then.value)) return [];
-    // What is written in a transaction is there for others once it is committed.
+    // Others see a write of a transaction once it is committed.
     const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
     const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isInteger(e.value) && e.t_us < then.t_us);
     const other = others.find((e) => (e.event === 'written' && isInteger(e.value)) || (e.event === 'committed' && wrote(e.actor)));
@@ -93,7 +90,7 @@ function sectionsOf(events) {
         sections.push(now);
       }
       if (e.event === 'locked' && now) {
-        // What was read before the lock is not what it protects.
+        // The lock does not protect what was read before it.
         if (!now.locked && now.wrote == null) Object.assign(now, { from: e.t_us, locked: true });
         now.holds += 1;
         now.shared = e.value === 'read';
@@ -112,9 +109,9 @@ function sectionsOf(events) {
 }
 
 /**
- * Who shows a token to the row shuts out those who came in before: the section whose begin is nearest to that moment.
+ * A new token shuts out the sections that began before its own, which is the one that began nearest to that moment.
  * @param {Section[]} sections of all lanes @param {number[]} shown when the row saw a new token
- * @returns {(section: Section) => number} from when it is shut out; Infinity: never
+ * @returns {(section: Section) => number} when it is shut out; Infinity: never
  */
 function shutOutTimes(sections, shown) {
   const near = (/** @type {Section} */ s, /** @type {number} */ at) => Math.abs(s.from - at);
@@ -128,7 +125,7 @@ function barsOf(s, end, shut) {
   const to = known ?? end;
   const open = known == null;
   const kind = s.vain ? 'vain' : s.shared ? 'shared' : 'inside';
-  // Between its last write and its unlock it is no longer inside, and still busy.
+  // Between the last write and the unlock it is outside and still busy.
   const out = s.wrote != null && !s.vain ? [{ bar: /** @type {Bar} */ ({ kind: 'leaves', from: s.wrote, to: s.left ?? end, open: s.left == null }), section: s }] : [];
   if (shut >= to) return [{ bar: { kind, from: s.from, to, open }, section: s }, ...out];
   return [
@@ -149,10 +146,7 @@ function overlapOf(a, b) {
   return to - from > HANDOVER_US ? [{ from, to }] : [];
 }
 
-/**
- * Where more are inside than there is room for.
- * @param {{bar: Bar, section: Section}[]} mine @param {{bar: Bar, section: Section}[]} all @param {number} room @returns {Span[]}
- */
+/** Where more are inside than may be. @param {{bar: Bar, section: Section}[]} mine @param {{bar: Bar, section: Section}[]} all @param {number} room @returns {Span[]} */
 function crowdedSpans(mine, all, room) {
   const inside = all.filter(({ bar }) => bar.kind === 'inside').map(({ bar }) => bar);
   const edges = [...new Set(inside.flatMap(({ from, to }) => [from, to]))].toSorted((a, b) => a - b);
@@ -161,7 +155,7 @@ function crowdedSpans(mine, all, room) {
   return mergeSpans(full.filter((span) => mine.some(({ bar }) => bar.kind === 'inside' && bar.from <= span.from && span.to <= bar.to)));
 }
 
-/** @param {Span[]} spans @returns {Span[]} those that touch made one */
+/** @param {Span[]} spans @returns {Span[]} with those that touch joined */
 function mergeSpans(spans) {
   /** @type {Span[]} */
   const all = [];
@@ -173,7 +167,7 @@ function mergeSpans(spans) {
   return all;
 }
 
-/** From asking until inside, or until it gives up. @param {ReplayEvent[]} events @param {number} end @returns {Bar[]} */
+/** From the request until it is inside or gives up. @param {ReplayEvent[]} events @param {number} end @returns {Bar[]} */
 function waitsOf(events, end) {
   /** @type {Bar[]} */
   const bars = [];
@@ -196,21 +190,21 @@ function stopsOf(events, end) {
   });
 }
 
-/** Locks of the course whose unlock deletes the key without a look at it: it has found none. */
+/** Unlocks of the course that delete the key without a check: `lost` means that there was none. */
 const UNLOCK_WITHOUT_CHECK = ['redis-setnx', 'redis-setnx-ttl'];
 
-/** An event with what its word depends on. @param {ReplayEvent} e @param {string[]} actors @param {ReplayEvent[]} events of the same actor */
+/** An event with what its label depends on. @param {ReplayEvent} e @param {string[]} actors @param {ReplayEvent[]} events of the same actor */
 function withContext(e, actors, events) {
   if (e.event === 'waits' && actors.length === 1) return { ...e, value: 'self' };
   const runs = events.findLast((before) => before.event === 'start' && before.t_us <= e.t_us)?.value ?? '';
   return e.event === 'lost' && UNLOCK_WITHOUT_CHECK.includes(runs) ? { ...e, value: 'unseen' } : e;
 }
 
-/** Does it want a word on the lane? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */
+/** Does the event have a label? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */
 function needsLabel(e, events, sections) {
-  // Who waits inside waits for another lock, or alone for itself.
+  // Inside, a wait is for another lock, or for itself.
   if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
-  // Where nothing else is told of it (one statement did it all), that it sold is.
+  // A sale is labelled only where one statement did everything.
   if (e.event === 'sold') return !events.some((before) => before.event === 'written');
   if (e.event === 'failed') return !events.some((before) => before.event === 'refused-by-row');
   return !UNLABELLED.includes(e.event);

@@ -1,17 +1,17 @@
 /**
- * Draws a scene as SVG, up to a cursor.
+ * Draws a scene as SVG up to a cursor.
  *
- * What has a length (bars, wedges, lines) is cut off at the cursor; what has a moment (dots, words, arrows) is hidden until then.
+ * Bars, wedges and lines are cut off at the cursor; dots, words and arrows are hidden until their moment.
  */
 
 import { svg } from '../shared/dom.js';
 
 /** @typedef {import('./layout.js').Scene} Scene */
 /** @typedef {import('./labels.js').Placed} Placed */
-/** What stands at the left of a lane: who it is, and what holds at the cursor. @typedef {{name: string, detail: string, now: string}} Name */
+/** The name of a lane, and its state at the cursor. @typedef {{name: string, detail: string, now: string}} Name */
 /** @typedef {{lanes: Name[], locks: Name[], shelf: Name, row: Name}} Names */
 
-/** As in layout.js: a line of words. */
+/** A line of words, as in layout.js. */
 const LINE = 22;
 
 let drawings = 0;
@@ -24,7 +24,7 @@ export class Drawing {
   #labels = [];
   /** @type {Map<string, Element>} */
   #nows = new Map();
-  /** What stands at the left, and stays there where the picture is scrolled. */
+  /** The names at the left; they stay there when the picture is scrolled. */
   #names = svg('g', { class: 'names' });
   /** @type {Element | undefined} */
   #clip;
@@ -38,7 +38,7 @@ export class Drawing {
   /** @type {SVGElement} */
   node = svg('svg', { class: 'timeline', 'aria-hidden': 'true' });
 
-  /** Draws all of it anew. @param {Scene} scene @param {Names} names @param {number} unit @param {string} comma */
+  /** Draws everything anew. @param {Scene} scene @param {Names} names @param {number} unit @param {string} comma */
   drawScene(scene, names, unit, comma) {
     this.#scene = scene;
     this.#unit = unit;
@@ -65,7 +65,7 @@ export class Drawing {
       this.#axis(scene, height), ...this.#messages(scene), spans, ...this.#arrows(scene), marks, cursor, this.#names);
   }
 
-  /** Shows it up to this moment. @param {number} at @param {Names} names what holds then @returns {number} where the cursor stands */
+  /** Moves the cursor to a moment. @param {number} at @param {Names} names the names with their state then @returns {number} the cursor's x */
   moveCursor(at, names) {
     const scene = this.#scene;
     if (!scene) return 0;
@@ -87,13 +87,13 @@ export class Drawing {
     return x;
   }
 
-  /** It is scrolled so far: what stands at the left stays in sight. @param {number} left */
+  /** Keeps the names in sight when the picture is scrolled. @param {number} left */
   setScroll(left) {
     this.#names.setAttribute('transform', `translate(${left} 0)`);
     this.#names.classList.toggle('over', left > 0);
   }
 
-  /** The moment at this place. @param {number} x */
+  /** The moment at this x. @param {number} x */
   timeAt(x) {
     const scene = this.#scene;
     if (!scene) return 0;
@@ -113,14 +113,14 @@ export class Drawing {
     return node;
   }
 
-  /** @param {Name} name @param {string} key @param {number} first @param {number} second where its two lines stand */
+  /** @param {Name} name @param {string} key @param {number} first @param {number} second the y of its two lines */
   #name(name, key, first, second) {
     const now = svg('text', { class: 'now', x: 0, y: second }, name.now);
     this.#nows.set(key, now);
     this.#names.append(svg('text', { class: 'who', x: 0, y: first, 'data-actor': name.name }, name.name, ' ', svg('tspan', { class: 'of' }, name.detail)), now);
   }
 
-  /** @param {Placed[]} labels @param {(row: number) => number} base where a row of words stands */
+  /** @param {Placed[]} labels @param {(row: number) => number} base the y of a row */
   #words(labels, base) {
     return labels.map((label) => {
       const node = svg('text', { class: `label${label.red ? ' red' : ''}${label.bold ? ' bold' : ''}`, x: label.left, y: base(label.row) });
@@ -148,11 +148,11 @@ export class Drawing {
     const dots = lane.dots.map((dot) => this.#mark(dot.at, svg('circle', {
       class: `dot-${dot.event === 'read' || dot.event === 'checked' ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event, 'data-actor': lane.actor,
     })));
-    // A word further up than the first row has a thread to its mark.
+    // A thread leads from a higher label to its mark.
     const threads = lane.labels.filter((label) => label.row > 0)
       .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - LINE * u * label.row, y2: lane.bar })));
     const base = (/** @type {number} */ row) => lane.bar - 6 * u - LINE * u * row;
-    // Without a row of words above it, its name stands beside its bar.
+    // Without a row of labels above it, the name is beside the bar.
     const first = lane.bar > lane.top ? base(0) : lane.bar + 16 * u;
     marks.append(...inside, ...threads, ...this.#carries(lane), ...dots, ...this.#words(lane.labels, base));
     this.#name(name, `lane-${i}`, first, lane.bar + 16 * u);
@@ -194,7 +194,7 @@ export class Drawing {
     return scene.messages.map(({ x, from, to, at, actor, event }) => this.#mark(at, svg('line', { class: 'message', 'data-actor': actor, 'data-kind': 'message', 'data-event': event, x1: x, x2: x, y1: from, y2: to })));
   }
 
-  /** From the read of a number that is no longer so to the write by it, below the bar. @param {import('./layout.js').LaneShape} lane */
+  /** A stale value: from its read to the write that uses it, below the bar. @param {import('./layout.js').LaneShape} lane */
   #carries(lane) {
     const u = this.#unit;
     const base = lane.bar + 20 * u;
@@ -226,7 +226,7 @@ export class Drawing {
   }
 }
 
-/** Red, and striped, so that it is seen without colour. @param {string} id @param {number} unit */
+/** Red stripes, seen without colour. @param {string} id @param {number} unit */
 function hatch(id, unit) {
   const [wide, line] = [10 * unit, 5 * unit];
   return svg('pattern', { id, width: wide, height: wide, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },

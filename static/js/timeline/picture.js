@@ -1,4 +1,4 @@
-/** A model on the page: measures its words, draws it as wide as there is room, and says what holds at the cursor. */
+/** Draws a model on the page, as wide as there is room, with the state at the cursor. */
 
 import { el } from '../shared/dom.js';
 import { t } from '../shared/language.js';
@@ -8,9 +8,9 @@ import { stateAt } from './state-at-moment.js';
 
 /** @typedef {import('./model.js').Model} Model */
 
-/** Narrower than this no timeline can be read: it is scrolled then. */
+/** A narrower timeline cannot be read: it is scrolled. */
 const MIN_WIDTH = 860;
-/** What is shorter than this has its times in ms. */
+/** A shorter picture has its times in ms. */
 const SHOW_MS_BELOW_US = 400_000;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
 
@@ -19,10 +19,10 @@ export class Picture {
   #shown = '';
   /** @type {Model | undefined} */
   #model;
-  /** How high it is where nothing is made smaller, in sixteenths of the root's font size. */
+  /** Its height at full scale, in sixteenths of the root's font size. */
   naturalHeight = 0;
 
-  /** @param {HTMLElement} host a box of its own, which scrolls where it is too narrow */
+  /** @param {HTMLElement} host a box of its own, which may scroll */
   constructor(host) {
     this.host = host;
     host.replaceChildren(this.#drawing.node);
@@ -30,8 +30,8 @@ export class Picture {
   }
 
   /**
-   * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real; `span`: how
-   * much time it shows, where another picture has the same scale; `scale`: smaller than it could be, so that both are in sight.
+   * `live`: more may come; `moves`: keep the moving cursor in sight; `scaled`: its times are real; `span`: the time shown, where another
+   * picture has the same; `scale`: smaller than 1 so that two pictures fit.
    * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, scale?: number}} how
    */
   draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), scale = 1 }) {
@@ -53,7 +53,7 @@ export class Picture {
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
-    // At the end nothing is played: all of it is shown, without a cursor that stands on its last words.
+    // At the end everything is shown, and no cursor covers the last words.
     this.host.classList.toggle('still', !live && cursor >= model.end);
     const x = this.#drawing.moveCursor(cursor, names);
     this.#follow(x, width, moves);
@@ -65,7 +65,7 @@ export class Picture {
     if (moves && width > clientWidth && (x < scrollLeft || x > scrollLeft + clientWidth)) this.host.scrollLeft = x - clientWidth / 2;
   }
 
-  /** The moment under a point of the screen. @param {number} clientX */
+  /** The moment below a point of the screen. @param {number} clientX */
   timeAt(clientX) {
     return this.#drawing.timeAt(clientX - this.#drawing.node.getBoundingClientRect().left);
   }
@@ -74,7 +74,7 @@ export class Picture {
   #names(model, cursor) {
     const moment = stateAt(model, cursor);
     const several = model.locks.length > 1;
-    // A phone has no room for what stands in the picture as well.
+    // A phone has no room to repeat what the picture shows.
     const narrow = this.host.clientWidth < MIN_WIDTH / 2;
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token && !narrow ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
@@ -87,8 +87,8 @@ export class Picture {
   }
 }
 
-/** A node's name says which lock it is; any other is told by its name without the number of the product. @param {string} key */
+/** The name of a Redis node where there is one; else the key without the product's number. @param {string} key */
 const shortKey = (key) => /^(redis(?:-\d+)?) /.exec(key)?.[1] ?? key.replace(/[:-]\d{9,}$/, '');
 
-/** The same in words, in order, for who does not see it. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
+/** The events as sentences, for whoever does not see the picture. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
 export const sentences = (events) => events.map((e) => el('li', {}, el('span', { class: 'dim' }, `${(e.t_us / 1e6).toFixed(2)} s`), ' ', t('told', e)));

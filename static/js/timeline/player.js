@@ -1,7 +1,7 @@
 /**
- * Plays a recording: forwards, slowly, step by step, or along with what is happening just now.
+ * Plays a recording: forwards, slowly, step by step, or live.
  *
- * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
+ * A live recording's cursor follows the time, unless somebody moves it.
  */
 
 import { isActor, isForeignDelete } from './events.js';
@@ -9,33 +9,34 @@ import { isActor, isForeignDelete } from './events.js';
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./events.js').Ending} Ending */
 /**
+ *
  * @typedef {object} Recording
  * @property {ReplayEvent[]} events
  * @property {boolean} live more may come
  * @property {Ending | null} ending
- * @property {boolean} stepped by hand: its times say nothing, since who steps through it thinks; they are spread evenly
- * @property {boolean} [timed] at times of one's own: nothing is meant to come of it
- * @property {string} failed why it did not come to its end, if so
+ * @property {boolean} stepped by hand, with pauses of people: its times are spread evenly
+ * @property {boolean} [timed] at times of one's own: no ending is expected
+ * @property {string} failed the reason if it failed
  */
 
-/** Between two events of a replay that is stepped through: before what is drawn of an actor, before all else; and the most. */
+/** The gap before an event of a stepped replay: of an actor that is drawn, of others, and the most. */
 const [ACTOR_GAP_US, OTHER_GAP_US, MAX_GAP_US] = [350_000, 20_000, 900_000];
 
-/** What an actor says that nothing is drawn of, or that goes with what the servers say. */
+/** Events of an actor that are not drawn, or that accompany an observation. */
 const NOT_DRAWN = ['taken', 'refused', 'renewed', 'sold', 'done'];
 
-/** With less motion wanted, the picture moves so often and no more. */
+/** With reduced motion the picture moves only this often. */
 const REDUCED_MOTION_MS = 500;
 
 /**
- * Adds an event at its time; to a replay that is stepped through, at the next place.
- * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was told
+ * Adds an event at its time; in a stepped replay, after a gap.
+ * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was sent
  * @returns {ReplayEvent} as it was added
  */
 export function addEvent(recording, event, before) {
   const shown = recording.events.at(-1);
   const last = shown?.t_us ?? 0;
-  // The lock may be seen free before its deleter says so: it is one moment.
+  // The lock may be seen free just before its deleter says so: draw both at one moment.
   const told = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
   const least = told ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
   const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MAX_GAP_US)) : event.t_us;
@@ -54,13 +55,13 @@ export class Player {
   #slowdown = 1;
   #frame = 0;
   #last = 0;
-  /** The earliest start that the arrivals allow: what is now, is now minus this. */
+  /** The start of the replay by the local clock, as early as the arrivals allow. */
   #startedAt = Infinity;
   #reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
   /** @type {Recording} */
   recording = { ...emptyRecording(), live: false };
 
-  /** @param {() => void} changed there is something new to draw */
+  /** @param {() => void} changed called when there is something to draw */
   constructor(changed) {
     this.#changed = changed;
   }
@@ -70,7 +71,7 @@ export class Player {
   get slowdown() { return this.#slowdown; }
   get isFollowing() { return this.#isFollowing; }
 
-  /** How far it has come, in microseconds. */
+  /** The end so far, in microseconds. */
   get end() {
     const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
     return this.recording.live && this.#startedAt < Infinity ? Math.min(last + (this.recording.stepped ? MAX_GAP_US : Infinity), Math.max(last, performance.now() * 1000 - this.#startedAt)) : last;
@@ -86,7 +87,7 @@ export class Player {
     this.#run();
   }
 
-  /** Something of the recording was told. @param {ReplayEvent} [event] */
+  /** An event was added, or the recording has ended. @param {ReplayEvent} [event] */
   update(event) {
     if (event) this.#startedAt = Math.min(this.#startedAt, performance.now() * 1000 - event.t_us);
     if (this.#isFollowing) this.#cursor = this.end;
@@ -101,7 +102,7 @@ export class Player {
     this.#run();
   }
 
-  /** To the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
+  /** Moves to the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
   step(by, moments) {
     this.#isPlaying = false;
     this.#isFollowing = false;
@@ -122,7 +123,7 @@ export class Player {
     this.#changed();
   }
 
-  /** Draws now, and again as long as something moves. */
+  /** Draws now, and again while something moves. */
   #run() {
     cancelAnimationFrame(this.#frame);
     this.#changed();

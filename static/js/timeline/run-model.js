@@ -1,21 +1,17 @@
 /**
- * The requests of a run as a model of the timeline: a lane for each, in the order in which they got in. Pure.
+ * The requests of a run as a model of the timeline, a lane for each, by entry. Pure.
  *
- * An answer says since when its request waited, when it was inside and when it was out; where nobody is ever inside alone, when
- * each of its tries was under way. Nothing is drawn of the lock itself.
+ * An answer says when its request began to wait, was inside and left; without a critical section, when each of its attempts ran. The lock
+ * itself is not drawn.
  */
 
 /** @typedef {import('./model.js').Model} Model */
 /** @typedef {import('./model.js').Span} Span */
 /** @typedef {import('./model.js').Bar} Bar */
-/**
- * A request: when it began to wait, was inside, was out, in µs since the picture begins. `vain`: it had no critical section, but
- * tried, with success at last; these tries before were beaten.
- * @typedef {{thread: number, turn: number, instance: string, begun_us: number, entered_us: number, left_us: number, vain?: [number, number][]}} Stay
- */
-/** `of`: how many there were; more than are drawn: these are a sample. @typedef {{of: number, drawn: Stay[]}} Stays */
+/** A request, in µs since the picture begins. `vain`: it had no critical section but attempts; these were beaten. @typedef {{thread: number, turn: number, instance: string, begun_us: number, entered_us: number, left_us: number, vain?: [number, number][]}} Stay */
+/** `of`: how many there were; `drawn` may be a sample. @typedef {{of: number, drawn: Stay[]}} Stays */
 
-/** @param {Stays} stays @param {boolean} isExclusive only one may be inside at a time @returns {Model} */
+/** @param {Stays} stays @param {boolean} isExclusive only one may be inside at once @returns {Model} */
 export function modelOfStays({ drawn }, isExclusive) {
   const inside = drawn.map(({ entered_us, left_us }) => ({ from: entered_us, to: left_us }));
   const lanes = drawn.map((stay, i) => ({
@@ -45,7 +41,7 @@ function barsOf({ begun_us, entered_us, left_us, vain = [] }, isExclusive) {
 /** @param {'waits' | 'vain' | 'inside' | 'shared'} kind @param {number} from @param {number} to @returns {Bar} */
 const bar = (kind, from, to) => ({ kind, from, to, open: false });
 
-/** When this one was inside with another, those that touch made one. @param {Span[]} inside @param {number} i @returns {Span[]} */
+/** The spans in which this one was inside with another. @param {Span[]} inside @param {number} i @returns {Span[]} */
 function overlapsOf(inside, i) {
   const met = inside.flatMap((other, j) => (j === i ? [] : [{ from: Math.max(inside[i].from, other.from), to: Math.min(inside[i].to, other.to) }]));
   /** @type {Span[]} */

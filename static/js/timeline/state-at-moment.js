@@ -1,19 +1,20 @@
-/** What holds at one moment, in every lane: for the names at the left, and for who hears the picture. Pure. */
+/** The state of every lane at one moment, for the names at the left and for screen readers. Pure. */
 
 import { leftAt } from './lock-lanes.js';
 
 /** @typedef {import('./model.js').Model} Model */
 
-/** Less than so much of a lease is none: its server tells of its end a little late. */
+/** A shorter rest of a lease counts as over: its server reports the end a little late. */
 const LEASE_OVER_MS = 50;
 
-/** Of two bars at once the stronger one says what holds. */
+/** Of several bars at once the first of these decides. */
 const PRECEDENCE = ['stopped', 'shut', 'inside', 'shared', 'vain', 'leaves', 'waits'];
 
 /**
+ *
  * @param {Model} model @param {number} at
  * @returns {{lanes: string[], locks: ({owner: string, left: number, count: number} | null)[], shelf: string}}
- *   a lane's kind of bar, or an empty text; `left` in ms, -1 without a lease
+ *   `lanes`: kinds of bars, or empty; `left`: in ms, -1 without a lease
  */
 export function stateAt(model, at) {
   const covers = (/** @type {import('./model.js').Span} */ s, open = false) => s.from <= at && (at < s.to || (open && at >= s.to));

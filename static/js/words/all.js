@@ -1,7 +1,7 @@
 /**
- * Every word of the page, in both languages. The lessons' own titles come from the service (GET /strategies).
+ * The words of the page in both languages. Titles of lessons come from the service (GET /strategies).
  *
- * A text is a string, or a function of what it speaks about.
+ * A text is a string, or a function of its arguments.
  */
 
 import { choose } from './choose.js';
@@ -11,7 +11,7 @@ import * as lessonWords from './lesson.js';
 import * as faultWords from './faults.js';
 import * as raceWords from './race.js';
 
-/** A caption comes in both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
+/** A caption has both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
 function stepIn(value, lang) {
   try {
     return JSON.parse(value)[lang];
@@ -20,10 +20,7 @@ function stepIn(value, lang) {
   }
 }
 
-/**
- * A text, or how it is made of what it speaks about; of some names, several.
- * @typedef {Record<string, string | string[][] | ((...about: any[]) => any)>} Words
- */
+/** A text, or a function that makes one; some names have a list. @typedef {Record<string, string | string[][] | ((...about: any[]) => any)>} Words */
 
 /** @type {Words} */
 const zh = {

@@ -1,4 +1,4 @@
-/** The words of the class's page, in both languages. See all.js. */
+/** The words of the class's page in both languages. */
 
 import { choose } from './choose.js';
 

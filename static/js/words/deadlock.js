@@ -1,4 +1,4 @@
-/** The words of the deadlocks, in both languages. See all.js. */
+/** The words of deadlocks in both languages. */
 
 /** @typedef {import('../lesson/innodb-status.js').Lock} Lock */
 

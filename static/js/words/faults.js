@@ -1,4 +1,4 @@
-/** The words of breaking things by hand, of and the lanes of a run, in both languages. See all.js. */
+/** The words of the fault panel and of a run's lanes, in both languages. */
 
 import { choose } from './choose.js';
 

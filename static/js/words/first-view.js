@@ -1,4 +1,4 @@
-/** The words of the first view, in both languages: what stands there before the others have come. See all.js. */
+/** The words of the first view in both languages, which come before all others. */
 
 /** @type {import('./all.js').Words} */
 export const zh = {

@@ -1,4 +1,4 @@
-/** The words of lessons, runs and the comparison, in both languages. See all.js. */
+/** The words of lessons, runs and the comparison, in both languages. */
 
 import { choose } from './choose.js';
 import * as deadlockWords from './deadlock.js';

@@ -1,4 +1,4 @@
-/** The words of the page of one's own lock, in both languages. See all.js. */
+/** The words of the page of one's own lock, in both languages. */
 
 import { choose } from './choose.js';
 

@@ -1,9 +1,9 @@
-/** The words of a lesson's race, its guess, what was sent, and of deciding the order oneself, in both languages. See all.js. */
+/** The words of a race, its guess, the commands sent, and the scheduler, in both languages. */
 
 import { choose } from './choose.js';
 import { refusalText } from './replay-events.js';
 
-/** What whoever decides the order is to bring about, and what is said where it was. @type {Record<'zh' | 'en', Record<string, string>>} */
+/** The goal of whoever decides the schedule, and what is said once it is reached. @type {Record<'zh' | 'en', Record<string, string>>} */
 const WRONG = {
   zh: { oversold: '它超卖', stuck: '大家都走不动', overtaken: '后来的先进去', deadlock: ' MySQL 报错' },
   en: { oversold: 'it oversell', stuck: 'everybody wait for ever', overtaken: 'a later one get in first', deadlock: 'MySQL end a transaction with an error' },

@@ -1,9 +1,9 @@
-/** Events that only some replays have, in both languages. What is not known here is shown as it came. */
+/** The words of events that only some replays have. An unknown event is shown as it came. */
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {{zh: (...found: string[]) => string, en: (...found: string[]) => string}} EventWords */
 
-/** Events of a few replays. @type {Record<string, EventWords>} */
+/** @type {Record<string, EventWords>} */
 const EVENTS = {
   set: { zh: (n) => `设成 ${n}`, en: (n) => `sets it to ${n}` },
   incr: { zh: (n) => `数到 ${n}`, en: (n) => `counts to ${n}` },
@@ -28,7 +28,7 @@ const EVENTS = {
   count: { zh: (n) => `计数 ${n}`, en: (n) => `count ${n}` },
 };
 
-/** Why one was refused. @type {Record<'zh' | 'en', Record<string, string>>} */
+/** Reasons of refusals. @type {Record<'zh' | 'en', Record<string, string>>} */
 const REFUSED = {
   zh: { 'not-had': '没等到', 'sold-out': '卖完了', 'already-ordered': '已经下过单', 'under-way': '另一单还没完', lost: '锁丢了', dead: '死了', killed: 'kill -9', 'hung-up': '挂断了', 'rolled-back': '被 MySQL 回滚' },
   en: { 'not-had': 'waited in vain', 'sold-out': 'sold out', 'already-ordered': 'has ordered already', 'under-way': 'another order is under way', lost: 'has lost the lock', dead: 'dies', killed: 'kill -9', 'hung-up': 'hangs up', 'rolled-back': 'rolled back by MySQL' },
@@ -40,5 +40,5 @@ export const refusalText = (lang, kind) => REFUSED[lang][kind ?? ''] ?? kind ?? 
 /** @param {'zh' | 'en'} lang @param {ReplayEvent} event */
 export const eventText = (lang, { event, value }) => EVENTS[event]?.[lang](value ?? '') ?? `${event} ${value ?? ''}`.trim();
 
-/** Of a lock on several nodes, which one it is. @param {string | undefined} key @returns {string} */
+/** The node, where a lock has several. @param {string | undefined} key @returns {string} */
 export const nodeName = (key) => (/^redis(-\d+)? /.test(key ?? '') ? ` ${(key ?? '').split(' ')[0]}` : '');
