@@ -1,6 +1,6 @@
 /**
- * The modules that index.html names, so that a browser fetches all of them at once and does not find each only when another has come
- * (a round trip for each level of imports). The list is made from their imports: `OVERSELL_WRITE_DOCS=1` (`make docs`) writes it.
+ * The modules that index.html names, so that a browser fetches all of them at once and not level by level of their imports.
+ * `OVERSELL_WRITE_DOCS=1` (`make docs`) writes the list from their imports.
  */
 
 import assert from 'node:assert/strict';

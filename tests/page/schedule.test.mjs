@@ -1,7 +1,4 @@
-/**
- * The order of a race, decided by whoever watches: each press is a step of one of them, on the real servers; and all orders, tried
- * one after the other.
- */
+/** The scheduler: each press is a step of an actor on the real servers; and all schedules, tried one after the other. */
 
 import assert from 'node:assert/strict';
 import process from 'node:process';
@@ -10,44 +7,44 @@ import { PHONE, lab } from './support.mjs';
 
 const SOAK = process.env.OVERSELL_SOAK === '1';
 
-describe('an order of one’s own', () => {
+describe('a schedule of one’s own', () => {
   const suite = lab();
 
-  it('oversells in an order of one’s own, by the keyboard', async () => {
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
+  it('oversells by keyboard alone', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
     await tab.press('#race-schedule');
     for (const actor of ['A', 'B', 'A', 'B', 'A', 'B']) {
       const button = `#schedule-buttons [data-key=${actor}][aria-disabled=false]`;
-      await tab.reads(button, actor === 'B' ? /SELECT|UPDATE|收尾/ : /./);
-      // As a keyboard does.
+      await tab.waitForText(button, actor === 'B' ? /SELECT|UPDATE|收尾/ : /./);
+      // By keyboard.
       await tab.evaluate((at) => document.querySelector(at).focus(), button);
       await tab.page.keyboard.press('Enter');
     }
-    await tab.reads('#schedule-say', /^卖出 2，少了 1：超卖 1。按了 6 次，做到了。/);
+    await tab.waitForText('#schedule-say', /^卖出 2，少了 1：超卖 1。按了 6 次，做到了。/);
     await tab.screenshot('schedule-1.3-1280');
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
+    await tab.assertAccessible();
+    tab.assertNoErrors();
   });
 
-  it('oversells in no order under the lock of the row, and without it in some', async () => {
-    const tab = await suite.tab('#/1.7.2');
-    await tab.shows('1.7.2');
+  it('oversells in some schedule, and in none with the row lock', async () => {
+    const tab = await suite.openTab('#/1.7.2');
+    await tab.waitForLesson('1.7.2');
     await tab.press('#race-schedule');
-    await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
+    await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
     await tab.press('#schedule-all');
-    await tab.reads('#schedule-say', /所有 20 种顺序都试过了：12 种超卖。/);
+    await tab.waitForText('#schedule-say', /所有 20 种顺序都试过了：12 种超卖。/);
 
     await tab.click('[name=schedule-cured][value=true]');
-    // Whoever comes second waits in the server, and says so.
+    // Whoever comes second waits in the server, and the page says so.
     for (const actor of ['A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
-    await tab.reads('#schedule-buttons [data-key=B]', /等/);
+    await tab.waitForText('#schedule-buttons [data-key=B]', /等/);
     await tab.press('#schedule-all');
-    await tab.reads('#schedule-say', /所有 \d+ 种顺序都试过了：没有一种超卖。/);
-    tab.nothingWentWrong();
+    await tab.waitForText('#schedule-say', /所有 \d+ 种顺序都试过了：没有一种超卖。/);
+    tab.assertNoErrors();
   });
 
-  // What the right order brings about, and no order on the cure. All orders of all of them with `OVERSELL_SOAK=1`.
+  // The outcome of the right schedule, and of no schedule on the cure. All schedules of all races with `OVERSELL_SOAK=1`.
   for (const { lesson, presses, says, seen } of [
     { lesson: '2.2', presses: ['A', 'death', 'B'], says: /^谁也走不动了：锁在 A 手里，没有人会还。按了 3 次，做到了。/, seen: '卡死' },
     { lesson: '2.6', presses: ['A'], says: /^谁也走不动了：锁在 A 手里.*按了 1 次，做到了。/, seen: '卡死' },
@@ -60,40 +57,40 @@ describe('an order of one’s own', () => {
     { lesson: '003.deadlock.gap', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
     { lesson: '003.deadlock.lock-wait', presses: ['A', 'B', 'A'], says: /^错误 1205，1 个提交。/, seen: '报错' },
   ]) {
-    it(`comes to what ${lesson} warns of in an order of one’s own, and on its cure in none`, async () => {
-      const tab = await suite.tab(`#/${lesson}`);
-      await tab.shows(lesson);
+    it(`goes wrong in ${lesson}, and in no schedule on its cure`, async () => {
+      const tab = await suite.openTab(`#/${lesson}`);
+      await tab.waitForLesson(lesson);
       await tab.press('#race-schedule');
       for (const actor of presses) {
-        await tab.has(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+        await tab.waitForElement(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
         await tab.press(`#schedule-buttons [data-key=${actor}]`);
       }
-      // Who is left goes to its end.
-      await tab.holds(() => {
+      // The others go on to the end.
+      await tab.waitFor(() => {
         /** @type {HTMLButtonElement | null} */
         const next = document.querySelector('#schedule-buttons [aria-disabled=false]');
         next?.click();
         return !next && document.getElementById('schedule-say').textContent;
       });
-      await tab.reads('#schedule-say', says);
+      await tab.waitForText('#schedule-say', says);
       await tab.screenshot(`schedule-${lesson}`);
-      await tab.everybodyCanUseIt();
-      tab.nothingWentWrong();
+      await tab.assertAccessible();
+      tab.assertNoErrors();
       if (!SOAK && !['2.2', '003.deadlock.opposite-order'].includes(lesson)) return;
       await tab.press('#schedule-all');
-      await tab.reads('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：\\d+ 种${seen}。`));
+      await tab.waitForText('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：\\d+ 种${seen}。`));
       await tab.click('[name=schedule-cured][value=true]');
-      await tab.has('#schedule-buttons [data-key=A][aria-disabled=false]');
+      await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
       await tab.press('#schedule-all');
-      await tab.reads('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：没有一种${seen}。`));
-      tab.nothingWentWrong();
+      await tab.waitForText('#schedule-say', new RegExp(`所有 \\d+ 种顺序都试过了：没有一种${seen}。`));
+      tab.assertNoErrors();
     });
   }
 
-  it('says that nobody can go on only once it knows who has the lock', async () => {
-    const tab = await suite.tab('#/2.6');
-    await tab.shows('2.6');
-    // What is seen of the lock comes long after what is heard of those who want it.
+  it('says who has the lock when nobody can go on', async () => {
+    const tab = await suite.openTab('#/2.6');
+    await tab.waitForLesson('2.6');
+    // The lock's state comes long after the news of those who want it.
     await tab.evaluate(() => {
       globalThis.EventSource = class extends EventSource {
         set onmessage(/** @type {(message: MessageEvent) => void} */ tell) {
@@ -103,22 +100,22 @@ describe('an order of one’s own', () => {
     });
     await tab.press('#race-schedule');
     await tab.press('#schedule-buttons [data-key=A][aria-disabled=false]');
-    await tab.holds(() => document.getElementById('schedule-say').textContent);
+    await tab.waitFor(() => document.getElementById('schedule-say').textContent);
     assert.match((await tab.text('#schedule-say')) ?? '', /^谁也走不动了：锁在 A 手里/);
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
   it('oversells where the clock ends the lease, on a phone', async () => {
-    const tab = await suite.tab('#/003.pause', PHONE);
-    await tab.shows('003.pause');
+    const tab = await suite.openTab('#/003.pause', PHONE);
+    await tab.waitForLesson('003.pause');
     await tab.press('#race-schedule');
     for (const actor of ['A', 'clock', 'B', 'B', 'B', 'A', 'A']) {
-      await tab.has(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+      await tab.waitForElement(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
       await tab.press(`#schedule-buttons [data-key=${actor}]`);
     }
-    await tab.reads('#schedule-say', /^卖出 2，少了 1：超卖 1。/);
-    assert.ok(!(await tab.isWide()));
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
+    await tab.waitForText('#schedule-say', /^卖出 2，少了 1：超卖 1。/);
+    assert.ok(!(await tab.isWiderThanWindow()));
+    await tab.assertAccessible();
+    tab.assertNoErrors();
   });
 });
