@@ -38,7 +38,7 @@ export const zh = {
 /** @type {import('./all.js').Words} */
 export const en = {
   breaking: 'Break it', lightOpens: 'Press to see what can be done to it', breakingClose: 'Close', breakingAll: 'Put all back', breakingAsk: 'Asking the lab…',
-  breakingNone: 'No instance answers, so nobody can hand an order to the lab. Use oversell lab fault in a terminal.',
+  breakingNone: 'No instance answers, so the lab cannot be reached from here. Use oversell lab fault in a terminal.',
   breakingGoing: 'Being done…',
   memberState: (state) => choose({ running: 'runs', paused: 'paused', killed: 'killed' }, state) ?? state,
   memberMeans: (state, instance) => choose({
