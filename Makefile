@@ -50,7 +50,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
-	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/order.test.mjs tests/page/breaking.test.mjs
+	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/schedule.test.mjs tests/page/breaking.test.mjs
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
@@ -88,8 +88,9 @@ linters:
 browser:
 	@scripts/install test
 
-docs: rust ## the pages of docs/ that are made from data
+docs: rust ## the pages of docs/ that are made from data, and the list of modules in static/index.html
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --lib -- no_generated_page_is_stale
+	OVERSELL_WRITE_DOCS=1 node --test tests/page/modules.test.mjs
 
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/course/last_run.json

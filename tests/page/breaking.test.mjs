@@ -7,103 +7,103 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PHONE, PROGRAM, json, lab, until } from './support.mjs';
+import { PHONE, PROGRAM, getJson, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
 const SOAK = process.env.OVERSELL_SOAK === '1';
 
-describe('breaking by hand', () => {
-  // An instance that goes on after a longer pause than this cuts off what was sent to it meanwhile: the run has another verdict then.
+describe('the fault panel', () => {
+  // After a longer pause an instance cuts off the requests sent to it meanwhile, and the run has another verdict.
   const suite = lab(['--ways', '--replica'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' });
 
-  // The run waits for the instance that stands still, as the page says of it and of no server, and comes to its verdict once it goes
-  // on; so does one of whose instances one was killed and started again.
-  it('pauses and kills an instance by its button in mid run, and the run comes to its verdict', async () => {
+  // The run waits for a paused instance, and the page names that instance and no server; once it resumes the run comes to its verdict. The
+  // same with an instance that is killed and started again.
+  it('a run survives a paused and a killed instance', async () => {
     const [sender, victim] = suite.at.instances.map(({ name }) => name);
-    // It lasts for twelve seconds: it must still go on when it is paused.
-    const tab = await suite.tab('#/single-update?threads=20&loops=40&hold_ms=300');
-    await tab.has(light(victim));
-    await run(tab);
-    await tab.click(light(victim));
-    await act(tab, `pause ${victim}`);
-    await tab.reads('#say', new RegExp(`^停住了.*在等 ${victim}`));
-    await tab.reads('#notice', new RegExp(`${victim} 没有回应`));
+    // The run lasts twelve seconds, long enough to be paused.
+    const tab = await suite.openTab('#/single-update?threads=20&loops=40&hold_ms=300');
+    await tab.waitForElement(lightOf(victim));
+    await startRun(tab);
+    await tab.click(lightOf(victim));
+    await pressFault(tab, `pause ${victim}`);
+    await tab.waitForText('#say', new RegExp(`^停住了.*在等 ${victim}`));
+    await tab.waitForText('#notice', new RegExp(`${victim} 没有回应`));
     assert.doesNotMatch(await tab.text('#notice'), /(mysql|redis|zookeeper) 停了/, 'no server is blamed');
-    await act(tab, `resume ${victim}`);
-    await tab.reads('#say', /^分毫不差/);
+    await pressFault(tab, `resume ${victim}`);
+    await tab.waitForText('#say', /^分毫不差/);
 
-    // The one that sends the load stands still: so does the run, and the page says so of it.
-    await run(tab);
+    // The instance that sends the load is paused: so is the run, and the page says why.
+    await startRun(tab);
     await tab.click(`#breaking-members [data-key="${sender}"]`);
-    await act(tab, `pause ${sender}`);
-    await tab.reads('#say', new RegExp(`^停在.*${sender} 没有回应`));
-    await tab.reads('#breaking-acts', /像一次很长的 GC/);
+    await pressFault(tab, `pause ${sender}`);
+    await tab.waitForText('#say', new RegExp(`^停在.*${sender} 没有回应`));
+    await tab.waitForText('#breaking-acts', /像一次很长的 GC/);
     await tab.screenshot('breaking-paused-1280');
-    await tab.everybodyCanUseIt();
-    await act(tab, `resume ${sender}`);
-    await tab.reads('#say', /^正在跑|分毫不差/);
+    await tab.assertAccessible();
+    await pressFault(tab, `resume ${sender}`);
+    await tab.waitForText('#say', /^正在跑|分毫不差/);
     await tab.click(`#breaking-members [data-key="${victim}"]`);
-    await act(tab, `kill ${victim}`);
-    await tab.has(button(`start ${victim}`));
-    await act(tab, 'all');
-    await tab.has(button(`pause ${victim}`));
-    await tab.reads('#say', /分毫不差|不能算数/);
+    await pressFault(tab, `kill ${victim}`);
+    await tab.waitForElement(faultButton(`start ${victim}`));
+    await pressFault(tab, 'all');
+    await tab.waitForElement(faultButton(`pause ${victim}`));
+    await tab.waitForText('#say', /分毫不差|不能算数/);
 
-    // A way is cut and mended; Escape closes, and leads back to the light.
-    await act(tab, `cut ${victim}-redis`);
-    await tab.reads('#breaking-acts', /到 redis 断开了/);
-    await act(tab, `mend ${victim}-redis`);
-    await tab.has(button(`cut ${victim}-redis`));
-    await tab.key('Escape', '#breaking');
-    await tab.has('#breaking[hidden]');
-    await tab.holds((name) => /** @type {HTMLElement} */ (document.activeElement).dataset.key === name, victim);
-    tab.nothingWentWrong();
+    // A link is cut and mended; Escape closes the panel and focuses the light.
+    await pressFault(tab, `cut ${victim}-redis`);
+    await tab.waitForText('#breaking-acts', /到 redis 断开了/);
+    await pressFault(tab, `mend ${victim}-redis`);
+    await tab.waitForElement(faultButton(`cut ${victim}-redis`));
+    await tab.pressKey('Escape', '#breaking');
+    await tab.waitForElement('#breaking[hidden]');
+    await tab.waitFor((name) => /** @type {HTMLElement} */ (document.activeElement).dataset.key === name, victim);
+    tab.assertNoErrors();
   });
 
-  // Its replica is the main one by then: that all runs again is not all.
-  it('puts all back after the main Redis was killed, by one press', async () => {
+  // Its replica is the main Redis by then: that everything runs is not enough.
+  it('one press repairs everything after Redis was killed', async () => {
     const [{ url }] = suite.at.instances;
     const leads = async () => {
-      const { members } = await json(`${url}/lab`);
+      const { members } = await getJson(`${url}/lab`);
       return !members.find(({ name }) => name === 'redis').can.includes('promote') && members.every(({ state }) => state === 'running');
     };
-    const tab = await suite.tab('#/1.3');
-    await tab.has(light('redis'));
-    await tab.click(light('redis'));
-    await act(tab, 'kill redis');
-    await until(async () => !(await json(`${url}/lab`)).members.find(({ name }) => name === 'replica').can.includes('promote'), 'the replica is the main one');
-    await act(tab, 'all');
-    await tab.reads('#breaking-said', /^全部恢复了/);
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForElement(lightOf('redis'));
+    await tab.click(lightOf('redis'));
+    await pressFault(tab, 'kill redis');
+    await waitUntil(async () => !(await getJson(`${url}/lab`)).members.find(({ name }) => name === 'replica').can.includes('promote'), 'the replica is the main one');
+    await pressFault(tab, 'all');
+    await tab.waitForText('#breaking-said', /^全部恢复了/);
     assert.ok(await leads(), 'the first one is the main one again');
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  it('has its buttons on a phone', async () => {
+  it('works on a phone', async () => {
     const victim = suite.at.instances[1].name;
-    const phone = await suite.tab('#/1.3', PHONE);
-    await phone.has(light(victim));
-    await phone.click(light(victim));
-    await phone.has(button(`pause ${victim}`));
+    const phone = await suite.openTab('#/1.3', PHONE);
+    await phone.waitForElement(lightOf(victim));
+    await phone.click(lightOf(victim));
+    await phone.waitForElement(faultButton(`pause ${victim}`));
     await phone.screenshot('breaking-360');
-    assert.ok(!(await phone.isWide()));
-    phone.nothingWentWrong();
+    assert.ok(!(await phone.isWiderThanWindow()));
+    phone.assertNoErrors();
   });
 
-  it('is explained where no lab takes orders, with what to type where the servers are in containers', async () => {
+  it('explains why nothing can be broken without a lab', async () => {
     const [file, { mysql }] = [`${suite.folder}/alone.json`, suite.at];
     const alone = spawn(PROGRAM, ['serve', '--port=0', `--set=mysql.url=${mysql.url}`, `--json=${file}`], { stdio: 'ignore' });
     try {
-      await until(() => existsSync(file), 'it listens');
+      await waitUntil(() => existsSync(file), 'it listens');
       const { url } = JSON.parse(await readFile(file, 'utf8'));
-      const tab = await suite.tab('#/1.3', undefined, url);
-      await tab.has('#lights [data-key=mysql]');
+      const tab = await suite.openTab('#/1.3', undefined, url);
+      await tab.waitForElement('#lights [data-key=mysql]');
       await tab.click('#lights [data-key=mysql]');
-      await tab.reads('#breaking-acts', /docker compose pause/);
-      await tab.has('#lights [data-key=mysql][aria-expanded=true]');
+      await tab.waitForText('#breaking-acts', /docker compose pause/);
+      await tab.waitForElement('#lights [data-key=mysql][aria-expanded=true]');
       await tab.screenshot('breaking-nobodys-1280');
       assert.equal(await tab.count('#breaking button'), 1, 'the one that closes');
-      tab.nothingWentWrong();
+      tab.assertNoErrors();
     } finally {
       alone.kill();
       await once(alone, 'exit');
@@ -114,140 +114,140 @@ describe('breaking by hand', () => {
 describe('a fail-over', () => {
   const suite = lab(['--replica', '--redis-ports=0,0,0,0,0']);
 
-  it('oversells where whoever watches has the Sentinel promote the replica between two who buy (2.8), and under Redlock in no order', async () => {
-    const tab = await suite.tab('#/2.8');
-    await tab.shows('2.8');
-    await tab.press('#race-order');
-    await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
+  it('oversells between two purchases (2.8), never under Redlock', async () => {
+    const tab = await suite.openTab('#/2.8');
+    await tab.waitForLesson('2.8');
+    await tab.press('#race-schedule');
+    await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
     const goOn = await tab.evaluate(() => {
-      /** @type {HTMLButtonElement} */ (document.querySelector('#order-buttons [data-key=A]')).click();
-      return document.querySelectorAll('#order-buttons [aria-disabled=false]').length;
+      /** @type {HTMLButtonElement} */ (document.querySelector('#schedule-buttons [data-key=A]')).click();
+      return document.querySelectorAll('#schedule-buttons [aria-disabled=false]').length;
     });
     assert.equal(goOn, 0, 'while A is on its way to the lock, the Sentinel could be first');
-    for (const actor of ['failover', 'B', 'A', 'B']) await tab.press(`#order-buttons [data-key=${actor}][aria-disabled=false]`);
-    await tab.reads('#order-say', /^卖出 2，少了 1：超卖 1。按了 5 次，做到了。/);
-    await tab.reads('#order-buttons [data-key=failover]', /从节点升上来了/);
-    await tab.screenshot('order-2.8');
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
-    // Seconds each.
+    for (const actor of ['failover', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+    await tab.waitForText('#schedule-say', /^卖出 2，少了 1：超卖 1。按了 5 次，做到了。/);
+    await tab.waitForText('#schedule-buttons [data-key=failover]', /从节点升上来了/);
+    await tab.screenshot('schedule-2.8');
+    await tab.assertAccessible();
+    tab.assertNoErrors();
+    // They take seconds each.
     if (!SOAK) return;
-    await all(tab, /：\d+ 种超卖。/);
-    await tab.click('[name=order-cured][value=true]');
-    await tab.has('#order-buttons [data-key=A][aria-disabled=false]');
-    await all(tab, /：没有一种超卖。/);
-    tab.nothingWentWrong();
+    await checkAllSchedules(tab, /：\d+ 种超卖。/);
+    await tab.click('[name=schedule-cured][value=true]');
+    await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
+    await checkAllSchedules(tab, /：没有一种超卖。/);
+    tab.assertNoErrors();
   });
 });
 
-describe("breaking by hand, from the class's page", () => {
+describe("the fault panel on the class's page", () => {
   const suite = lab(['--redis-ports=0,0,0,0,0'], { OVERSELL__ADMIN__TOKEN: 'open-sesame' });
 
-  // The token is asked for once, where it is wanted; the instance that stands still is told from those that answer.
-  it('pauses an instance for the administrator, and the class sees it stand still', async () => {
+  // The token is asked for once, where it is needed; the other instances tell of the paused one.
+  it('the administrator pauses an instance, and the class sees it', async () => {
     const victim = suite.at.instances[1].name;
-    const tab = await suite.tab('class.html#/2.10.6');
-    await tab.has(light(victim));
-    await tab.click(light(victim));
-    await act(tab, `pause ${victim}`);
-    await tab.reads('#breaking-said', /^这一步要管理口令。$/);
-    await tab.has('#token:focus');
+    const tab = await suite.openTab('class.html#/2.10.6');
+    await tab.waitForElement(lightOf(victim));
+    await tab.click(lightOf(victim));
+    await pressFault(tab, `pause ${victim}`);
+    await tab.waitForText('#breaking-said', /^这一步要管理口令。$/);
+    await tab.waitForElement('#token:focus');
     await tab.screenshot('class-token-1280');
     await tab.fill('#token', 'wrong');
-    await tab.holds(() => /** @type {HTMLInputElement} */ (document.getElementById('token'))?.value === '');
+    await tab.waitFor(() => /** @type {HTMLInputElement} */ (document.getElementById('token'))?.value === '');
     await tab.fill('#token', 'open-sesame');
-    await tab.reads('#breaking-said', new RegExp(`^${victim}：暂停了`));
-    await tab.counts('#token', 0);
+    await tab.waitForText('#breaking-said', new RegExp(`^${victim}：暂停了`));
+    await tab.waitForCount('#token', 0);
     const console = `#consoles [data-instance="${victim}"] h2`;
-    await tab.reads(console, new RegExp(`^${victim} 停了$`));
-    await tab.holds(() => [...document.querySelectorAll('#consoles h2')].filter((h) => h.textContent.includes('停了')).length === 1);
-    await tab.reads('#trouble', new RegExp(`${victim} 没有回应`));
+    await tab.waitForText(console, new RegExp(`^${victim} 停了$`));
+    await tab.waitFor(() => [...document.querySelectorAll('#consoles h2')].filter((h) => h.textContent.includes('停了')).length === 1);
+    await tab.waitForText('#trouble', new RegExp(`${victim} 没有回应`));
     await tab.screenshot('class-paused-1280');
-    await tab.everybodyCanUseIt();
-    await act(tab, 'all');
-    await tab.reads(console, new RegExp(`^${victim}$`));
-    await tab.has('#trouble[hidden]');
-    tab.nothingWentWrong();
+    await tab.assertAccessible();
+    await pressFault(tab, 'all');
+    await tab.waitForText(console, new RegExp(`^${victim}$`));
+    await tab.waitForElement('#trouble[hidden]');
+    tab.assertNoErrors();
   });
 
-  // Whoever plays a race that breaks servers, or starts a run, is asked once; a race that breaks none is played by anybody.
-  it('asks for the token for a run and a replay that breaks servers, and does then what was refused', async () => {
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
+  // The token is asked for once, for a race that breaks servers or for a run; other races need none.
+  it('asks for the token once, then repeats what was refused', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
     await tab.press('#race-run');
-    await tab.reads('#race-flaw-end', /卖出/);
-    await tab.counts('#token', 0);
+    await tab.waitForText('#race-flaw-end', /卖出/);
+    await tab.waitForCount('#token', 0);
     await tab.go('2.10.4');
-    await tab.shows('2.10.4');
+    await tab.waitForLesson('2.10.4');
     await tab.press('#race-run');
-    await tab.reads('#race-flaw-end', /这一步要管理口令/);
-    await tab.has('#race-admin #token:focus');
+    await tab.waitForText('#race-flaw-end', /这一步要管理口令/);
+    await tab.waitForElement('#race-admin #token:focus');
     await tab.fill('#token', 'open-sesame');
-    await tab.reads('#race-cure-end', /只有一个/);
+    await tab.waitForText('#race-cure-end', /只有一个/);
     assert.doesNotMatch(await tab.text('#race-flaw-end'), /没有跑成/);
-    await tab.counts('#token', 0);
-    tab.nothingWentWrong();
+    await tab.waitForCount('#token', 0);
+    tab.assertNoErrors();
 
-    const other = await suite.tab('#/single-update?threads=2&loops=20&hold_ms=200');
-    await run(other, async () => {
-      await other.has('#run-admin #token:focus');
+    const other = await suite.openTab('#/single-update?threads=2&loops=20&hold_ms=200');
+    await startRun(other, async () => {
+      await other.waitForElement('#run-admin #token:focus');
       await other.fill('#token', 'open-sesame');
     });
-    await other.reads('#say', /^分毫不差/);
-    other.nothingWentWrong();
+    await other.waitForText('#say', /^分毫不差/);
+    other.assertNoErrors();
   });
 
-  it('is not for a phone', async () => {
-    const phone = await suite.tab('class.html#/2.10.6?me', PHONE);
-    await phone.has('#actions [data-act]');
+  it('is not shown on a phone', async () => {
+    const phone = await suite.openTab('class.html#/2.10.6?me', PHONE);
+    await phone.waitForElement('#actions [data-act]');
     assert.equal(await phone.count('#lights[hidden]'), 1);
-    phone.nothingWentWrong();
+    phone.assertNoErrors();
   });
 });
 
 (SOAK ? describe : describe.skip)('servers of which there are several', () => {
   const suite = lab(['--sentinels=3', '--zookeeper=3']);
 
-  it('are named at their lights with what they do, and who is promoted leads there too', async () => {
-    const tab = await suite.tab('#/2.8');
-    await tab.reads('#lights [data-role=primary]', /^redis 主$/);
-    await tab.has('#lights [data-role=leader]');
+  it('show their role at their lights, also after a promotion', async () => {
+    const tab = await suite.openTab('#/2.8');
+    await tab.waitForText('#lights [data-role=primary]', /^redis 主$/);
+    await tab.waitForElement('#lights [data-role=leader]');
     await tab.screenshot('roles-1280');
     await tab.click('#lights [data-key=redis]');
     await tab.press('#breaking-members [data-key="replica-2"]');
-    await act(tab, 'promote replica-2');
-    await tab.reads('#lights [data-role=primary]', /^replica-2 主$/);
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
-    const phone = await suite.tab('#/2.8', PHONE);
-    await phone.has('#lights [data-role=primary]');
-    assert.ok(!(await phone.isWide()));
+    await pressFault(tab, 'promote replica-2');
+    await tab.waitForText('#lights [data-role=primary]', /^replica-2 主$/);
+    await tab.assertAccessible();
+    tab.assertNoErrors();
+    const phone = await suite.openTab('#/2.8', PHONE);
+    await phone.waitForElement('#lights [data-role=primary]');
+    assert.ok(!(await phone.isWiderThanWindow()));
   });
 });
 
-/** The light of one that is up. @param {string} name */
-const light = (name) => `#lights .up [data-key="${name}"]`;
+/** The light of a member that is up. @param {string} name */
+const lightOf = (name) => `#lights .up [data-key="${name}"]`;
 
-/** The button that does this. @param {string} order */
-const button = (order) => `#breaking-acts [data-key="${order}"]`;
+/** The button of a fault. @param {string} fault */
+const faultButton = (fault) => `#breaking-acts [data-key="${fault}"]`;
 
-/** Presses it, once it can be pressed. @param {Tab} tab @param {string} order */
-async function act(tab, order) {
-  await tab.has(`${button(order)}[aria-disabled=false]`);
-  await tab.click(button(order));
+/** Presses it once it is enabled. @param {Tab} tab @param {string} fault */
+async function pressFault(tab, fault) {
+  await tab.waitForElement(`${faultButton(fault)}[aria-disabled=false]`);
+  await tab.click(faultButton(fault));
 }
 
-/** Starts a run of what is on show, and waits until it goes on. @param {Tab} tab @param {() => Promise<void>} [asked] what it takes before */
-async function run(tab, asked = async () => {}) {
-  await tab.canRun();
+/** Starts a run and waits until it is running. @param {Tab} tab @param {() => Promise<void>} [asked] asked what to do before */
+async function startRun(tab, asked = async () => {}) {
+  await tab.waitUntilRunnable();
   await tab.press('#run');
   await asked();
-  await tab.reads('#say', /^正在跑：[1-9]/);
+  await tab.waitForText('#say', /^正在跑：[1-9]/);
 }
 
-/** Tries all orders of a fail-over: what it comes to. @param {Tab} tab @param {RegExp} comesTo */
-async function all(tab, comesTo) {
-  await tab.press('#order-all');
-  await until(async () => /所有 \d+ 种顺序/.test((await tab.text('#order-say')) ?? ''), 'all orders', 600_000);
-  assert.match((await tab.text('#order-say')) ?? '', comesTo);
+/** Tries all schedules of a fail-over and checks the outcome. @param {Tab} tab @param {RegExp} comesTo */
+async function checkAllSchedules(tab, comesTo) {
+  await tab.press('#schedule-all');
+  await waitUntil(async () => /所有 \d+ 种顺序/.test((await tab.text('#schedule-say')) ?? ''), 'all orders', 600_000);
+  assert.match((await tab.text('#schedule-say')) ?? '', comesTo);
 }

@@ -1,30 +1,30 @@
 /**
- * The class's page: thirty at the semaphore, readers and writers in all four orders, the latch, barriers and the herd; what is red is
- * too many, and one's own lane is marked.
+ * The class's page: thirty at the semaphore, readers and writers in all four orders, the latch, barriers and the herd. Too many are red,
+ * and the own lane is marked.
  */
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { PHONE, PROJECTOR, lab, send } from './support.mjs';
+import { PHONE, PROJECTOR, lab, sendJson } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 /** @typedef {ReturnType<typeof lab>} Suite */
-/** Where somebody is drawn in a lane: the shape's ends, in pixels. @typedef {{who: string, kind: string, from: number, to: number}} Bar */
+/** A bar in a visitor's lane, in pixels. @typedef {{who: string, kind: string, from: number, to: number}} Bar */
 
 describe("the class's page at the semaphore", () => {
   const suite = lab();
 
   it('draws thirty people three at a time', async () => {
-    const tab = await open(suite, '2.10.6');
-    await visit(tab, '/test/semaphore', people('同学', 30), 500);
-    await allHaveLeft(tab, 30);
+    const tab = await openLesson(suite, '2.10.6');
+    await sendVisitors(tab, '/test/semaphore', namesOf('同学', 30), 500);
+    await waitUntilAllLeft(tab, 30);
     await tab.screenshot('class-semaphore-30');
     assert.equal(await mostInside(tab), 3);
     assert.equal(await tab.count(RED), 0);
     assert.equal(new Set(await tab.page.$$eval('#lanes .lane', (lanes) => lanes.map((lane) => lane.getAttribute('data-who')))).size, 30);
-    // An answer that breaks off is none: the page asks again, and goes on with what it has seen.
+    // A broken answer is none: the page asks again and goes on with the events.
     await tab.evaluate(`
       const whole = fetch;
       window.broken = 0;
@@ -34,36 +34,36 @@ describe("the class's page at the semaphore", () => {
         const body = new ReadableStream({ start: (to) => to.error(new TypeError('cut off')) });
         return Promise.resolve(new Response(body, { headers: { 'content-type': 'application/json' } }));
       };`);
-    await tab.holds('window.broken > 1');
-    await nothingIsWrong(tab);
+    await tab.waitFor('window.broken > 1');
+    await assertAllWell(tab);
   });
 
   // The twin.
   it('is red with a fourth permit', async () => {
     await promisify(execFile)('redis-cli', ['-u', suite.at.redis[0].url, 'INCR', 'semaphore']);
-    const tab = await open(suite, '2.10.6');
-    await visit(tab, '/test/semaphore', people('后来的', 8), 60_000);
-    await tab.has('#state.red');
-    await tab.holds(`(${mostAtOnce})((${bars})()) > 3`);
+    const tab = await openLesson(suite, '2.10.6');
+    await sendVisitors(tab, '/test/semaphore', namesOf('后来的', 8), 60_000);
+    await tab.waitForElement('#state.red');
+    await tab.waitFor(`(${mostAtOnce})((${barsDrawn})()) > 3`);
     await tab.screenshot('class-semaphore-four');
     assert.ok((await tab.count(RED)) >= 4);
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 });
 
 describe("the class's page where an instance is killed", () => {
   const suite = lab();
 
-  it('ends its lanes, says so, and counts the permits that Redis lacks', async () => {
-    const tab = await open(suite, '2.10.6');
-    await visit(tab, '/test/semaphore', people('同学', 3), 60_000);
-    await tab.reads('#state', /里面 3 人，空着 0 个，等着 0 人/);
-    // People are sent in turn, and each has printed a line where it is inside; the page hears of them through the first.
+  it('ends its lanes and counts the permits lost in Redis', async () => {
+    const tab = await openLesson(suite, '2.10.6');
+    await sendVisitors(tab, '/test/semaphore', namesOf('同学', 3), 60_000);
+    await tab.waitForText('#state', /里面 3 人，空着 0 个，等着 0 人/);
+    // Visitors are sent in turn: each has printed a line inside, and the page hears of them through the first instance.
     const [first, , killed] = suite.at.instances;
     const there = await tab.count(`#consoles [data-instance="${killed.name}"] li:not(.dim)`);
     assert.ok(there >= 1 && there <= 3, `${there} are inside at ${killed.name}`);
-    assert.equal((await send(`${first.url}/lab/faults`, { action: 'kill', member: killed.name })).status, 200);
-    await tab.reads('#state', new RegExp(`里面 ${3 - there} 人，空着 0 个，${there} 个随停掉的实例丢了`));
+    assert.equal((await sendJson(`${first.url}/lab/faults`, { action: 'kill', member: killed.name })).status, 200);
+    await tab.waitForText('#state', new RegExp(`里面 ${3 - there} 人，空着 0 个，${there} 个随停掉的实例丢了`));
     const said = await tab.page.$$eval('#lanes [data-kind=end]', (ends) => ends.map((end) => end.textContent));
     assert.deepEqual(said, Array(there).fill('实例停了'));
     await tab.screenshot('class-killed');
@@ -73,25 +73,24 @@ describe("the class's page where an instance is killed", () => {
 describe("the class's page", () => {
   const suite = lab();
 
-  // On Redis, then on ZooKeeper. Who reads together is looked at while both are inside, and stays for as long as that may take: and
-  // so comes last.
+  // On Redis, then on ZooKeeper. The readers come last, since they must stay while one looks at both.
   for (const { lesson, path } of [{ lesson: '2.10.5', path: '/test' }, { lesson: '3.7.3', path: '/test/zk' }]) {
-    it(`draws readers together, and a writer alone, in ${lesson}`, async () => {
-      const [one, other] = [await open(suite, lesson), await open(suite, lesson)];
+    it(`draws readers together and a writer alone in ${lesson}`, async () => {
+      const [one, other] = [await openLesson(suite, lesson), await openLesson(suite, lesson)];
       for (const [first, then] of [['read', 'write'], ['write', 'read'], ['write', 'write'], ['read', 'read']]) {
         const together = first === 'read' && then === 'read';
         const [a, b] = [`先${first}${then}`, `后${first}${then}`];
         const hold = together ? 60_000 : 1500;
-        await visit(one, `${path}/${first}`, [a], hold);
-        await other.has(inside(a));
-        await visit(other, `${path}/${then}`, [b], hold);
-        // What two instances tell need not come in the order in which it happened.
-        for (const who of [a, b]) await one.has(inside(who));
-        await one.reads('#state', together ? /在读 2 人，在写 0 人/ : /在读 0 人，在写 0 人/);
-        // Both in one look, for the scale changes as time goes on.
-        const both = `(${stays})((${bars})(), ['${a}', '${b}'])`;
+        await sendVisitors(one, `${path}/${first}`, [a], hold);
+        await other.waitForElement(laneInside(a));
+        await sendVisitors(other, `${path}/${then}`, [b], hold);
+        // Events of two instances may come in another order.
+        for (const who of [a, b]) await one.waitForElement(laneInside(who));
+        await one.waitForText('#state', together ? /在读 2 人，在写 0 人/ : /在读 0 人，在写 0 人/);
+        // Both in one look, since the scale changes with time.
+        const both = `(${insideBars})((${barsDrawn})(), ['${a}', '${b}'])`;
         if (together) {
-          await one.holds(`(([a, b]) => a.from < b.from && b.from < a.to - 8)(${both})`);
+          await one.waitFor(`(([a, b]) => a.from < b.from && b.from < a.to - 8)(${both})`);
         } else {
           const [before, after] = await one.evaluate(both);
           assert.ok(before.from < after.from && after.from >= before.to - 8, JSON.stringify([first, then, before, after]));
@@ -99,99 +98,99 @@ describe("the class's page", () => {
         assert.equal(await one.count(RED), 0, `${first}, ${then}`);
         await one.screenshot(`class-${lesson}-${first}-${then}`);
       }
-      await nothingIsWrong(one);
+      await assertAllWell(one);
     });
   }
 
   it('lets the monitor wait until six have left', async () => {
-    const tab = await open(suite, '2.10.7');
-    await act(tab, 'latch');
+    const tab = await openLesson(suite, '2.10.7');
+    await pressAction(tab, 'latch');
     const waits = '#lanes .lane[data-who=班长]:has([data-kind=waits]):not(:has([data-kind=dot]))';
-    await tab.has(waits);
+    await tab.waitForElement(waits);
     for (const left of [5, 4, 3, 2, 1, 0]) {
       assert.equal(await tab.count(waits), 1, `the monitor waits with ${left + 1} in the room`);
-      await act(tab, 'countdown');
-      await tab.reads('#state', left === 0 ? /六位都出来了/ : new RegExp(`还有 ${left} 位没出来`));
+      await pressAction(tab, 'countdown');
+      await tab.waitForText('#state', left === 0 ? /六位都出来了/ : new RegExp(`还有 ${left} 位没出来`));
     }
-    await tab.has('#lanes .lane[data-who=班长] [data-kind=dot]');
+    await tab.waitForElement('#lanes .lane[data-who=班长] [data-kind=dot]');
     await tab.screenshot('class-latch');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 
   it('marks its own lane on a phone, and fits', async () => {
-    const phone = await open(suite, '2.10.6?me', PHONE);
-    await act(phone, 'semaphore');
-    await phone.reads('#notice', /名字/);
+    const phone = await openLesson(suite, '2.10.6?me', PHONE);
+    await pressAction(phone, 'semaphore');
+    await phone.waitForText('#notice', /名字/);
     await phone.fill('#who', '<b>小明</b>');
-    // Two stay; the third hangs up, which lets the phone in, only when it was seen to wait.
-    await visit(phone, '/test/semaphore', people('同学', 2), 60_000);
+    // Two stay; the third leaves, and lets the phone in, only once the phone was seen waiting.
+    await sendVisitors(phone, '/test/semaphore', namesOf('同学', 2), 60_000);
     const third = new AbortController();
     fetch(`${suite.at.http}/test/semaphore?hold_ms=60000&who=third`, { signal: third.signal }).catch(() => {});
-    await phone.reads('#state', /里面 3 人/);
-    await act(phone, 'semaphore');
-    await phone.counts('#lanes .lane.mine', 1);
+    await phone.waitForText('#state', /里面 3 人/);
+    await pressAction(phone, 'semaphore');
+    await phone.waitForCount('#lanes .lane.mine', 1);
     assert.equal(await phone.page.$eval('#lanes .lane.mine', (lane) => lane.getAttribute('data-who')), '<b>小明</b>');
-    await phone.reads('#mine', /在等/);
+    await phone.waitForText('#mine', /在等/);
     third.abort();
-    await phone.reads('#mine', /在里面/);
+    await phone.waitForText('#mine', /在里面/);
     await phone.screenshot('class-phone');
-    assert.ok(!(await phone.isWide()));
-    await nothingIsWrong(phone);
+    assert.ok(!(await phone.isWiderThanWindow()));
+    await assertAllWell(phone);
   });
 
-  it('takes its phones along to the lesson of the desk, and lets them guess before a race is played', async () => {
-    const [phone, desk] = [await open(suite, '2.10.6?me', PHONE), await open(suite, '2.10.6')];
+  it('phones follow the desk and guess before a race', async () => {
+    const [phone, desk] = [await openLesson(suite, '2.10.6?me', PHONE), await openLesson(suite, '2.10.6')];
     await desk.page.select('#lessons', '2.10.5');
-    await phone.reads('#chapter', /^2\.10\.5$/);
-    const projector = await suite.tab('#/1.3');
-    await projector.shows('1.3');
+    await phone.waitForText('#chapter', /^2\.10\.5$/);
+    const projector = await suite.openTab('#/1.3');
+    await projector.waitForLesson('1.3');
     await projector.press('#race-class');
-    await phone.reads('#guess-ask', /还剩多少/);
+    await phone.waitForText('#guess-ask', /还剩多少/);
     await phone.press('[data-guess="4999"]');
-    await phone.reads('#notice', /名字/);
+    await phone.waitForText('#notice', /名字/);
     await phone.fill('#who', '小明');
     await phone.press('[data-guess="4998"]');
-    await projector.reads('#race-guess [data-key="4998"]', /1 人/);
-    // Of one person the last guess counts.
+    await projector.waitForText('#race-guess [data-key="4998"]', /1 人/);
+    // A person's last guess counts.
     await phone.press('[data-guess="4999"]');
-    await projector.reads('#race-guess [data-key="4999"]', /1 人/);
-    await projector.reads('#race-guess [data-key="4998"]', /0 人/);
-    assert.equal((await send(`${suite.at.http}/classroom/guesses`, { lesson: '1.3', who: '小红', guess: 4999 })).status, 204);
-    await projector.reads('#race-class', /2 人/);
+    await projector.waitForText('#race-guess [data-key="4999"]', /1 人/);
+    await projector.waitForText('#race-guess [data-key="4998"]', /0 人/);
+    assert.equal((await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.3', who: '小红', guess: 4999 })).status, 204);
+    await projector.waitForText('#race-class', /2 人/);
     await phone.screenshot('class-guess-phone');
-    await phone.everybodyCanUseIt();
+    await phone.assertAccessible();
     await projector.press('#race-run');
-    await projector.reads('#race-guess b', /其实是 4,999/);
-    await projector.reads('#race-guess [data-key="4999"]', /2 人/);
+    await projector.waitForText('#race-guess b', /其实是 4,999/);
+    await projector.waitForText('#race-guess [data-key="4999"]', /2 人/);
     await projector.screenshot('class-guess');
-    for (const tab of [phone, desk, projector]) tab.nothingWentWrong();
+    for (const tab of [phone, desk, projector]) tab.assertNoErrors();
   });
 
   for (const { size, lessons } of [{ size: PROJECTOR, lessons: ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier'] }, { size: PHONE, lessons: ['3.7.6?me'] }]) {
-    it(`can be used by everybody in English and in the dark at ${size.join(' × ')}`, async () => {
-      const tab = await open(suite, lessons[0], size);
+    it(`is accessible in English and in the dark at ${size.join(' × ')}`, async () => {
+      const tab = await openLesson(suite, lessons[0], size);
       await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
       await tab.click('#en');
       for (const lesson of lessons) {
         await tab.go(lesson);
-        await tab.reads('#chapter', new RegExp(`^${lesson.replace('?me', '')}$`));
-        await nothingIsWrong(tab);
+        await tab.waitForText('#chapter', new RegExp(`^${lesson.replace('?me', '')}$`));
+        await assertAllWell(tab);
       }
     });
   }
 
-  it('shows the code for phones', async () => {
-    const tab = await open(suite, '2.10.6');
+  it('shows the QR code for phones', async () => {
+    const tab = await openLesson(suite, '2.10.6');
     await tab.press('#phone');
-    await tab.has('#scan-ask:not([hidden])');
+    await tab.waitForElement('#scan-ask:not([hidden])');
     await tab.fill('#address', '192.168.1.5:8080');
-    await tab.holds(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
+    await tab.waitFor(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
     await tab.screenshot('class-scan');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 
-  it('knows the address for phones where its lab does', async () => {
-    const tab = await open(suite, '2.10.6');
+  it('knows the address for phones if its lab does', async () => {
+    const tab = await openLesson(suite, '2.10.6');
     await tab.evaluate(() => {
       const ask = globalThis.fetch;
       globalThis.fetch = async (url, how) => {
@@ -200,98 +199,98 @@ describe("the class's page", () => {
       };
     });
     await tab.press('#phone');
-    await tab.reads('#link', /^http:\/\/192\.168\.1\.5:8080\/class\.html#\/2\.10\.6\?me$/);
-    await tab.holds(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
-    await nothingIsWrong(tab);
+    await tab.waitForText('#link', /^http:\/\/192\.168\.1\.5:8080\/class\.html#\/2\.10\.6\?me$/);
+    await tab.waitFor(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
+    await assertAllWell(tab);
   });
 
-  it('lets those who wait at a barrier go on together', async () => {
-    const tab = await open(suite, '3.7.6.barrier');
-    await tab.reads('#state', /栅栏开着/);
-    await act(tab, 'set');
-    await tab.reads('#state', /栅栏关着/);
-    await act(tab, 'wait-5');
-    await tab.reads('#state', /等着 5 人/);
+  it('waiters at a barrier go on together', async () => {
+    const tab = await openLesson(suite, '3.7.6.barrier');
+    await tab.waitForText('#state', /栅栏开着/);
+    await pressAction(tab, 'set');
+    await tab.waitForText('#state', /栅栏关着/);
+    await pressAction(tab, 'wait-5');
+    await tab.waitForText('#state', /等着 5 人/);
     assert.equal(await tab.count('#lanes [data-kind=dot]'), 1, 'the barrier was set, and nobody went through');
-    await act(tab, 'remove');
-    await tab.counts('#lanes [data-kind=dot]', 7);
+    await pressAction(tab, 'remove');
+    await tab.waitForCount('#lanes [data-kind=dot]', 7);
     await tab.screenshot('class-barrier');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 
-  it('lets those who meet enter and leave together', async () => {
-    const tab = await open(suite, '3.7.6');
+  it('parties of a double barrier enter and leave together', async () => {
+    const tab = await openLesson(suite, '3.7.6');
     for (const state of [/里面 0 人，等人到齐的 1 人/, /里面 0 人，等人到齐的 2 人/, /里面 3 人，等人到齐的 0 人/]) {
-      await act(tab, 'enter');
-      await tab.reads('#state', state);
+      await pressAction(tab, 'enter');
+      await tab.waitForText('#state', state);
     }
-    await act(tab, 'leave');
-    await tab.reads('#state', /里面 0 人，等人到齐的 0 人/);
+    await pressAction(tab, 'leave');
+    await tab.waitForText('#state', /里面 0 人，等人到齐的 0 人/);
     assert.equal(await tab.count('#lanes [data-kind=inside]'), 3);
     assert.equal(await tab.count(RED), 0);
     await tab.screenshot('class-meeting');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 
   it('draws five of ten with a lease', async () => {
-    const tab = await open(suite, '3.7.5');
-    await visit(tab, '/test/zk/semaphore', people('同学', 10), 2500);
-    await allHaveLeft(tab, 10);
+    const tab = await openLesson(suite, '3.7.5');
+    await sendVisitors(tab, '/test/zk/semaphore', namesOf('同学', 10), 2500);
+    await waitUntilAllLeft(tab, 10);
     assert.equal(await mostInside(tab), 5);
     assert.equal(await tab.count(RED), 0);
     await tab.screenshot('class-leases');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 
-  it('draws how many of the herd are woken each time: all, or one', async () => {
-    const tab = await open(suite, '3.4.2.herd');
-    // Its words come with what it does.
-    await tab.reads('#herd-run', /./);
+  it('draws how many waiters each release wakes: all, or one', async () => {
+    const tab = await openLesson(suite, '3.4.2.herd');
+    // Its texts come with its functions.
+    await tab.waitForText('#herd-run', /./);
     await tab.press('#herd-run');
-    await tab.counts('.herd svg', 2);
+    await tab.waitForCount('.herd svg', 2);
     const woken = await tab.page.$$eval('.herd svg', (rows) => rows.map((row) => [...row.querySelectorAll('rect')].slice(0, 3).map((bar) => Number(bar.dataset.n))));
     assert.deepEqual(woken, [[50, 49, 48], [1, 1, 1]]);
     await tab.screenshot('class-herd');
-    await nothingIsWrong(tab);
+    await assertAllWell(tab);
   });
 });
 
 const RED = '#lanes [data-kind=overlap]';
 
-/** Opens the page at a lesson, and waits until it hears the instances. @param {Suite} suite @param {string} lesson @param {import('./support.mjs').Size} [size] */
-async function open(suite, lesson, size) {
-  const tab = await suite.tab(`class.html#/${lesson}`, size);
-  if (!/me|herd/.test(lesson)) await tab.counts('#consoles section', 3);
+/** Opens a lesson, and waits until the page hears the instances. @param {Suite} suite @param {string} lesson @param {import('./support.mjs').Size} [size] */
+async function openLesson(suite, lesson, size) {
+  const tab = await suite.openTab(`class.html#/${lesson}`, size);
+  if (!/me|herd/.test(lesson)) await tab.waitForCount('#consoles section', 3);
   return tab;
 }
 
 /** @param {string} word @param {number} many */
-const people = (word, many) => Array.from({ length: many }, (_, n) => `${word} ${n + 1}`);
+const namesOf = (word, many) => Array.from({ length: many }, (_, n) => `${word} ${n + 1}`);
 
-/** Sends these people from the page, for as long as they stay. @param {Tab} tab @param {string} path @param {string[]} names @param {number} hold_ms */
-async function visit(tab, path, names, hold_ms) {
+/** Sends these visitors, for as long as they stay. @param {Tab} tab @param {string} path @param {string[]} names @param {number} hold_ms */
+async function sendVisitors(tab, path, names, hold_ms) {
   const body = JSON.stringify({ visit: path, names, hold_ms, wait_ms: 60_000 });
   const sent = (people) => fetch('classroom/visits', { method: 'POST', headers: { 'content-type': 'application/json' }, body: people }).then(({ status }) => status);
   assert.equal(await tab.evaluate(sent, body), 202);
 }
 
-/** Clicks what does this. @param {Tab} tab @param {string} name */
-const act = (tab, name) => tab.click(`[data-act=${name}]`);
+/** @param {Tab} tab @param {string} name */
+const pressAction = (tab, name) => tab.click(`[data-act=${name}]`);
 
-/** A lane in which this one is inside. @param {string} who */
-const inside = (who) => `#lanes .lane[data-who=${who}]:has([data-kind=inside], [data-kind=shared])`;
+/** The lane of a visitor who is inside. @param {string} who */
+const laneInside = (who) => `#lanes .lane[data-who=${who}]:has([data-kind=inside], [data-kind=shared])`;
 
-/** Waits until all have been inside, and have left. @param {Tab} tab @param {number} many */
-async function allHaveLeft(tab, many) {
-  await tab.holds((people) => {
+/** Waits until all have been inside and have left. @param {Tab} tab @param {number} many */
+async function waitUntilAllLeft(tab, many) {
+  await tab.waitFor((people) => {
     const lanes = [...document.querySelectorAll('#lanes .lane')];
     return lanes.length >= people && lanes.every((lane) => lane.querySelector('[data-kind=inside]'));
   }, many);
-  await tab.reads('#state', /里面 0 人/);
+  await tab.waitForText('#state', /里面 0 人/);
 }
 
-/** What is drawn in every lane, from the picture's left. @returns {Bar[]} */
-function bars() {
+/** All bars, from the picture's left. @returns {Bar[]} */
+function barsDrawn() {
   return [...document.querySelectorAll('#lanes .lane [data-kind]')].map((bar) => {
     /** @type {HTMLElement} */
     const lane = bar.closest('.lane');
@@ -301,19 +300,19 @@ function bars() {
 }
 
 /** Where each of them is inside. @param {Bar[]} drawn @param {string[]} people */
-const stays = (drawn, people) => people.map((who) => drawn.find((bar) => bar.who === who && ['inside', 'shared'].includes(bar.kind)));
+const insideBars = (drawn, people) => people.map((who) => drawn.find((bar) => bar.who === who && ['inside', 'shared'].includes(bar.kind)));
 
-/** The most bars of being inside that cover one place of the picture, by more than a hair. @param {Bar[]} drawn */
+/** The most bars inside at one place of the picture, with a small tolerance. @param {Bar[]} drawn */
 function mostAtOnce(drawn) {
   const within = drawn.filter(({ kind }) => kind === 'inside').map(({ from, to }) => [from + 1.5, to - 1.5]);
   return Math.max(0, ...within.map(([at]) => within.filter(([from, to]) => from <= at && at < to).length));
 }
 
 /** @param {Tab} tab */
-const mostInside = async (tab) => mostAtOnce(await tab.evaluate(bars));
+const mostInside = async (tab) => mostAtOnce(await tab.evaluate(barsDrawn));
 
 /** @param {Tab} tab */
-async function nothingIsWrong(tab) {
-  tab.nothingWentWrong();
-  await tab.everybodyCanUseIt();
+async function assertAllWell(tab) {
+  tab.assertNoErrors();
+  await tab.assertAccessible();
 }

@@ -1,8 +1,8 @@
-/** What the page says: each view in one language, a deadlock in words, and in a form that everybody can read. */
+/** What the page says: each view in one language, a deadlock in words, readable by everybody. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PHONE, PROJECTOR, json, lab, send } from './support.mjs';
+import { PHONE, PROJECTOR, getJson, lab, sendJson } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 /** @typedef {{terminal: string, run: string, expect: string, again: boolean}[]} Lines */
@@ -10,19 +10,19 @@ import { PHONE, PROJECTOR, json, lab, send } from './support.mjs';
 describe('what the page says', () => {
   const suite = lab();
 
-  it('has every lesson at its number, with its lines and its race, is in one language in each view, and a word of the other is seen', async () => {
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
-    const { zh, en } = await tab.evaluate("import('/js/words.js').then(({ languages }) => languages)");
+  it('has every lesson in one language, with commands and race', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
+    const { zh, en } = await tab.evaluate("import('/js/words/all.js').then(({ languages }) => languages)");
     assert.deepEqual(Object.keys(zh).sort(), Object.keys(en).sort());
-    const { replays } = await json(`${suite.at.http}/replays`);
+    const { replays } = await getJson(`${suite.at.http}/replays`);
     for (const { lesson, ends, cured_ends } of replays) {
       for (const { saw, said } of [ends, cured_ends]) {
         assert.ok(!saw === !said.en && !said.en === !said.zh && !/[a-z]{2,}/.test(said.zh), lesson);
       }
     }
 
-    const { chapters } = await json(`${suite.at.http}/course`);
+    const { chapters } = await getJson(`${suite.at.http}/course`);
     const lessons = chapters.flatMap((chapter) => chapter.lessons);
     const shown = await tab.page.$$eval('#chapters a', (all) => all.map((a) => a.dataset.id));
     const all = [...new Set(shown)].map((id) => ({
@@ -30,129 +30,130 @@ describe('what the page says', () => {
     }));
     assert.ok(all.length > 150 && replays.length > 60);
     const foreign = [];
-    const look = async (view, language) => foreign.push(...(await tab.evaluate(others)).map((text) => `${view}, ${language}: ${text}`));
+    const look = async (view, language) => foreign.push(...(await tab.evaluate(foreignTexts)).map((text) => `${view}, ${language}: ${text}`));
     for (const language of ['en', 'zh']) {
       await tab.press(`#${language}`);
-      for (const own of [others, hasLines, entryInSight, walk]) await tab.evaluate(`window.${own.name} = ${own}`);
-      assert.deepEqual(await tab.evaluate(walk, all, language === 'zh'), [], language);
+      for (const own of [foreignTexts, hasLines, isEntryInSight, checkLessons]) await tab.evaluate(`window.${own.name} = ${own}`);
+      assert.deepEqual(await tab.evaluate(checkLessons, all, language === 'zh'), [], language);
       for (const view of ['compare', '9.9', 'verdicts']) {
         await tab.go(view);
         await look(view, language);
       }
       for (const other of ['mine.html', 'limits.html', 'cache.html']) {
         await tab.page.goto(`${suite.at.http}/${other}`);
-        await tab.holds(() => document.querySelectorAll('main li').length > 3);
+        await tab.waitFor(() => document.querySelectorAll('main li').length > 3);
         await look(other, language);
       }
       await tab.page.goto(`${suite.at.http}/#/1.3`);
-      await tab.shows('1.3');
+      await tab.waitForLesson('1.3');
     }
     assert.deepEqual(foreign, []);
 
-    // The twins: a line that says something else, in the turn in which it is written, for the page may write its own again; and a word.
+    // The twins: a line with another text, in the turn that changes it, since the page may write its own again; and a word of the other
+    // language.
     await tab.go('2.3');
     const { lines } = all.find(({ id }) => id === '2.3');
-    await tab.holds(hasLines, lines);
+    await tab.waitFor(hasLines, lines);
     assert.equal(await tab.evaluate(`(document.querySelector('#terminals pre').textContent += ' ', (${hasLines})(${JSON.stringify(lines)}))`), false);
     for (const [language, said] of [['en', '没有跑'], ['zh', 'not run in this place yet'], ['zh', 'undefined']]) {
       await tab.press(`#${language}`);
-      await tab.evaluate(append, said);
-      assert.notDeepEqual(await tab.evaluate(others), [], `${said} is seen in ${language}`);
+      await tab.evaluate(appendText, said);
+      assert.notDeepEqual(await tab.evaluate(foreignTexts), [], `${said} is seen in ${language}`);
       await tab.evaluate(() => document.getElementById('own').remove());
     }
   });
 
-  // The cure is the twin: the same view shows no victim and no account of a deadlock.
+  // The cure is the twin: it shows no victim and no report of a deadlock.
   it('tells a deadlock in words, and its cure has no victim', async () => {
-    const tab = await suite.tab('#/003.deadlock.opposite-order');
-    await tab.shows('003.deadlock.opposite-order');
+    const tab = await suite.openTab('#/003.deadlock.opposite-order');
+    await tab.waitForLesson('003.deadlock.opposite-order');
     await tab.press('#deadlock-run');
-    await tab.reads('#deadlock-say', /^为什么：/);
+    await tab.waitForText('#deadlock-say', /^为什么：/);
     for (const { half, said, victims, waits, sentences } of [
       { half: 1, said: /^死锁：/, victims: 1, waits: 1, sentences: 3 },
       { half: 2, said: /^没有死锁/, victims: 0, waits: 0, sentences: 0 },
     ]) {
       const its = `#deadlock-played > section:nth-child(${half})`;
-      await tab.reads(`${its} > .say`, said);
+      await tab.waitForText(`${its} > .say`, said);
       assert.equal(await tab.count(`${its} .victim`), victims);
       assert.ok((await tab.count(`${its} .waits`)) >= waits);
       assert.equal(await tab.count(`${its} .account li`), sentences);
     }
-    // Who waits has not locked what it waits for.
+    // A transaction has not locked what it waits for.
     assert.doesNotMatch(await tab.text('#deadlock-played .begins'), /锁住/);
-    assert.deepEqual(await tab.evaluate(others), []);
+    assert.deepEqual(await tab.evaluate(foreignTexts), []);
     await tab.screenshot('deadlock');
-    const account = await tab.evaluate(`import('/js/innodb.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
+    const account = await tab.evaluate(`import('/js/lesson/innodb-status.js').then(({ parseDeadlock }) => parseDeadlock(${JSON.stringify(MYSQL_REPORT)}))`);
     const [one, other] = account.transactions.map(({ waits }) => waits[0]);
     assert.deepEqual([one.id, one.kind, other.end, account.rolledBack], [20, 'row', true, 2]);
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  // Without the key the page shows more, and smaller: the twin.
-  it('is nowhere small for the last row with the projector key', async () => {
-    const tab = await suite.tab('#/1.3');
-    await tab.shows('1.3');
+  // The twin: without the key the page shows more, and smaller.
+  it('is large everywhere with the projector key', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
     for (const id of ['1.3', '2.3.gap', '2.10.6', '003.deadlock.gap', 'compare', 'verdicts']) {
       await tab.go(id);
-      await tab.holds((view) => document.getElementById('frame').dataset.view === view || document.getElementById('chapter').textContent === view, id);
+      await tab.waitFor((view) => document.getElementById('frame').dataset.view === view || document.getElementById('chapter').textContent === view, id);
       assert.ok((await tab.evaluate(smallestType)) < 20, `something is small in ${id} without the key`);
       await tab.press('#projector');
       assert.ok((await tab.evaluate(smallestType)) >= 20, id);
-      assert.ok(!(await tab.isWide()), id);
+      assert.ok(!(await tab.isWiderThanWindow()), id);
       await tab.screenshot(`projector-${id}`);
       await tab.press('#projector');
     }
   });
 
   for (const size of [PROJECTOR, PHONE]) {
-    it(`can be read by everybody in the dark at ${size.join(' × ')}`, async () => {
+    it(`is accessible in the dark at ${size.join(' × ')}`, async () => {
       const kept = { conditions: {}, lessons: [{ id: '1.3', verdict: 'reproduced', seen: { zh: '看到了', en: 'it was seen' } }] };
-      assert.ok((await send(`${suite.at.http}/course/verdicts`, kept, 'PUT')).ok);
-      const tab = await suite.tab('#/1.3', size);
+      assert.ok((await sendJson(`${suite.at.http}/course/verdicts`, kept, 'PUT')).ok);
+      const tab = await suite.openTab('#/1.3', size);
       await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
       for (const id of ['1.3', '2.3.gap', '2.4.4.2', '2.10.6', '002.late-unlock', '003.limits', '003.deadlock.gap']) {
         await tab.go(id);
-        await tab.shows(id);
+        await tab.waitForLesson(id);
         if (id.includes('deadlock')) {
           await tab.press('#deadlock-run');
-          await tab.holds(() => document.querySelectorAll('.statements tbody tr').length > 6);
+          await tab.waitFor(() => document.querySelectorAll('.statements tbody tr').length > 6);
         }
-        // The list of lessons is the same beside each: its chapter is open.
+        // The list of lessons beside each is the same: its chapter is open.
         await tab.evaluate(() => { for (const fold of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll('main details'))) fold.open = true; });
-        assert.deepEqual(await unreadable(tab), [], id);
+        assert.deepEqual(await readabilityProblems(tab), [], id);
         await tab.screenshot(`dark-${id}-${size[0]}`);
       }
       await tab.go('verdicts');
-      await tab.holds(() => document.querySelectorAll('#verdicts tr').length > 100);
-      await tab.counts('#verdicts .reproduced', 1);
-      assert.deepEqual(await unreadable(tab), [], 'verdicts');
-      tab.nothingWentWrong();
+      await tab.waitFor(() => document.querySelectorAll('#verdicts tr').length > 100);
+      await tab.waitForCount('#verdicts .reproduced', 1);
+      assert.deepEqual(await readabilityProblems(tab), [], 'verdicts');
+      tab.assertNoErrors();
     });
   }
 
-  // The address of the verdicts is that of no lesson, though the service has something there once they are kept.
+  // The verdicts' address is no lesson, although the service answers there.
   it('shows the verdicts of a run at their own address', async () => {
-    const tab = await suite.tab('#/verdicts');
-    await tab.holds(() => document.querySelectorAll('#verdicts tr').length > 100);
-    tab.nothingWentWrong();
+    const tab = await suite.openTab('#/verdicts');
+    await tab.waitFor(() => document.querySelectorAll('#verdicts tr').length > 100);
+    tab.assertNoErrors();
   });
 
-  it('is seen where not everybody can read it: ink that is too pale, a line that is too long', async () => {
-    const tab = await suite.tab('#/2.3.gap', PHONE);
-    await tab.shows('2.3.gap');
+  it('pale ink and a line that is too long are found', async () => {
+    const tab = await suite.openTab('#/2.3.gap', PHONE);
+    await tab.waitForLesson('2.3.gap');
     await tab.evaluate(() => document.documentElement.style.setProperty('--dim', '#d0d0d0'));
-    assert.notDeepEqual(await unreadable(tab), []);
+    assert.notDeepEqual(await readabilityProblems(tab), []);
     await tab.evaluate(() => document.documentElement.style.removeProperty('--dim'));
-    await tab.evaluate(append, 'x'.repeat(200));
-    assert.notDeepEqual(await unreadable(tab), []);
+    await tab.evaluate(appendText, 'x'.repeat(200));
+    assert.notDeepEqual(await readabilityProblems(tab), []);
   });
 });
 
 /**
- * What is read in the page, and is in the other language. Code, what a server prints and what says of itself that it is in another
- * language are left out. A word that is missing is `undefined`.
+ * Text on the page in the other language. Code, output of servers and text marked as of another language are left out. A missing word is
+ * `undefined`.
  */
-function others() {
+function foreignTexts() {
   const lang = document.documentElement.lang.slice(0, 2);
   const wrong = { en: /[\u3400-\u9fff]/, zh: /\b[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}/ }[lang];
   const own = (e) => e.closest('[lang]').lang.slice(0, 2) === lang && !e.closest('pre, code, .ms, .tried');
@@ -168,11 +169,8 @@ function others() {
   return said.filter((text) => text && (wrong.test(text) || /\bundefined\b|\[object/.test(text))).slice(0, 3);
 }
 
-/**
- * Goes through all lessons in the page itself: what is wrong in each. A race once had an address of its own.
- * @param {{id: string, lines: Lines | null, breaks: string | null}[]} lessons @param {boolean} whole all of a lesson, and not only its words
- */
-async function walk(lessons, whole) {
+/** Goes through all lessons within the page; returns what is wrong in each. Some use the old address of races. @param {{id: string, lines: Lines | null, breaks: string | null}[]} lessons @param {boolean} whole check all of a lesson, not only its words */
+async function checkLessons(lessons, whole) {
   const wrong = [];
   const $ = (id) => document.getElementById(id);
   const LONG_MS = 10_000;
@@ -187,8 +185,8 @@ async function walk(lessons, whole) {
   for (const { id, lines, breaks } of lessons) {
     location.hash = whole && breaks ? `#/replay/${id}?cured=true` : `#/${id}`;
     const there = await comes(() => $('chapter').textContent === id && $('chapter').checkVisibility() && ($('how').hidden || $('steps').firstChild != null));
-    const found = there ? others() : ['never on show'];
-    if (whole && !entryInSight()) found.push('its entry is out of sight');
+    const found = there ? foreignTexts() : ['never on show'];
+    if (whole && !isEntryInSight()) found.push('its entry is out of sight');
     if (whole && lines && !(await comes(() => hasLines(lines)))) found.push('other lines than its own');
     const isDeadlock = id.startsWith('003.deadlock.');
     if (whole && $('race').checkVisibility() !== (breaks != null)) found.push('a race that is not its own, or none');
@@ -200,23 +198,22 @@ async function walk(lessons, whole) {
   return wrong;
 }
 
-/** Puts this on show in an element of the test's own: into its own ones the page writes again when it is told something. @param {string} said */
-function append(said) {
+/** Shows this in an element of the test's own: the page overwrites its own ones. @param {string} said */
+function appendText(said) {
   const own = document.createElement('p');
   own.id = 'own';
   own.textContent = said;
   document.querySelector('main').append(own);
 }
 
-/** Whether the entry of the lesson on show is in sight of the list. */
-function entryInSight() {
+/** Whether the lesson's entry is in sight in the list. */
+function isEntryInSight() {
   const [list, entry] = ['#lessons', '#chapters [aria-current]'].map((at) => document.querySelector(at).getBoundingClientRect());
   return list.top <= entry.top && entry.bottom <= list.bottom;
 }
 
 /**
- * Whether the lesson on show has each of these lines at its number, in the fold of its terminal, with what it prints, and the words
- * that it is to be typed again where it is.
+ * Whether the lesson has each of these commands at its number, in its terminal, with its output, and the words for one that is repeated.
  * @param {Lines} lines
  */
 function hasLines(lines) {
@@ -228,7 +225,7 @@ function hasLines(lines) {
   });
 }
 
-/** The smallest type that is read, in pixels. */
+/** The smallest type on the page, in pixels. */
 function smallestType() {
   const read = [...document.querySelectorAll('main *')].filter((e) => e.checkVisibility() && !e.closest('.unseen, svg')
     && [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim()));
@@ -236,10 +233,10 @@ function smallestType() {
 }
 
 /** @param {Tab} tab */
-const unreadable = async (tab) => [...(await tab.serious()), ...((await tab.isWide()) ? ['wider than the screen'] : [])];
+const readabilityProblems = async (tab) => [...(await tab.accessibilityViolations()), ...((await tab.isWiderThanWindow()) ? ['wider than the screen'] : [])];
 
-/** As MySQL 8 writes it; MariaDB's is what the page tells in the lab. */
-const OF_MYSQL = `*** (1) TRANSACTION:
+/** As MySQL 8 writes it; in the lab MariaDB writes it. */
+const MYSQL_REPORT = `*** (1) TRANSACTION:
 TRANSACTION 1811, ACTIVE 0 sec starting index read
 *** (1) HOLDS THE LOCK(S):
 RECORD LOCKS space id 2 page no 4 n bits 72 index PRIMARY of table \`test\`.\`deadlock_00000001\` trx id 1811 lock_mode X locks rec but not gap

@@ -1,23 +1,19 @@
-/** How light the page is: what comes over the wire until its lesson can be used, on a line of 50 kB/s and 400 ms. */
+/** How light the page is: what is transferred until its lesson can be used, at 50 kB/s and 400 ms latency. */
 
 import assert from 'node:assert/strict';
-import { readFile, readdir } from 'node:fs/promises';
-import { posix } from 'node:path';
 import { describe, it } from 'node:test';
 import { PHONE, lab } from './support.mjs';
 
-/** At most so much until the lesson can be used, and until its race is played: no times, which are the machine's. */
+/** The most until the lesson can be used, and until its race is played. No times, which depend on the machine. */
 const USABLE = { requests: 20, bytes: 40_000 };
 const WHOLE = { requests: 100, bytes: 240_000 };
-
-const STATIC = new URL('../../static/', import.meta.url);
 
 describe('the light page', () => {
   const suite = lab();
 
   for (const address of ['', '#/2.3']) {
-    it(`can be used at "${address}" once little has come over a slow line, and plays what was pressed before the rest has come`, async (test) => {
-      const tab = await suite.tab('favicon.svg', PHONE);
+    it(`is usable early at "${address}", and keeps an early press`, async (test) => {
+      const tab = await suite.openTab('favicon.svg', PHONE);
       const line = await tab.page.createCDPSession();
       await line.send('Network.enable');
       await line.send('Network.emulateNetworkConditions', { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 });
@@ -29,42 +25,20 @@ describe('the light page', () => {
       const begun = performance.now();
       await tab.page.goto(`${suite.at.http}/${address}`, { waitUntil: [] });
       const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);
-      await tab.holds(() => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '');
+      await tab.waitFor(() => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '');
       const usable = { ...came };
       test.diagnostic(`usable after ${seconds()} s: ${JSON.stringify(usable)}`);
       await tab.screenshot(`first-${address.length}`);
       assert.equal(await tab.count('body[data-first]'), 1, 'the rest has not come');
       assert.ok(usable.requests <= USABLE.requests && usable.bytes <= USABLE.bytes, JSON.stringify(usable));
-      await tab.everybodyCanUseIt();
+      await tab.assertAccessible();
       await tab.press('#race-guess button');
       await tab.press('#race-run');
-      await tab.has('#race-flaw svg');
+      await tab.waitForElement('#race-flaw svg');
       test.diagnostic(`played after ${seconds()} s: ${JSON.stringify(came)}`);
       assert.equal(await tab.count('#race-guess [aria-pressed="true"]'), 1, 'the guess is kept');
       assert.ok(came.requests <= WHOLE.requests && came.bytes <= WHOLE.bytes, JSON.stringify(came));
-      tab.nothingWentWrong();
+      tab.assertNoErrors();
     });
   }
-
-  it('names at its head what it imports, for its lesson and for the rest', async () => {
-    const page = await readFile(new URL('index.html', STATIC), 'utf8');
-    const named = (/** @type {string} */ like) => [...page.matchAll(new RegExp(like, 'g'))].map(([, path]) => path);
-    const scripts = named('<script [^>]*src="js/([^"]+)"');
-    const first = await importedBy(scripts);
-    assert.deepEqual([...scripts, ...named('rel="modulepreload" href="js/([^"]+)"')].toSorted(), first);
-    const later = (await importedBy(['main.js'])).filter((module) => !first.includes(module));
-    assert.deepEqual(named('rel="later" href="js/([^"]+)"').toSorted(), later);
-    const all = await readdir(new URL('js/', STATIC), { recursive: true });
-    assert.ok(later.every((module) => all.includes(module)));
-  });
 });
-
-/** These modules and all that they import. @param {string[]} modules */
-async function importedBy(modules) {
-  const found = new Set(modules);
-  for (const module of found) {
-    const text = await readFile(new URL(`js/${module}`, STATIC), 'utf8');
-    for (const [, path] of text.matchAll(/^(?:import|export)\b[^']*\bfrom '(\.[^']+)';/gm)) found.add(posix.join(posix.dirname(module), path));
-  }
-  return [...found].toSorted();
-}

@@ -2,17 +2,17 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { vesselsAt } from '../../static/js/buckets.js';
-import { lab, until } from './support.mjs';
+import { levelsAt } from '../../static/js/limits/fill-level.js';
+import { lab, waitUntil } from './support.mjs';
 
 /** How many requests the page sends at a time. */
-const SENT = 150;
+const BURST = 150;
 
-describe('how full a limit is', () => {
+describe('the level of a limiter', () => {
   const through = (/** @type {number} */ at, instance = '') => ({ sent: at, at, status: 200, instance });
-  const full = (kind, answers, now) => vesselsAt(kind, answers, now).map((vessel) => vessel.full);
+  const full = (kind, answers, now) => levelsAt(kind, answers, now).map((vessel) => vessel.full);
 
-  it('is told by who was let through, and no fuller than it can be', () => {
+  it('follows the answers and stays within its capacity', () => {
     const ten = Array.from({ length: 10 }, () => through(0, '8000'));
     for (const [kind, answers, now, is] of /** @type {const} */ ([
       ['bucket', ten, 0, [0]], ['bucket', ten, 520, [5]], ['bucket', ten, 9000, [10]], ['bucket', [...ten, through(50, '8100')], 50, [0, 9]],
@@ -27,41 +27,41 @@ describe('how full a limit is', () => {
 describe('the page of limits', () => {
   const suite = lab(['--instances=0']);
 
-  it('draws each request of a burst as it was answered, who waits in the queue, and who is inside at once', async () => {
-    const tab = await suite.tab('limits.html');
+  it('draws the answers, the queue and the level of a burst', async () => {
+    const tab = await suite.openTab('limits.html');
     const limits = [{ limiter: 'bucket', path: '/seckill/limited?' }, { limiter: 'nodelay', path: '/nginx/leaky/nodelay?' }];
     for (const { limiter } of limits) await tab.press(`#${limiter} .send`);
     for (const { limiter, path } of limits) {
-      await tab.counts(`#${limiter} .strip :is(.through, .refused)`, SENT);
-      await until(() => tab.answers(path).length >= SENT, 'each has its answer');
-      const answers = tab.answers(path);
+      await tab.waitForCount(`#${limiter} .strip :is(.through, .refused)`, BURST);
+      await waitUntil(() => tab.statusesOf(path).length >= BURST, 'each has its answer');
+      const answers = tab.statusesOf(path);
       const through = await tab.count(`#${limiter} .strip .through`);
       assert.equal(through, answers.filter((status) => status === 200).length);
-      assert.ok(through >= 1 && through < SENT, `${through} were let through`);
-      // Beside each second stands how many: together all of them.
+      assert.ok(through >= 1 && through < BURST, `${through} were let through`);
+      // Each second has its count: together all of them.
       const seconds = await tab.page.$$eval(`#${limiter} .strip text`, (texts) => texts.map((text) => Number(text.textContent.split('· ')[1])));
       assert.equal(seconds.reduce((a, b) => a + b), through);
       assert.equal(await tab.count(`#${limiter} .strip .waited`), 0, 'nobody waits where none may');
     }
     await tab.press('#queued .send');
-    await tab.counts('#queued .place.full', 5);
-    await tab.reads('#queued .rates', /等着 5/);
+    await tab.waitForCount('#queued .place.full', 5);
+    await tab.waitForText('#queued .rates', /等着 5/);
     await tab.screenshot('limits-queued');
-    await tab.counts('#queued .strip :is(.through, .refused)', SENT);
+    await tab.waitForCount('#queued .strip :is(.through, .refused)', BURST);
     assert.ok((await tab.count('#queued .strip .waited')) > 0);
 
     await tab.press('#address .send');
-    await tab.counts('#address .place.full', 20);
-    await tab.reads('#address output', /放行 20，拒绝 10/);
-    await tab.counts('#address .place.full', 0);
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
+    await tab.waitForCount('#address .place.full', 20);
+    await tab.waitForText('#address output', /放行 20，拒绝 10/);
+    await tab.waitForCount('#address .place.full', 0);
+    await tab.assertAccessible();
+    tab.assertNoErrors();
   });
 
-  it("says of a limit that a lone instance does not have that it is nginx's", async () => {
-    const tab = await suite.tab('limits.html', undefined, suite.at.instances[0].url);
+  it("says on a lone instance that a limiter is nginx's", async () => {
+    const tab = await suite.openTab('limits.html', undefined, suite.at.instances[0].url);
     await tab.press('#queued .send');
-    await tab.counts('#queued .strip .refused', SENT);
+    await tab.waitForCount('#queued .strip .refused', BURST);
     assert.match(await tab.text('#queued output'), /nginx/);
   });
 });

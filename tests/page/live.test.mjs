@@ -1,18 +1,17 @@
-/** Runs on the page while they go on: their lanes, several side by side, and who comes between. */
+/** Runs on the page while they are active: their lanes, several side by side, and requests of others. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PHONE, json, lab, send } from './support.mjs';
+import { PHONE, getJson, lab, sendJson } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
 describe('a run on the page', () => {
   const suite = lab();
 
-  // A lane for each request, in the order in which they got in. One that reads and then writes only what still stands has tries in
-  // vain; a single statement has none.
-  it('is drawn with overlaps where more than one are inside, and with the tries that were in vain', async () => {
-    const tab = await suite.tab('#/1.3');
+  // A lane for each request, by entry. A read followed by a conditional write has attempts in vain; a single statement has none.
+  it('is drawn with overlaps and with attempts in vain', async () => {
+    const tab = await suite.openTab('#/1.3');
     for (const { slug, kind, overlaps, vain } of [
       { slug: 'none', kind: 'inside', overlaps: true, vain: false },
       { slug: 'redis-lock', kind: 'inside', overlaps: false, vain: false },
@@ -21,10 +20,10 @@ describe('a run on the page', () => {
       { slug: 'single-update', kind: 'shared', overlaps: false, vain: false },
     ]) {
       await tab.go(`${slug}?threads=5&loops=2&hold_ms=100`);
-      await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
-      await run(tab);
-      await tab.reads('#say', /对不上|分毫不差/);
-      await tab.counts(`#run-lanes [data-kind=${kind}]`, 10);
+      await tab.waitFor((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
+      await startRun(tab);
+      await tab.waitForText('#say', /对不上|分毫不差/);
+      await tab.waitForCount(`#run-lanes [data-kind=${kind}]`, 10);
       assert.equal((await tab.count('#run-lanes [data-kind=overlap]')) > 0, overlaps, slug);
       assert.equal((await tab.count('#run-lanes [data-kind=vain]')) > 0, vain, slug);
       assert.ok(await tab.evaluate((bars) => {
@@ -32,36 +31,36 @@ describe('a run on the page', () => {
         return at.every((box, i) => i === 0 || (box.left >= at[i - 1].left && box.top > at[i - 1].top));
       }, `#run-lanes [data-kind=${kind}]`), `${slug}: in the order of their entry`);
       await showLanes(tab, `run-lanes-${slug}-1280`);
-      if (slug === 'none' || slug === 'version-cas') await tab.everybodyCanUseIt();
+      if (slug === 'none' || slug === 'version-cas') await tab.assertAccessible();
     }
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  it('of many requests is drawn as a sample, and is said to be one', async () => {
-    const tab = await suite.tab('#/none?threads=50&loops=10');
-    await run(tab);
-    await tab.reads('#run-lanes-note', /500 个请求里只画 20 个/);
-    await tab.has('#run-lanes-fold:not([open])');
+  it('of many requests is drawn as a sample', async () => {
+    const tab = await suite.openTab('#/none?threads=50&loops=10');
+    await startRun(tab);
+    await tab.waitForText('#run-lanes-note', /500 个请求里只画 20 个/);
+    await tab.waitForElement('#run-lanes-fold:not([open])');
     await tab.click('#run-lanes-fold > summary');
-    await tab.counts('#run-lanes [data-kind=inside]', 20);
+    await tab.waitForCount('#run-lanes [data-kind=inside]', 20);
     await showLanes(tab, 'run-lanes-sample-1280');
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
   it('is drawn on a phone', async () => {
-    const tab = await suite.tab('#/none?threads=5&loops=2&hold_ms=100', PHONE);
-    await run(tab);
-    await tab.counts('#run-lanes [data-kind=inside]', 10);
+    const tab = await suite.openTab('#/none?threads=5&loops=2&hold_ms=100', PHONE);
+    await startRun(tab);
+    await tab.waitForCount('#run-lanes [data-kind=inside]', 10);
     await showLanes(tab, 'run-lanes-360');
-    assert.ok(!(await tab.isWide()));
+    assert.ok(!(await tab.isWiderThanWindow()));
   });
 
-  it('of two strategies has one instance and three side by side, and its file can be read', async () => {
-    const tab = await suite.tab('#/compare?threads=20&loops=10');
-    await tab.holds(() => document.querySelectorAll('#pick [type=checkbox]').length > 30);
-    // What is downloaded, the test reads.
+  it('of two strategies compares targets and can be downloaded', async () => {
+    const tab = await suite.openTab('#/compare?threads=20&loops=10');
+    await tab.waitFor(() => document.querySelectorAll('#pick [type=checkbox]').length > 30);
+    // The test reads the download.
     await tab.evaluate(`window.saved = []; URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return '#'; }`);
-    // Each press makes the boxes again.
+    // Each press replaces the boxes.
     await tab.page.$$eval('#pick [type=checkbox]', (boxes) => {
       for (const { value } of /** @type {HTMLInputElement[]} */ (boxes)) {
         /** @type {HTMLInputElement} */
@@ -69,8 +68,8 @@ describe('a run on the page', () => {
         if (box.checked !== ['none', 'select-for-update'].includes(value)) box.click();
       }
     });
-    await tab.canRun();
-    // The last one is refused once, as while another instance ends a run: that goes by, and is not waited for as one that is seen from here.
+    await tab.waitUntilRunnable();
+    // The last run is refused once, as if another instance were ending a run: the page must not wait for a run that it can see.
     await tab.evaluate(() => {
       const whole = fetch;
       let starts = 0;
@@ -82,13 +81,13 @@ describe('a run on the page', () => {
       };
     });
     await tab.press('#run');
-    await tab.counts('#multiples td .multiple', 4);
-    await tab.reads('#run', /^依次跑$/);
+    await tab.waitForCount('#multiples td .multiple', 4);
+    await tab.waitForText('#run', /^依次跑$/);
     const red = await tab.page.$$eval('#multiples tr', (rows) => rows.map((row) => row.querySelector('td.red') != null));
     assert.deepEqual(red, [true, false], 'oversold');
     await tab.fill('#series-name', '周一');
     await tab.click('#series-json');
-    await tab.holds('window.saved.length === 1');
+    await tab.waitFor('window.saved.length === 1');
     const file = JSON.parse(await tab.evaluate('window.saved[0]'));
     assert.equal(file.name, '周一');
     assert.deepEqual(
@@ -96,62 +95,62 @@ describe('a run on the page', () => {
       [['none', 'one'], ['none', 'three'], ['select-for-update', 'one'], ['select-for-update', 'three']],
     );
     await tab.screenshot('compare-1280');
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  // Whoever comes while a race is played sees it from its beginning, and can end it. This one stands until somebody asks for its next step.
-  it('of a race is joined after a reload and from another window', async () => {
+  // A visitor who comes during a race sees it from its beginning and can cancel it. This one pauses until its next step is asked for.
+  it('of a race is joined after a reload and in another window', async () => {
     const started = await fetch(`${suite.at.http}/replays/2.3?pace=step`, { method: 'POST' });
     assert.equal(started.status, 202);
-    const other = await suite.tab('#/1.3');
-    await other.reads('#race-idle', /^正在演第 2\.3 课/);
+    const other = await suite.openTab('#/1.3');
+    await other.waitForText('#race-idle', /^正在演第 2\.3 课/);
     await other.press('#race-idle a');
-    const tab = await suite.tab('#/2.3');
-    await tab.has('#race-run.cancel');
+    const tab = await suite.openTab('#/2.3');
+    await tab.waitForElement('#race-run.cancel');
     await tab.page.reload();
     const { id } = await started.json();
     assert.equal((await fetch(`${suite.at.http}/replays/${id}/step`, { method: 'POST' })).status, 204);
     for (const window of [tab, other]) {
-      await window.shows('2.3');
-      await window.has('#race-run.cancel');
-      await window.has('#race-flaw [data-kind=inside]');
+      await window.waitForLesson('2.3');
+      await window.waitForElement('#race-run.cancel');
+      await window.waitForElement('#race-flaw [data-kind=inside]');
     }
-    await other.key('Escape');
+    await other.pressKey('Escape');
     for (const window of [tab, other]) {
-      await window.has('#race-run:not(.cancel)[aria-disabled=false]');
-      window.nothingWentWrong();
+      await window.waitForElement('#race-run:not(.cancel)[aria-disabled=false]');
+      window.assertNoErrors();
     }
   });
 
-  it('comes to its verdict although others reset, buy or start another one meanwhile, and are refused', async () => {
+  it('reaches its verdict while requests of others are refused', async () => {
     const { http } = suite.at;
-    const tab = await suite.tab('#/select-for-update?threads=10&loops=10&hold_ms=150');
-    await run(tab);
-    for (const id of ['reset', 'buy', 'buy-two']) await tab.has(`#${id}[aria-disabled=true]`);
-    await tab.reads('#shelf-note', /正在跑/);
+    const tab = await suite.openTab('#/select-for-update?threads=10&loops=10&hold_ms=150');
+    await startRun(tab);
+    for (const id of ['reset', 'buy', 'buy-two']) await tab.waitForElement(`#${id}[aria-disabled=true]`);
+    await tab.waitForText('#shelf-note', /正在跑/);
     for (const id of ['reset', 'buy', 'buy-two']) await tab.click(`#${id}`);
-    // A window that is opened while it goes on is told of it at once, and not when it asks next.
-    const other = await suite.tab('#/none?threads=5&loops=2');
-    await other.reads('#chapter', /./);
-    await other.reads('#say', /^另一场正在跑：select-for-update/);
+    // A second window is told of it at once, not at its next poll.
+    const other = await suite.openTab('#/none?threads=5&loops=2');
+    await other.waitForText('#chapter', /./);
+    await other.waitForText('#say', /^另一场正在跑：select-for-update/);
     await other.click('#run');
 
-    assert.equal((await send(`${http}/stock`, { count: 7 }, 'PUT')).status, 200);
-    const second = await send(`${http}/runs`, { strategy: 'none', threads: 1, loops: 1 });
+    assert.equal((await sendJson(`${http}/stock`, { count: 7 }, 'PUT')).status, 200);
+    const second = await sendJson(`${http}/runs`, { strategy: 'none', threads: 1, loops: 1 });
     assert.equal(second.status, 409);
     assert.equal((await second.json()).run.strategy, 'select-for-update');
-    await tab.reads('#say', /^分毫不差/);
+    await tab.waitForText('#say', /^分毫不差/);
     assert.equal(await tab.text('#sold'), '100');
-    assert.equal((await json(`${http}/runs/current`)).row.strategy, 'select-for-update');
-    tab.nothingWentWrong();
+    assert.equal((await getJson(`${http}/runs/current`)).row.strategy, 'select-for-update');
+    tab.assertNoErrors();
   });
 });
 
-/** Starts a run of what is on show. @param {Tab} tab */
-async function run(tab) {
-  await tab.canRun();
+/** Starts a run of the lesson on show. @param {Tab} tab */
+async function startRun(tab) {
+  await tab.waitUntilRunnable();
   await tab.press('#run');
-  await tab.holds(() => !document.getElementById('say').textContent.includes('还没跑'));
+  await tab.waitFor(() => !document.getElementById('say').textContent.includes('还没跑'));
 }
 
 /** @param {Tab} tab @param {string} name */

@@ -1,28 +1,28 @@
 /**
- * A lesson's race: one press plays the flaw and its cure on the real servers; what is drawn and said of each event, that no word stands
- * on another, that everybody can use it. The order decided by whoever watches is in `order.test.mjs`.
+ * A lesson's race: one press plays the flaw and its cure on the real servers. What is drawn and said of each event, that no words overlap,
+ * that everybody can use it. `schedule.test.mjs` decides the schedule.
  */
 
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
-import { add, empty } from '../../static/js/timeline/player.js';
-import { PHONE, lab, until } from './support.mjs';
+import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
+import { PHONE, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
 /**
- * What is drawn of each race: whether two are seen inside, how many arrows go to a lock of another, how many carry a number that is no
- * longer so, and the names of what is seen. All of them with `OVERSELL_SOAK=1`; else the first of each kind.
+ * What is drawn of each race: overlaps, arrows of foreign releases, stale values, and anomalies. All races with `OVERSELL_SOAK=1`; else the
+ * first of each kind.
  */
-const ALL = [
+const ALL_RACES = [
   { lesson: '1.3', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
   { lesson: '002.new-mutex', flaw: { broken: false, arrows: 0, carries: 0 }, named: ['check-then-act'] },
-  // Two are inside, each by the lock of its own instance.
+  // Two are inside, each by its own instance's lock.
   { lesson: '002.cluster', flaw: { broken: true, arrows: 0, carries: 0 }, named: ['check-then-act'] },
   { lesson: '1.8', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
-  // That the key names its owner, as 2.3 has it, does not keep two from being inside when the job outlives its lease.
+  // An owner in the key, as in 2.3, does not help when the job outlives its lease.
   { lesson: '2.3', flaw: { broken: true, arrows: 1, carries: 1 }, cure: { broken: true, arrows: 0, carries: 1 }, named: ['late-release', 'lost-update'] },
   { lesson: '2.3.gap', flaw: { broken: true, arrows: 1, carries: 1 }, named: ['late-release', 'lost-update'] },
   { lesson: '2.5', flaw: { broken: true, arrows: 1, carries: 1 }, named: ['late-release', 'lost-update'] },
@@ -32,22 +32,22 @@ const ALL = [
   { lesson: '3.7.7', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
   { lesson: '003.pause', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
 ];
-/** That of 2.3 is looked at while it plays. */
-const [LATE_DELETE] = ALL.filter(({ lesson }) => lesson === '2.3');
+/** That of 2.3 is observed while it plays. */
+const [LATE_DELETE] = ALL_RACES.filter(({ lesson }) => lesson === '2.3');
 const SOAK = process.env.OVERSELL_SOAK === '1';
-const RACES = ALL.filter((race) => race !== LATE_DELETE && (SOAK || ['1.3', '002.cluster', '003.pause'].includes(race.lesson)));
+const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.3', '002.cluster', '003.pause'].includes(race.lesson)));
 const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
 
-describe('what is told of a race', () => {
+describe('the model of a race', () => {
   const HELD = { actor: 'lock', event: 'held', owner: 'B', pttl: 600_000, t_us: 1_000 };
   const FREE = { actor: 'lock', event: 'free', t_us: 500_000 };
   const DELETED = { actor: 'A', event: 'deleted', value: 'foreign', t_us: 500_000 };
   for (const [first, second] of [[FREE, DELETED], [DELETED, FREE]]) {
     it(`ends the wedge where the arrow is, with ${first.event} told first`, () => {
-      const recording = { ...empty(), stepped: true };
+      const recording = { ...emptyRecording(), stepped: true };
       let before = 0;
       for (const event of [HELD, first, second]) {
-        add(recording, event, before);
+        addEvent(recording, event, before);
         before = event.t_us;
       }
       const { arrows: [arrow], locks: [{ wedges: [wedge] }] } = modelOf(recording.events);
@@ -61,16 +61,16 @@ describe('what is told of a race', () => {
     step(900, '写，删锁'), { t_us: 1_600, actor: 'B', event: 'written', value: '4999' }, { t_us: 1_900, actor: 'A', event: 'written', value: '4999' }, { t_us: 2_000, actor: 'A', event: 'deleted' },
   ].map((e) => ({ ...e, t_us: e.t_us * 100 }));
 
-  it('is said once the last of it has happened, and of what happens just now nothing is said yet', () => {
+  it('a caption comes after the last event that it describes', () => {
     const at = ({ captions }) => captions.map(({ at: when, zh }) => [when, zh]);
     assert.deepEqual(at(modelOf(EVENTS)), [[80_000, '读'], [200_000, '写，删锁']]);
     assert.deepEqual(at(modelOf(EVENTS.slice(0, -1), 0, 1, { live: true })), [[80_000, '读']]);
   });
 
-  it('carries what was read from the write that makes it stale to the write by it, and not where it was read again', () => {
+  it('a stale value ends at its write, and at a second read', () => {
     const carries = (events) => modelOf(events).lanes.map((lane) => lane.carries);
     assert.deepEqual(carries(EVENTS), [[{ from: 160_000, to: 190_000, value: '5000', read: 70_000 }], []]);
-    // What was written before in a transaction is there for others once that is committed.
+    // Others see a write of a transaction once it is committed.
     const late = [{ t_us: 1, actor: 'B', event: 'written', value: '4999' }, { t_us: 2, actor: 'A', event: 'read', value: '5000' },
       { t_us: 3, actor: 'B', event: 'committed' }, { t_us: 4, actor: 'A', event: 'written', value: '4999' }];
     assert.deepEqual(carries(late), [[{ from: 3, to: 4, value: '5000', read: 2 }], []]);
@@ -83,34 +83,34 @@ describe('what is told of a race', () => {
 describe('the race of a lesson', () => {
   const suite = lab();
 
-  it('is played by one press, as the flaw and on its cure, red where it breaks and nowhere else, and no word stands on another', async () => {
-    const tab = await suite.tab('#/1.3');
+  it('one press plays flaw and cure, red only where it breaks', async () => {
+    const tab = await suite.openTab('#/1.3');
     for (const race of RACES) {
       await tab.go(race.lesson);
-      await tab.shows(race.lesson);
+      await tab.waitForLesson(race.lesson);
       const guess = await tab.count('#race-guess:not([hidden]) button');
       if (guess) await tab.click('#race-guess button');
-      await play(tab);
-      if (guess) await tab.reads('#race-guess b', /猜对了|其实是/);
-      await isAsMeant(tab, race);
-      if (['1.3', '2.2', '002.cluster'].includes(race.lesson)) await isSeenAtOnce(tab);
+      await playRace(tab);
+      if (guess) await tab.waitForText('#race-guess b', /猜对了|其实是/);
+      await assertDrawnAsExpected(tab, race);
+      if (['1.3', '2.2', '002.cluster'].includes(race.lesson)) await assertAllInSight(tab);
     }
-    await tab.everybodyCanUseIt();
-    tab.nothingWentWrong();
+    await tab.assertAccessible();
+    tab.assertNoErrors();
 
-    // The twin: a word that stands on another is found. In one go, since the picture may be drawn again.
+    // The twin: overlapping words are found. In one turn, since the picture may be drawn again.
     const found = await tab.evaluate(`(() => {
       const one = [...document.querySelectorAll('#race-flaw text')].find((word) => word.getBBox().width > 10 && !word.classList.contains('later'));
       one.after(one.cloneNode(true));
-      return (${wordsInTheWay})('flaw');
+      return (${overlappingWords})('flaw');
     })()`);
     assert.notDeepEqual(found, []);
   });
 
-  it('says nothing before it has happened, and lights the statement that was sent', async () => {
-    const tab = await suite.tab('#/2.3');
-    await tab.shows('2.3');
-    // Each caption, as soon as it stands there, with what stands beside it at that moment.
+  it('captions and highlighted commands follow the events', async () => {
+    const tab = await suite.openTab('#/2.3');
+    await tab.waitForLesson('2.3');
+    // Each caption, as soon as it appears, with what is drawn at that moment.
     await tab.evaluate(() => {
       const heard = (/** @type {any} */ (window).heard = []);
       const say = document.getElementById('race-flaw-say');
@@ -118,21 +118,21 @@ describe('the race of a lesson', () => {
         said: say.textContent, lock: [...document.querySelectorAll('#race-flaw .now')].map((now) => now.textContent).join(' '),
         red: getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible',
       })).observe(say, { childList: true });
-      // And where the picture's left is, and how far below it the other one begins, as long as it plays.
+      // Also the picture's left, and the distance to the other one below, while it plays.
       const stood = (/** @type {any} */ (window).stood = { left: new Set(), top: new Set() });
       new MutationObserver(() => {
         if (!document.querySelector('#race-run.cancel')) return;
-        // Meanwhile the page has something to say, above all of it.
+        // Meanwhile a notice appears above.
         document.getElementById('notice').textContent = '8100 没有应答';
         document.getElementById('notice').hidden = false;
         stood.left.add(document.querySelector('#race-flaw .axis text').getAttribute('x'));
         stood.top.add(document.getElementById('race-cure-part').offsetTop - document.getElementById('race-flaw-part').offsetTop);
       }).observe(document.getElementById('race-flaw'), { childList: true, subtree: true });
     });
-    await play(tab);
+    await playRace(tab);
     const stood = await tab.evaluate('({ left: [...window.stood.left], top: [...window.stood.top] })');
     assert.deepEqual([stood.left.length, stood.top.length], [1, 1], `it stands still while it plays: ${JSON.stringify(stood)}`);
-    await isAsMeant(tab, LATE_DELETE);
+    await assertDrawnAsExpected(tab, LATE_DELETE);
     const heard = await tab.evaluate('window.heard.filter(({ said }) => said)');
     assert.ok(heard.length > 5, JSON.stringify(heard));
     const ended = heard.find(({ said }) => said.startsWith('A 的租约到期'));
@@ -144,16 +144,15 @@ describe('the race of a lesson', () => {
     assert.ok(sent.some((line) => /^ADEL lock:redis-setnx-ttl.*删的是 B 的$/.test(line)), sent.join('\n'));
     assert.ok(sent.some((line) => /^BSET stock 4999← 4999$/.test(line)), sent.join('\n'));
 
-    // Back to the beginning, and on from caption to caption: the lit line is the last that was sent, by then A's DEL, or
-    // what C asked as soon as that had freed the lock.
+    // Back to the beginning and on by caption: the highlighted line is the last one sent, by then A's DEL, or C's request right after it.
     await tab.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
     let presses = 0;
-    await until(async () => {
-      await tab.key('ArrowLeft');
+    await waitUntil(async () => {
+      await tab.pressKey('ArrowLeft');
       return (await tab.text('#race-at')) === '0.00 s';
     });
-    await until(async () => {
-      await tab.key('ArrowRight');
+    await waitUntil(async () => {
+      await tab.pressKey('ArrowRight');
       presses += 1;
       if (/^A 写完，删锁/.test(await tab.text('#race-flaw-say'))) {
         assert.match(await tab.text('#race-flaw-lines .lit'), /^(ADEL|C(SET lock|GET stock))/);
@@ -163,36 +162,36 @@ describe('the race of a lesson', () => {
       return tab.evaluate(() => getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible');
     });
     assert.ok(presses < 20, `${presses} presses through all captions of both`);
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  it('can be read by everybody in the dark and on a phone, with its names in sight wherever it is scrolled to', async () => {
-    const tab = await suite.tab('#/1.3', PHONE);
-    await tab.shows('1.3');
-    await play(tab);
-    assert.ok(!(await tab.isWide()));
+  it('is accessible in the dark and on a phone', async () => {
+    const tab = await suite.openTab('#/1.3', PHONE);
+    await tab.waitForLesson('1.3');
+    await playRace(tab);
+    assert.ok(!(await tab.isWiderThanWindow()));
     await tab.evaluate(() => { document.getElementById('race-flaw').scrollLeft = 10_000; });
-    await tab.holds(() => {
+    await tab.waitFor(() => {
       const [box, name] = [document.getElementById('race-flaw'), document.querySelector('#race-flaw .who')].map((one) => one.getBoundingClientRect());
       return name.left >= box.left - 1 && name.right <= box.right;
     });
     await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
     await tab.click('#en');
-    await tab.everybodyCanUseIt();
+    await tab.assertAccessible();
     await tab.screenshot('race-1.3-phone-dark');
     await tab.page.reload();
-    await tab.has('#race-why:not(.later)');
+    await tab.waitForElement('#race-why:not(.later)');
     assert.ok((await tab.count('#race-flaw [data-kind=overlap]')) > 0, 'it stays after a reload');
-    tab.nothingWentWrong();
+    tab.assertNoErrors();
   });
 
-  it('plays the times that its handles are dragged to: oversold where A stands for longer than its lease, and not where it does not', async () => {
-    const tab = await suite.tab('#/2.3');
-    await tab.shows('2.3');
+  it('oversells only if the handles let A outlive its lease', async () => {
+    const tab = await suite.openTab('#/2.3');
+    await tab.waitForLesson('2.3');
     await tab.press('#race-timing');
-    await tab.has('#race-why:not(.later) [data-anomaly=lost-update]');
+    await tab.waitForElement('#race-why:not(.later) [data-anomaly=lost-update]');
     await tab.screenshot('timing-2.3');
-    await tab.everybodyCanUseIt();
+    await tab.assertAccessible();
     const drag = (/** @type {Record<string, number>} */ times) => tab.evaluate((to) => {
       for (const [name, ms] of Object.entries(to)) {
         const handle = /** @type {HTMLInputElement} */ (document.getElementById(`timing-${name}`));
@@ -202,42 +201,42 @@ describe('the race of a lesson', () => {
       document.getElementById('timing-after').dispatchEvent(new Event('change', { bubbles: true }));
     }, times);
     await drag({ pause: 500, lease: 6000, after: 200 });
-    await tab.reads('#race-why:not(.later)', /^这样的时间没有超卖/);
+    await tab.waitForText('#race-why:not(.later)', /^这样的时间没有超卖/);
     assert.equal(await tab.count('#race-flaw .overlap, #race-flaw [data-kind=overlap]'), 0);
-    // Moved while it is played: that one is ended, and the last one counts.
+    // A handle moved during a replay cancels it; the last position counts.
     await drag({ pause: 6000, lease: 1500 });
-    await tab.has('#race-run.cancel');
+    await tab.waitForElement('#race-run.cancel');
     await drag({ pause: 2500, lease: 1000 });
-    await tab.has('#race-why:not(.later) [data-anomaly=lost-update]');
-    await tab.reads('#timing-lease-is', /^1 秒$/);
-    tab.nothingWentWrong();
+    await tab.waitForElement('#race-why:not(.later) [data-anomaly=lost-update]');
+    await tab.waitForText('#timing-lease-is', /^1 秒$/);
+    tab.assertNoErrors();
   });
 
   for (const { lesson, together } of [{ lesson: '1.3', together: 2 }, { lesson: '2.10.1', together: 0 }]) {
     it(`draws two who buy at once in ${lesson} ${together ? 'together' : 'apart'}`, async () => {
-      const tab = await suite.tab(`#/${lesson}?hold_ms=500`);
-      await tab.has(`#chapters [aria-current][data-id="${lesson}"]`);
+      const tab = await suite.openTab(`#/${lesson}?hold_ms=500`);
+      await tab.waitForElement(`#chapters [aria-current][data-id="${lesson}"]`);
       await tab.press('#buy-two');
-      await tab.counts('#answers [data-kind=inside]', 2);
+      await tab.waitForCount('#answers [data-kind=inside]', 2);
       assert.equal(await tab.count('#answers [data-kind=overlap]'), together);
-      tab.nothingWentWrong();
+      tab.assertNoErrors();
     });
   }
 });
 
-/** One press, and until why it broke is told. @param {Tab} tab */
-async function play(tab) {
-  await tab.has('#race-run[aria-disabled=false]');
+/** One press, then wait for the explanation. @param {Tab} tab */
+async function playRace(tab) {
+  await tab.waitForElement('#race-run[aria-disabled=false]');
   await tab.press('#race-run');
-  await tab.has('#race-run.cancel');
-  await tab.has('#race-why:not(.later)');
+  await tab.waitForElement('#race-run.cancel');
+  await tab.waitForElement('#race-why:not(.later)');
 }
 
-/** Claim, button, both pictures and why are in sight together, on the projector too. @param {Tab} tab */
-async function isSeenAtOnce(tab) {
+/** Claim, button, both pictures and the explanation are in sight together, on the projector too. @param {Tab} tab */
+async function assertAllInSight(tab) {
   for (const large of [false, true]) {
     if (large) await tab.click('#projector');
-    await tab.holds(() => {
+    await tab.waitFor(() => {
       scrollTo({ top: 0, behavior: 'instant' });
       return document.getElementById('race-why').getBoundingClientRect().bottom <= innerHeight;
     });
@@ -245,14 +244,14 @@ async function isSeenAtOnce(tab) {
   await tab.click('#projector');
 }
 
-/** What is drawn and said of a race that has been played. @param {Tab} tab @param {any} race of those above */
-async function isAsMeant(tab, { lesson, flaw, cure = NOTHING_RED, named }) {
+/** What is drawn and said of a finished race. @param {Tab} tab @param {any} race one of those above */
+async function assertDrawnAsExpected(tab, { lesson, flaw, cure = NOTHING_RED, named }) {
   assert.doesNotMatch(await tab.evaluate(() => document.getElementById('race').textContent), /没有跑成|这一次和平时不一样|undefined|null/, lesson);
   for (const [half, meant] of /** @type {const} */ ([['flaw', flaw], ['cure', cure]])) {
     const count = (kind) => tab.count(`#race-${half} [data-kind=${kind}]:not(.later)`);
     const seen = { broken: (await count('overlap')) > 0, arrows: await tab.count(`#race-${half} .arrow.red:not(.later)`), carries: await count('carry') };
     assert.deepEqual(seen, meant, `${lesson}, ${half}`);
-    assert.deepEqual(await tab.evaluate(wordsInTheWay, half), [], `${lesson}, ${half}`);
+    assert.deepEqual(await tab.evaluate(overlappingWords, half), [], `${lesson}, ${half}`);
   }
   const red = await tab.evaluate(() => ['flaw', 'cure'].map((half) => document.getElementById(`race-${half}-end`).classList.contains('red')));
   assert.deepEqual(red, [lesson !== '2.6' && lesson !== '3.7.7', lesson === '2.3'], lesson);
@@ -262,8 +261,8 @@ async function isAsMeant(tab, { lesson, flaw, cure = NOTHING_RED, named }) {
   await tab.screenshot(`race-${lesson}-1280`);
 }
 
-/** The words of one half that are cut off, or stand on others. @param {string} half */
-function wordsInTheWay(half) {
+/** The words of one half that are cut off or overlap. @param {string} half */
+function overlappingWords(half) {
   /** @type {NodeListOf<SVGTextElement>} */
   const words = document.querySelectorAll(`#race-${half} text`);
   const shown = [...words].filter((text) => text.textContent.trim() && !text.classList.contains('later'));
@@ -273,7 +272,7 @@ function wordsInTheWay(half) {
   const right = picture.width.baseVal.value;
   const cut = boxes.filter(({ box }) => box.x < -1 || box.x + box.width > right + 2).map(({ text }) => `${text} is cut off`);
   const met = boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => {
-    // The letters, without the line's leading.
+    // The letters without the line's leading.
     const across = Math.min(a.box.x + a.box.width, b.box.x + b.box.width) - Math.max(a.box.x, b.box.x);
     const down = Math.min(a.box.y + a.box.height, b.box.y + b.box.height) - Math.max(a.box.y, b.box.y);
     return across > 2 && down > 8;

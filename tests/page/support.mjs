@@ -1,5 +1,5 @@
 /**
- * What the tests of the page share: a lab as a teacher starts it, with `oversell lab`, and tabs of a real browser without a window.
+ * What the tests of the page share: a lab, started by `oversell lab`, and tabs of a headless browser.
  *
  * `node --test tests/page/NAME.test.mjs` runs one file, with the program that `cargo build` has built.
  */
@@ -25,15 +25,15 @@ export const PROJECTOR = [1280, 720];
 /** @type {Size} */
 export const PHONE = [360, 740];
 
-/** The longest that a test waits for what must come, and the time between two looks. */
-const LONG_MS = 60_000;
-const LOOK_MS = 50;
+/** The longest wait for a condition, and the time between two looks. */
+const WAIT_LIMIT_MS = 60_000;
+const POLL_MS = 50;
 
 const TARGET = resolve(fileURLToPath(new URL('../..', import.meta.url)), process.env.CARGO_TARGET_DIR ?? 'target');
 export const PROGRAM = join(TARGET, 'debug/oversell');
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-/** Debian's Chromium without what shows a window, which costs a multiple of what it shows; where it is not, Chrome will do. */
-const SHELL = '/usr/bin/chromium-headless-shell';
+/** Debian's Chromium without a window system, which is much faster; without it, Chrome. */
+const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
 /**
  * Starts a lab with three instances and a browser before the tests of this suite, and stops both after them.
@@ -52,7 +52,7 @@ let suites = 0;
 class Suite {
   /** Where the lab's servers are. @type {Addresses} */
   at;
-  /** The folder with the lab's logs; in target, where labs share a database that was set up once. */
+  /** The lab's folder; in target, where labs share a prepared database. */
   folder = join(TARGET, `page-${process.pid}-${(suites += 1)}`);
   /** @type {import('puppeteer-core').Browser} */
   browser;
@@ -69,12 +69,12 @@ class Suite {
     });
     process.once('exit', () => this.#lab.kill());
     const launched = puppeteer.launch({
-      ...(existsSync(SHELL) ? { executablePath: SHELL } : { channel: 'chrome' }),
-      // It visits nothing but our own pages, and the sandbox is not to be had as root, nor in most containers.
+      ...(existsSync(HEADLESS_SHELL) ? { executablePath: HEADLESS_SHELL } : { channel: 'chrome' }),
+      // It visits only our own pages; root and most containers cannot have the sandbox.
       args: ['--no-sandbox'],
-      timeout: LONG_MS,
+      timeout: WAIT_LIMIT_MS,
     });
-    [this.browser] = await Promise.all([launched, said(this.#lab, 'Ctrl-C stops everything')]);
+    [this.browser] = await Promise.all([launched, waitForOutput(this.#lab, 'Ctrl-C stops everything')]);
     this.at = JSON.parse(await readFile(`${this.folder}/lab.json`, 'utf8'));
   }
 
@@ -92,11 +92,8 @@ class Suite {
     await rm(this.folder, { recursive: true });
   }
 
-  /**
-   * A tab that knows nothing of the others, as a private window, with this address in it.
-   * @param {string} address @param {Size} [size] @param {string} [base]
-   */
-  async tab(address, [width, height] = PROJECTOR, base = this.at.http) {
+  /** A tab in a private window, at this address. @param {string} address @param {Size} [size] @param {string} [base] */
+  async openTab(address, [width, height] = PROJECTOR, base = this.at.http) {
     const context = await this.browser.createBrowserContext();
     const tab = new Tab(await context.newPage());
     await tab.page.setViewport({ width, height, isMobile: width < 600 });
@@ -105,8 +102,8 @@ class Suite {
   }
 }
 
-/** Waits until this program has printed these words. @param {import('node:child_process').ChildProcess} program @param {string} words */
-async function said(program, words) {
+/** Waits until the program has printed these words. @param {import('node:child_process').ChildProcess} program @param {string} words */
+async function waitForOutput(program, words) {
   let printed = '';
   await new Promise((ready, failed) => {
     program.once('error', failed);
@@ -118,65 +115,59 @@ async function said(program, words) {
   });
 }
 
-/**
- * Looks until it is so.
- * @param {() => boolean | Promise<boolean>} holds @param {string} [what] @param {number} [longest]
- */
-export async function until(holds, what = String(holds), longest = LONG_MS) {
+/** Polls until the condition holds. @param {() => boolean | Promise<boolean>} holds @param {string} [what] @param {number} [longest] */
+export async function waitUntil(holds, what = String(holds), longest = WAIT_LIMIT_MS) {
   const end = performance.now() + longest;
   while (!(await holds())) {
     assert.ok(performance.now() < end, `never: ${what}`);
-    await pause(LOOK_MS);
+    await pause(POLL_MS);
   }
 }
 
-/** What this address answers. @param {string} url @returns {Promise<any>} */
-export const json = async (url) => (await fetch(url)).json();
+/** The JSON of this address. @param {string} url @returns {Promise<any>} */
+export const getJson = async (url) => (await fetch(url)).json();
 
-/** Sends this, and gives the whole answer. @param {string} url @param {unknown} body @param {string} [method] */
-export const send = (url, body, method = 'POST') =>
+/** Sends JSON and returns the whole answer. @param {string} url @param {unknown} body @param {string} [method] */
+export const sendJson = (url, body, method = 'POST') =>
   fetch(url, { method, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
 export class Tab {
-  /** What the browser found wrong: errors, and what the page's policy forbids. @type {string[]} */
-  wrong = [];
-  /** What was asked of another host than the page's. @type {string[]} */
-  elsewhere = [];
-  /** What came for each request: its status on the wire, or nothing where the browser had it already. @type {{url: string, wire: number | null}[]} */
+  /** Errors in the browser, and violations of the page's policy. @type {string[]} */
+  errors = [];
+  /** Requests to another host than the page's. @type {string[]} */
+  foreignRequests = [];
+  /** The status on the wire of each request, or null if the browser had it cached. @type {{url: string, wire: number | null}[]} */
   #answers = [];
 
   /** @param {import('puppeteer-core').Page} page */
   constructor(page) {
     this.page = page;
-    page.on('pageerror', (error) => this.wrong.push(String(error)));
+    page.on('pageerror', (error) => this.errors.push(String(error)));
     page.on('console', (line) => {
-      // A refusal is an answer, and some tests ask for one.
-      if (line.type() === 'error' && !line.text().startsWith('Failed to load resource')) this.wrong.push(line.text());
+      // Some tests expect a refusal.
+      if (line.type() === 'error' && !line.text().startsWith('Failed to load resource')) this.errors.push(line.text());
     });
     page.on('response', (answer) => {
       this.#answers.push({ url: answer.url(), wire: answer.fromCache() && answer.status() === 200 ? null : answer.status() });
     });
     page.on('request', (request) => {
       const { protocol, host } = new URL(request.url());
-      if (protocol.startsWith('http') && host !== new URL(page.url() === 'about:blank' ? request.url() : page.url()).host) this.elsewhere.push(request.url());
+      if (protocol.startsWith('http') && host !== new URL(page.url() === 'about:blank' ? request.url() : page.url()).host) this.foreignRequests.push(request.url());
     });
   }
 
   /**
-   * What this comes to in the page; a promise is awaited. One turn of the page, so that it draws nothing between a look for an element
-   * and what is done to it, as it may in puppeteer's $eval.
+   * Evaluates this in the page and awaits a promise. It is one turn of the page, so that nothing is drawn between finding an element and
+   * using it, as in puppeteer's $eval.
    * @param {string | ((...given: any[]) => any)} does @param {unknown[]} given @returns {Promise<any>}
    */
   evaluate(does, ...given) {
     return this.page.evaluate(does, ...given);
   }
 
-  /**
-   * Waits until this holds in the page.
-   * @param {string | ((...given: any[]) => unknown)} condition @param {unknown[]} given
-   */
-  async holds(condition, ...given) {
-    await this.page.waitForFunction(condition, { timeout: LONG_MS, polling: LOOK_MS }, ...given).catch(async (cause) => {
+  /** Waits until this holds in the page. @param {string | ((...given: any[]) => unknown)} condition @param {unknown[]} given */
+  async waitFor(condition, ...given) {
+    await this.page.waitForFunction(condition, { timeout: WAIT_LIMIT_MS, polling: POLL_MS }, ...given).catch(async (cause) => {
       const said = await this.evaluate(() => document.body.innerText);
       throw new Error(`never: ${condition} ${JSON.stringify(given)}\nThe page says:\n${said}`, { cause });
     });
@@ -187,14 +178,14 @@ export class Tab {
     return this.evaluate((at) => document.querySelectorAll(at).length, selector);
   }
 
-  /** Waits until there are so many. @param {string} selector @param {number} count */
-  counts(selector, count) {
-    return this.holds((at, wanted) => document.querySelectorAll(at).length === wanted, selector, count);
+  /** Waits until there are this many. @param {string} selector @param {number} count */
+  waitForCount(selector, count) {
+    return this.waitFor((at, wanted) => document.querySelectorAll(at).length === wanted, selector, count);
   }
 
   /** Waits until there is one. @param {string} selector */
-  has(selector) {
-    return this.holds((at) => document.querySelector(at), selector);
+  waitForElement(selector) {
+    return this.waitFor((at) => document.querySelector(at), selector);
   }
 
   /** The text of the first such element. @param {string} selector @returns {Promise<string | undefined>} */
@@ -202,35 +193,35 @@ export class Tab {
     return this.evaluate((at) => document.querySelector(at)?.textContent, selector);
   }
 
-  /** Waits until its text is like this. @param {string} selector @param {RegExp} like */
-  reads(selector, like) {
-    return this.holds((at, pattern) => new RegExp(pattern).test(document.querySelector(at)?.textContent ?? ''), selector, like.source);
+  /** Waits until its text matches. @param {string} selector @param {RegExp} like */
+  waitForText(selector, like) {
+    return this.waitFor((at, pattern) => new RegExp(pattern).test(document.querySelector(at)?.textContent ?? ''), selector, like.source);
   }
 
-  /** What stands in this field. @param {string} selector @returns {Promise<string>} */
+  /** The value of a field. @param {string} selector @returns {Promise<string>} */
   value(selector) {
     return this.evaluate((at) => document.querySelector(at).value, selector);
   }
 
-  /** Waits until this lesson is on show, and all of the page has come. @param {string} id */
-  shows(id) {
-    return this.holds((lesson) => {
+  /** Waits until this lesson is on show and the whole page has come. @param {string} id */
+  waitForLesson(id) {
+    return this.waitFor((lesson) => {
       const chapter = document.getElementById('chapter');
       return document.body.dataset.first == null && chapter.checkVisibility() && chapter.textContent === lesson;
     }, id);
   }
 
   /** Waits until a run can be started. */
-  canRun() {
-    return this.has('#run[aria-disabled=false]');
+  waitUntilRunnable() {
+    return this.waitForElement('#run[aria-disabled=false]');
   }
 
-  /** What came over the wire for each request of an address with this in it. @param {string} part */
-  answers(part) {
+  /** The statuses on the wire of requests whose address contains this. @param {string} part */
+  statusesOf(part) {
     return this.#answers.filter(({ url }) => url.includes(part)).map(({ wire }) => wire);
   }
 
-  forgetAnswers() {
+  clearAnswers() {
     this.#answers = [];
   }
 
@@ -239,18 +230,18 @@ export class Tab {
     return this.evaluate((to) => void (location.hash = to), `#/${hash}`);
   }
 
-  /** Clicks it wherever it is: what no pointer need reach. @param {string} selector */
+  /** Clicks an element wherever it is. @param {string} selector */
   click(selector) {
     return this.evaluate((at) => document.querySelector(at).click(), selector);
   }
 
   /**
-   * Clicks it as soon as a pointer could: it can be pressed, is in sight, and nothing lies over it. Look and click are one turn of the page, so
-   * that it does not move between them.
+   * Clicks an element as soon as a pointer could: enabled, in sight, and not covered. Look and click are one turn of the page, so that it
+   * does not move between them.
    * @param {string} selector
    */
   press(selector) {
-    return this.holds((at) => {
+    return this.waitFor((at) => {
       /** @type {HTMLButtonElement} */
       const button = document.querySelector(at);
       button?.scrollIntoView({ block: 'center', behavior: 'instant' });
@@ -262,7 +253,7 @@ export class Tab {
     }, selector);
   }
 
-  /** Types this into a field, and leaves it. @param {string} selector @param {string} typed */
+  /** Types this into a field and leaves it. @param {string} selector @param {string} typed */
   fill(selector, typed) {
     return this.evaluate((at, text) => {
       const field = document.querySelector(at);
@@ -271,34 +262,33 @@ export class Tab {
     }, selector, typed);
   }
 
-  /** A key, as if it were typed. @param {string} key @param {string} [selector] */
-  key(key, selector = 'body') {
+  /** Presses a key. @param {string} key @param {string} [selector] */
+  pressKey(key, selector = 'body') {
     return this.evaluate((at, name) => void document.querySelector(at).dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true })), selector, key);
   }
 
-  /** Whether it is wider than the window. @returns {Promise<boolean>} */
-  isWide() {
+  /** Is the page wider than the window? @returns {Promise<boolean>} */
+  isWiderThanWindow() {
     return this.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   }
 
-  /** What axe-core finds that is serious or worse. @returns {Promise<string[]>} */
-  async serious() {
+  /** The serious and critical violations that axe-core finds. @returns {Promise<string[]>} */
+  async accessibilityViolations() {
     await this.evaluate(await readFile(AXE, 'utf8'));
     const { violations } = await this.evaluate('axe.run(document)');
     return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
   }
 
-  /** Everybody can use it: axe finds nothing serious. */
-  async everybodyCanUseIt() {
-    assert.deepEqual(await this.serious(), []);
+  async assertAccessible() {
+    assert.deepEqual(await this.accessibilityViolations(), []);
   }
 
-  /** No error, nothing that the page's policy forbids, and no other host asked. */
-  nothingWentWrong() {
-    assert.deepEqual({ wrong: this.wrong, elsewhere: this.elsewhere }, { wrong: [], elsewhere: [] });
+  /** No error, no violation of the page's policy, and no request to another host. */
+  assertNoErrors() {
+    assert.deepEqual({ wrong: this.errors, elsewhere: this.foreignRequests }, { wrong: [], elsewhere: [] });
   }
 
-  /** A picture for people, in target/screens, where `OVERSELL_SCREENS=1` asks for it: it takes longer than what it shows. @param {string} name */
+  /** Saves a picture to target/screens, where `OVERSELL_SCREENS=1` asks for it: it takes a while. @param {string} name */
   async screenshot(name) {
     if (process.env.OVERSELL_SCREENS !== '1') return;
     const folder = join(TARGET, 'screens');

@@ -105,7 +105,7 @@ impl<'a> Report<'a> {
             chapters,
             conditions: found.conditions.to_string(),
             races,
-            import_map: import_map("js/course-report.js"),
+            import_map: import_map("js/course-report/course-report.js"),
             timeline_style: timeline_style(),
         }
     }

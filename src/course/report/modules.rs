@@ -59,7 +59,7 @@ fn renamed(path: &str, text: &str) -> (String, Vec<String>) {
     (renamed, imports)
 }
 
-/// `../dom.js` beside `js/timeline/draw.js` is `js/dom.js`.
+/// `../shared/dom.js` beside `js/timeline/drawing.js` is `js/shared/dom.js`.
 fn beside(path: &str, import: &str) -> String {
     let mut folders: Vec<_> = path.split('/').collect();
     folders.pop();
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn imports_are_named_from_the_folder_of_all() {
         let text =
-            "import { a } from './layout.js';\nimport * as b from '../dom.js';\nlet from = 'x';";
-        let (text, imports) = renamed("js/timeline/draw.js", text);
-        assert_eq!(imports, ["js/timeline/layout.js", "js/dom.js"]);
+            "import { a } from './layout.js';\nimport * as b from '../shared/dom.js';\nlet from = 'x';";
+        let (text, imports) = renamed("js/timeline/drawing.js", text);
+        assert_eq!(imports, ["js/timeline/layout.js", "js/shared/dom.js"]);
         assert!(
             text.starts_with("import { a } from 'js/timeline/layout.js';"),
             "{text}"

@@ -1,45 +1,45 @@
-/** The herd effect: how many are woken each time the lock is given back, by either way to wait, as two rows of bars. */
+/** The herd effect: how many waiters each release wakes, for both ways to wait, as two rows of bars. */
 
-import { $, el, put, svg } from '../dom.js';
-import { reason, t } from '../lang.js';
-import * as api from '../api.js';
+import { $, el, setText, svg } from '../shared/dom.js';
+import { errorText, t } from '../shared/language.js';
+import * as api from '../shared/api.js';
 
 /** @typedef {{waiters: number, watch_parent: number, watch_predecessor: number, each: {watch_parent: number[], watch_predecessor: number[]}}} Herd */
 
 const [WIDTH, HEIGHT] = [1000, 150];
 /** @type {Herd | null} */
-let herd = null;
-let busy = false;
-let failed = '';
+let result = null;
+let isBusy = false;
+let errorMessage = '';
 
 export async function run() {
-  if (busy) return;
-  [busy, failed] = [true, ''];
+  if (isBusy) return;
+  [isBusy, errorMessage] = [true, ''];
   draw();
   try {
-    herd = await api.herd();
+    result = await api.playHerd();
   } catch (error) {
-    failed = reason(/** @type {any} */ (error));
+    errorMessage = errorText(/** @type {any} */ (error));
   }
-  busy = false;
+  isBusy = false;
   draw();
 }
 
 const button = el('button', { id: 'herd-run', class: 'big' });
-const said = el('output', { class: 'say' });
+const status = el('output', { class: 'say' });
 const rows = el('div', {});
 button.addEventListener('click', run);
-$('herd').replaceChildren(el('p', {}, button, ' ', said), rows);
+$('herd').replaceChildren(el('p', {}, button, ' ', status), rows);
 
 export function draw() {
-  button.setAttribute('aria-disabled', String(busy));
-  put(button, t('herdRun'));
-  put(said, failed || (busy ? t('herdBusy') : ''));
-  rows.replaceChildren(...(herd ? [rowOf(t('herdParent'), herd.each.watch_parent, herd), rowOf(t('herdPredecessor'), herd.each.watch_predecessor, herd)] : []));
+  button.setAttribute('aria-disabled', String(isBusy));
+  setText(button, t('herdRun'));
+  setText(status, errorMessage || (isBusy ? t('herdBusy') : ''));
+  rows.replaceChildren(...(result ? [chartOf(t('herdParent'), result.each.watch_parent, result), chartOf(t('herdPredecessor'), result.each.watch_predecessor, result)] : []));
 }
 
-/** @param {string} name @param {number[]} each notifications of each release @param {Herd} all */
-function rowOf(name, each, all) {
+/** @param {string} name @param {number[]} each notifications per release @param {Herd} all */
+function chartOf(name, each, all) {
   const wide = WIDTH / each.length;
   const sum = each.reduce((a, b) => a + b, 0);
   const summed = t('herdSaid', sum, each.length, (sum / each.length).toFixed(2));

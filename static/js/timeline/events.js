@@ -1,9 +1,10 @@
-/** The events of a replay, as the service sends them; and what they are about. */
+/** The events of a replay, as the service sends them. */
 
 /**
+ *
  * @typedef {object} ReplayEvent
  * @property {number} t_us microseconds since the replay began
- * @property {string} actor `A` `B` `C`, or what is watched
+ * @property {string} actor `A` `B` `C`, or what is observed
  * @property {string} event
  * @property {string} [instance]
  * @property {string} [key]
@@ -12,27 +13,24 @@
  * @property {number} [pttl] milliseconds; -1: no lease
  * @property {number} [token]
  */
-/** How it ended. @typedef {{sold?: number, gone?: number, inside?: number, saw?: string, as_meant?: boolean, detail?: string}} Ending */
+/** How a replay ended. @typedef {{sold?: number, gone?: number, inside?: number, saw?: string, as_meant?: boolean, detail?: string}} Ending */
 
-/** What is not an actor: the lock's server, the shelf, the row, the caption. */
+/** What is observed and is no actor: the lock's server, the shelf, the row, the caption. */
 const WATCHED = ['lock', 'stock', 'row', 'step'];
 
 /** @param {ReplayEvent} e */
 export const isActor = (e) => !WATCHED.includes(e.actor);
 
-/** Has it deleted a lock that was not its own? @param {ReplayEvent} e */
-export const isForeign = (e) => isActor(e) && e.event === 'deleted'
+/** Has the actor deleted a lock that was not its own? @param {ReplayEvent} e */
+export const isForeignDelete = (e) => isActor(e) && e.event === 'deleted'
   && (e.value === 'foreign' || (e.owner != null && e.owner !== e.actor));
 
 /** @param {string | undefined} text */
-export const isNumber = (text) => text != null && /^-?\d+$/.test(text);
+export const isInteger = (text) => text != null && /^-?\d+$/.test(text);
 
-/**
- * As it came over the wire: a value may be a number, and that of a caption is an object.
- * @param {any} told @returns {ReplayEvent}
- */
-export function eventOf(told) {
-  const { value } = told;
-  if (value == null) return told;
-  return { ...told, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
+/** Turns a value into text: on the wire it may be a number, and a caption is an object. @param {any} raw @returns {ReplayEvent} */
+export function parseEvent(raw) {
+  const { value } = raw;
+  if (value == null) return raw;
+  return { ...raw, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
 }

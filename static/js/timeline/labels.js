@@ -1,24 +1,25 @@
-/** Words beside marks: measured, and placed so that no two run into each other. Pure. */
+/** Labels beside marks, placed so that no two overlap. Pure. */
 
-/** @typedef {{at: number, text: string}} Part a part of a label, shown from its moment on */
-/** `gap`: how far from x it stays. @typedef {{x: number, gap: number, parts: Part[], red: boolean, bold?: boolean}} Wanted */
+/** @typedef {{at: number, text: string}} Part shown from its moment on */
+/** `gap`: the distance from x. @typedef {{x: number, gap: number, parts: Part[], red: boolean, bold?: boolean}} Wanted */
 /** @typedef {Wanted & {left: number, width: number, row: number}} Placed row 0 is next to the mark */
 
 const GAP = 8;
-/** More parts than so many have no room. */
-const MOST = 5;
+/** More parts do not fit. */
+const MAX_PARTS = 5;
 
 /**
- * @param {Wanted[]} wanted in order of x
+ *
+ * @param {Wanted[]} wanted sorted by x
  * @param {object} room
- * @param {number} room.from the leftmost x that may be written on
+ * @param {number} room.from the least x
  * @param {number} room.to
- * @param {number[]} room.lines what crosses: no word may stand on it
+ * @param {number[]} room.lines lines that no label may cover
  * @param {(text: string, bold: boolean) => number} room.measure
  * @param {string} room.comma between the parts of a label
  * @returns {Placed[]}
  */
-export function place(wanted, { from, to, lines, measure, comma }) {
+export function placeLabels(wanted, { from, to, lines, measure, comma }) {
   /** @type {Placed[]} */
   const placed = [];
   wanted.forEach((label, i) => {
@@ -29,7 +30,7 @@ export function place(wanted, { from, to, lines, measure, comma }) {
       && !placed.some((p) => p.row === row && left < p.left + p.width + GAP && p.left < left + width + GAP);
     const [start, end] = [label.x + label.gap, label.x - label.gap - width];
     const ways = start + width + GAP > next && free(end, 0, lines) ? [end, start] : [start, end];
-    // Where there is no room beside the mark, it stands as near to it as the edges allow; and then on what crosses.
+    // Without room beside the mark, as near to it as the edges allow; in the end across lines.
     ways.push(Math.max(from, Math.min(to - width, label.x - width / 2)));
     const places = [lines, []].flatMap((crossing) => [0, 1, 2, 3].flatMap((row) => ways.map((left) => ({ left, row, crossing }))));
     const { left, row } = places.find((at) => free(at.left, at.row, at.crossing) && (at.row < 2 || !at.crossing.length)) ?? places[0];
@@ -38,11 +39,8 @@ export function place(wanted, { from, to, lines, measure, comma }) {
   return placed;
 }
 
-/**
- * Marks that are too close for a label each share one.
- * @param {Wanted[]} wanted in order of x @param {number} near
- */
-export function joined(wanted, near) {
+/** Marks too close for a label each share one. @param {Wanted[]} wanted sorted by x @param {number} near */
+export function joinClose(wanted, near) {
   /** @type {Wanted[]} */
   const all = [];
   for (const label of wanted) {
@@ -52,11 +50,11 @@ export function joined(wanted, near) {
       last.red ||= label.red;
     } else all.push({ ...label });
   }
-  return all.map((label) => ({ ...label, parts: shortened(label.parts) }));
+  return all.map((label) => ({ ...label, parts: shortenParts(label.parts) }));
 }
 
-/** What is said again and again is said once, with how often; of very many parts the first two and the last are enough. @param {Part[]} parts */
-function shortened(parts) {
+/** A repeated part is written once with its count; of many parts the first two and the last remain. @param {Part[]} parts */
+function shortenParts(parts) {
   /** @type {(Part & {times: number})[]} */
   const said = [];
   for (const part of parts) {
@@ -65,5 +63,5 @@ function shortened(parts) {
     else said.push({ ...part, times: 1 });
   }
   const all = said.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
-  return all.length > MOST ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
+  return all.length > MAX_PARTS ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
 }

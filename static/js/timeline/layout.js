@@ -1,23 +1,22 @@
 /**
- * Where everything of a model stands: numbers only, in pixels, for draw.js. Pure, given how wide a text is.
+ * Where everything of a model stands, as numbers in pixels, for drawing.js. Pure, given the width of texts.
  *
- * From the top: a lane for each actor (its words above its bar), the locks (wedges, and the queue below them), the shelf, the
- * row's token, the axis.
+ * From the top: a lane for each actor (labels above its bar), the locks (wedges, their queue below), the shelf, the row's token, the axis.
  */
 
-import { joined, place } from './labels.js';
-import { leftAt } from './wedges.js';
+import { joinClose, placeLabels } from './labels.js';
+import { leftAt } from './lock-lanes.js';
 
 /** @typedef {import('./model.js').Model} Model */
 /** @typedef {import('./labels.js').Placed} Placed */
 /** @typedef {import('./labels.js').Wanted} Wanted */
-/** @typedef {{x: number, width: number, kind: string, within: boolean, at: number, text: string}} BarShape `within`: over a bar; `text`: what stands in it */
+/** @typedef {{x: number, width: number, kind: string, within: boolean, at: number, text: string}} BarShape `within`: over another bar; `text`: inside it */
 /** @typedef {{top: number, bar: number, bars: BarShape[], overlaps: {x: number, width: number}[], carries: {from: number, at: number, to: number, text: string}[], dots: {x: number, at: number, event: string, red: boolean}[], labels: Placed[], actor: string}} LaneShape */
 /** @typedef {{points: string, x: number, width: number, owner: string, texts: {x: number, at: number, text: string}[]}} WedgeShape */
 /** @typedef {{top: number, base: number, height: number, wedges: WedgeShape[], labels: Placed[], queue: {x: number, y: number, width: number, name: string, at: number}[], queueTop: number}} LockShape */
 /** @typedef {{top: number, base: number, lines: {x: number, width: number, red: boolean}[], marks: {x: number, at: number, red: boolean}[], labels: Placed[]}} StepShape */
 /** @typedef {{x: number, from: number, to: number, at: number, red: boolean}} ArrowShape */
-/** What goes between an actor and a server. @typedef {{x: number, from: number, to: number, at: number, actor: string, event: string}} MessageShape */
+/** A message between an actor and a server. @typedef {{x: number, from: number, to: number, at: number, actor: string, event: string}} MessageShape */
 /**
  * @typedef {object} Scene
  * @property {number} width
@@ -33,24 +32,25 @@ import { leftAt } from './wedges.js';
  * @property {{x: number, text: string}[]} axis
  */
 /**
+ *
  * @typedef {object} Room
  * @property {number} width
- * @property {number} shown of which so much is seen at a time
- * @property {number} unit a sixteenth of the root's font size: all else is in these
- * @property {number} span how much time fits in, in microseconds
+ * @property {number} shown the visible part of it
+ * @property {number} unit a sixteenth of the root's font size
+ * @property {number} span the time shown, in microseconds
  * @property {(text: string, bold: boolean) => number} measure
  * @property {import('./model.js').Model} model
  * @property {{tick: (e: any) => string, arrow: (a: any) => string, seconds: (s: number) => string, stopped: string, comma: string}} words
  */
 
-/** Heights, in units: of a line of words, a bar, a wedge, a place in the queue; the gap between two lanes, and the arc of a stale value. */
+/** Heights in units: a line of words, a bar, a wedge, a place in the queue, the gap between lanes, the arc of a stale value. */
 const [LINE, BAR, WEDGE, PLACE, GAP, ARC] = [22, 20, 36, 22, 9, 20];
 const [GUTTER, NARROW] = [172, 120];
-/** What an actor asks the store of the stock, and what the lock's server. */
+/** The events that are messages to the store, and those to the lock's server. */
 const [TO_SHELF, TO_LOCK] = [['read', 'written'], ['checked', 'deleted', 'lost', 'released']];
-/** On a screen narrower than this the names have less room. */
+/** A narrower screen has less room for names. */
 const PHONE = 600;
-/** Room at the right, for the words of the last moment. */
+/** Room at the right for the words of the last moment. */
 const EDGE = 64;
 
 /** @param {Room} room @returns {Scene} */
@@ -60,15 +60,15 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   const x = (/** @type {number} */ at) => from + ((to - from) * at) / span;
   const u = (/** @type {number} */ n) => n * unit;
   const crossing = model.arrows.map((arrow) => x(arrow.at));
-  const put = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => place(joined(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
+  const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => placeLabels(joinClose(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
   const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
   const flat = (/** @type {import('./model.js').Span} */ s) => ({ x: x(s.from), width: Math.max(0, x(s.to) - x(s.from)) });
   let y = 0;
 
   const lanes = model.lanes.map((lane, i) => {
-    // An arrow begins in its own lane and crosses those below it.
+    // An arrow begins in its own lane and crosses those below.
     const lines = crossing.filter((_, a) => model.lanes.findIndex((l) => l.actor === model.arrows[a].from) < i);
-    const labels = put(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
+    const labels = placeWords(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
     const top = y;
     const bar = top + u(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
     y = bar + u(BAR + (model.compact ? GAP / 2 : GAP) + (lane.carries.length ? ARC : 0));
@@ -84,7 +84,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
 
   const locks = model.locks.map((lock) => {
     const into = model.arrows.filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key));
-    const labels = put(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
+    const labels = placeWords(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
     const top = y;
     const height = u(model.locks.length > 1 ? WEDGE / 2 : WEDGE);
     const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
@@ -100,7 +100,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
 
   const stepShape = (/** @type {import('./model.js').Step[]} */ steps, /** @type {Placed[]} */ extra) => {
     if (!steps.length) return null;
-    const labels = put(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
+    const labels = placeWords(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
     const above = rows(labels);
     extra.forEach((label) => labels.push({ ...label, row: label.row + above }));
     const top = y;
@@ -114,7 +114,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   };
   const shelf = stepShape(model.shelf, []);
   const refused = model.arrows.filter((arrow) => arrow.to === 'row');
-  const row = stepShape(model.row, put(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
+  const row = stepShape(model.row, placeWords(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
 
   const arrows = model.arrows.flatMap((arrow) => {
     const lane = lanes[model.lanes.findIndex((l) => l.actor === arrow.from)];
@@ -122,7 +122,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const end = arrow.to === 'row' ? row?.base : lock && lock.base - lock.height * 0.35;
     return lane && end ? [{ x: x(arrow.at), from: lane.bar + u(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
   });
-  // A wedge has room for its lines; where there are several locks, which one a message went to is not told.
+  // With several locks it is unknown which one a message went to.
   const messages = model.lanes.flatMap((lane, i) => lane.ticks.flatMap(({ at, event }) => {
     const to = TO_SHELF.includes(event.event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event.event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
     return to ? [{ x: x(at), from: lanes[i].bar + u(BAR), to, at, actor: lane.actor, event: event.event }] : [];
@@ -131,7 +131,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, messages, axis };
 }
 
-/** Those who have it together begin at the same place: their names stand beside each other. @param {import('./model.js').Wedge[]} wedges @param {Parameters<typeof wedgeShape>[1]} room */
+/** Owners that share a lock begin at one place: their names stand beside each other. @param {import('./model.js').Wedge[]} wedges @param {Parameters<typeof wedgeShape>[1]} room */
 function wedgeShapes(wedges, room) {
   let free = -Infinity;
   return wedges.map((wedge) => {
@@ -145,7 +145,7 @@ function wedgeShapes(wedges, room) {
 
 /** @param {import('./model.js').Wedge} wedge @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */
 function wedgeShape(wedge, { x, base, height, measure, unit }) {
-  // A lease is as tall as the wedge when it begins, however long it is.
+  // A wedge begins at full height, however long its lease is.
   const lease = Math.max(...wedge.left.map((left) => left.pttl));
   const tall = (/** @type {number} */ ms) => (ms < 0 || lease <= 0 ? height : (height * ms) / lease);
   const edge = wedge.left.flatMap((left, i) => {
@@ -166,7 +166,7 @@ function wedgeShape(wedge, { x, base, height, measure, unit }) {
   return { points: points.join(' '), owner: wedge.owner, x: x(wedge.from), width: x(wedge.to) - x(wedge.from), texts };
 }
 
-/** Marks of the axis: few, and round. @param {number} span */
+/** The marks of the axis: few and round. @param {number} span */
 function seconds(span) {
   const all = span / 1e6;
   const step = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;

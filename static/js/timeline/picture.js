@@ -1,17 +1,17 @@
-/** A model on the page: measures its words, draws it as wide as there is room, and says what holds at the cursor. */
+/** Draws a model on the page, as wide as there is room, with the state at the cursor. */
 
-import { el } from '../dom.js';
-import { t } from '../lang.js';
-import { Drawing } from './draw.js';
+import { el } from '../shared/dom.js';
+import { t } from '../shared/language.js';
+import { Drawing } from './drawing.js';
 import { sceneOf, spanOf } from './layout.js';
-import { momentOf } from './moment.js';
+import { stateAt } from './state-at-moment.js';
 
 /** @typedef {import('./model.js').Model} Model */
 
-/** Narrower than this no timeline can be read: it is scrolled then. */
-const LEAST = 860;
-/** What is shorter than this has its times in ms. */
-const IN_MS = 400_000;
+/** A narrower timeline cannot be read: it is scrolled. */
+const MIN_WIDTH = 860;
+/** A shorter picture has its times in ms. */
+const SHOW_MS_BELOW_US = 400_000;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
 
 export class Picture {
@@ -19,19 +19,19 @@ export class Picture {
   #shown = '';
   /** @type {Model | undefined} */
   #model;
-  /** How high it is where nothing is made smaller, in sixteenths of the root's font size. */
-  natural = 0;
+  /** Its height at full scale, in sixteenths of the root's font size. */
+  naturalHeight = 0;
 
-  /** @param {HTMLElement} host a box of its own, which scrolls where it is too narrow */
+  /** @param {HTMLElement} host a box of its own, which may scroll */
   constructor(host) {
     this.host = host;
     host.replaceChildren(this.#drawing.node);
-    host.addEventListener('scroll', () => this.#drawing.scrolled(host.scrollLeft));
+    host.addEventListener('scroll', () => this.#drawing.setScroll(host.scrollLeft));
   }
 
   /**
-   * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real; `span`: how
-   * much time it shows, where another picture has the same scale; `scale`: smaller than it could be, so that both are in sight.
+   * `live`: more may come; `moves`: keep the moving cursor in sight; `scaled`: its times are real; `span`: the time shown, where another
+   * picture has the same; `scale`: smaller than 1 so that two pictures fit.
    * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, scale?: number}} how
    */
   draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), scale = 1 }) {
@@ -39,7 +39,7 @@ export class Picture {
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const width = Math.max(this.host.clientWidth, LEAST * unit);
+    const width = Math.max(this.host.clientWidth, MIN_WIDTH * unit);
     const names = this.#names(model, cursor);
     const now = JSON.stringify([scaled, width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
@@ -47,15 +47,15 @@ export class Picture {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
         return pen.measureText(text).width;
       };
-      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < IN_MS ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
+      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
       const scene = sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words });
-      this.natural = scene.height / unit;
-      this.#drawing.show(scene, names, unit, t('comma'));
+      this.naturalHeight = scene.height / unit;
+      this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
-    // At the end nothing is played: all of it is shown, without a cursor that stands on its last words.
+    // At the end everything is shown, and no cursor covers the last words.
     this.host.classList.toggle('still', !live && cursor >= model.end);
-    const x = this.#drawing.cursor(cursor, names);
+    const x = this.#drawing.moveCursor(cursor, names);
     this.#follow(x, width, moves);
   }
 
@@ -65,17 +65,17 @@ export class Picture {
     if (moves && width > clientWidth && (x < scrollLeft || x > scrollLeft + clientWidth)) this.host.scrollLeft = x - clientWidth / 2;
   }
 
-  /** The moment under a point of the screen. @param {number} clientX */
-  at(clientX) {
-    return this.#drawing.at(clientX - this.#drawing.node.getBoundingClientRect().left);
+  /** The moment below a point of the screen. @param {number} clientX */
+  timeAt(clientX) {
+    return this.#drawing.timeAt(clientX - this.#drawing.node.getBoundingClientRect().left);
   }
 
-  /** @param {Model} model @param {number} cursor @returns {import('./draw.js').Names} */
+  /** @param {Model} model @param {number} cursor @returns {import('./drawing.js').Names} */
   #names(model, cursor) {
-    const moment = momentOf(model, cursor);
+    const moment = stateAt(model, cursor);
     const several = model.locks.length > 1;
-    // A phone has no room for what stands in the picture as well.
-    const narrow = this.host.clientWidth < LEAST / 2;
+    // A phone has no room to repeat what the picture shows.
+    const narrow = this.host.clientWidth < MIN_WIDTH / 2;
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token && !narrow ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
@@ -87,8 +87,8 @@ export class Picture {
   }
 }
 
-/** A node's name says which lock it is; any other is told by its name without the number of the product. @param {string} key */
+/** The name of a Redis node where there is one; else the key without the product's number. @param {string} key */
 const shortKey = (key) => /^(redis(?:-\d+)?) /.exec(key)?.[1] ?? key.replace(/[:-]\d{9,}$/, '');
 
-/** The same in words, in order, for who does not see it. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
+/** The events as sentences, for whoever does not see the picture. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
 export const sentences = (events) => events.map((e) => el('li', {}, el('span', { class: 'dim' }, `${(e.t_us / 1e6).toFixed(2)} s`), ' ', t('told', e)));

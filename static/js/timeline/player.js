@@ -1,132 +1,133 @@
 /**
- * Plays a recording: forwards, slowly, step by step, or along with what is happening just now.
+ * Plays a recording: forwards, slowly, step by step, or live.
  *
- * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
+ * A live recording's cursor follows the time, unless somebody moves it.
  */
 
-import { isActor, isForeign } from './events.js';
+import { isActor, isForeignDelete } from './events.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./events.js').Ending} Ending */
 /**
+ *
  * @typedef {object} Recording
  * @property {ReplayEvent[]} events
  * @property {boolean} live more may come
  * @property {Ending | null} ending
- * @property {boolean} stepped by hand: its times say nothing, since who steps through it thinks; they are spread evenly
- * @property {boolean} [timed] at times of one's own: nothing is meant to come of it
- * @property {string} failed why it did not come to its end, if so
+ * @property {boolean} stepped by hand, with pauses of people: its times are spread evenly
+ * @property {boolean} [timed] at times of one's own: no ending is expected
+ * @property {string} failed the reason if it failed
  */
 
-/** Between two events of a replay that is stepped through: before what is drawn of an actor, before all else; and the most. */
-const [ACT_US, ELSE_US, MOST_US] = [350_000, 20_000, 900_000];
+/** The gap before an event of a stepped replay: of an actor that is drawn, of others, and the most. */
+const [ACTOR_GAP_US, OTHER_GAP_US, MAX_GAP_US] = [350_000, 20_000, 900_000];
 
-/** What an actor says that nothing is drawn of, or that goes with what the servers say. */
-const QUIET = ['taken', 'refused', 'renewed', 'sold', 'done'];
+/** Events of an actor that are not drawn, or that accompany an observation. */
+const NOT_DRAWN = ['taken', 'refused', 'renewed', 'sold', 'done'];
 
-/** With less motion wanted, the picture moves so often and no more. */
-const CALM_MS = 500;
+/** With reduced motion the picture moves only this often. */
+const REDUCED_MOTION_MS = 500;
 
 /**
- * Adds an event at its time; to a replay that is stepped through, at the next place.
- * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was told
+ * Adds an event at its time; in a stepped replay, after a gap.
+ * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was sent
  * @returns {ReplayEvent} as it was added
  */
-export function add(recording, event, before) {
+export function addEvent(recording, event, before) {
   const shown = recording.events.at(-1);
   const last = shown?.t_us ?? 0;
-  // The lock may be seen free before its deleter says so: it is one moment.
-  const told = isForeign(event) && shown?.actor === 'lock' && shown.event === 'free';
-  const least = told ? 0 : isActor(event) && !QUIET.includes(event.event) ? ACT_US : ELSE_US;
-  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MOST_US)) : event.t_us;
+  // The lock may be seen free just before its deleter says so: draw both at one moment.
+  const told = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
+  const least = told ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
+  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MAX_GAP_US)) : event.t_us;
   recording.events.push({ ...event, t_us });
   return { ...event, t_us };
 }
 
 /** @returns {Recording} */
-export const empty = () => ({ events: [], live: true, ending: null, failed: '', stepped: false });
+export const emptyRecording = () => ({ events: [], live: true, ending: null, failed: '', stepped: false });
 
 export class Player {
   #changed;
   #cursor = 0;
-  #playing = false;
-  #follows = false;
-  #slower = 1;
+  #isPlaying = false;
+  #isFollowing = false;
+  #slowdown = 1;
   #frame = 0;
   #last = 0;
-  /** The earliest start that the arrivals allow: what is now, is now minus this. */
-  #begun = Infinity;
-  #calm = matchMedia('(prefers-reduced-motion: reduce)');
+  /** The start of the replay by the local clock, as early as the arrivals allow. */
+  #startedAt = Infinity;
+  #reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
   /** @type {Recording} */
-  recording = { ...empty(), live: false };
+  recording = { ...emptyRecording(), live: false };
 
-  /** @param {() => void} changed there is something new to draw */
+  /** @param {() => void} changed called when there is something to draw */
   constructor(changed) {
     this.#changed = changed;
   }
 
   get cursor() { return this.#cursor; }
-  get playing() { return this.#playing; }
-  get slower() { return this.#slower; }
-  get follows() { return this.#follows; }
+  get isPlaying() { return this.#isPlaying; }
+  get slowdown() { return this.#slowdown; }
+  get isFollowing() { return this.#isFollowing; }
 
-  /** How far it has come, in microseconds. */
+  /** The end so far, in microseconds. */
   get end() {
     const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
-    return this.recording.live && this.#begun < Infinity ? Math.min(last + (this.recording.stepped ? MOST_US : Infinity), Math.max(last, performance.now() * 1000 - this.#begun)) : last;
+    return this.recording.live && this.#startedAt < Infinity ? Math.min(last + (this.recording.stepped ? MAX_GAP_US : Infinity), Math.max(last, performance.now() * 1000 - this.#startedAt)) : last;
   }
 
   /** Shows another recording: a live one as it goes, a finished one at its end. @param {Recording} recording */
   load(recording) {
     this.recording = recording;
-    this.#playing = false;
-    this.#follows = recording.live;
-    this.#begun = Infinity;
+    this.#isPlaying = false;
+    this.#isFollowing = recording.live;
+    this.#startedAt = Infinity;
     this.#cursor = this.end;
     this.#run();
   }
 
-  /** Something of the recording was told. @param {ReplayEvent} [event] */
-  told(event) {
-    if (event) this.#begun = Math.min(this.#begun, performance.now() * 1000 - event.t_us);
-    if (this.#follows) this.#cursor = this.end;
-    this.#follows &&= this.recording.live;
+  /** An event was added, or the recording has ended. @param {ReplayEvent} [event] */
+  update(event) {
+    if (event) this.#startedAt = Math.min(this.#startedAt, performance.now() * 1000 - event.t_us);
+    if (this.#isFollowing) this.#cursor = this.end;
+    this.#isFollowing &&= this.recording.live;
     this.#run();
   }
 
   toggle() {
-    this.#follows = false;
-    this.#playing = !this.#playing;
-    if (this.#playing && this.#cursor >= this.end) this.#cursor = 0;
+    this.#isFollowing = false;
+    this.#isPlaying = !this.#isPlaying;
+    if (this.#isPlaying && this.#cursor >= this.end) this.#cursor = 0;
     this.#run();
   }
 
-  /** To the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
+  /** Moves to the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
   step(by, moments) {
-    this.#playing = false;
-    this.#follows = false;
+    this.#isPlaying = false;
+    this.#isFollowing = false;
     const next = by > 0 ? moments.find((t) => t > this.#cursor) : moments.findLast((t) => t < this.#cursor);
     this.seek(next ?? (by > 0 ? this.end : 0));
   }
 
   /** @param {number} at */
   seek(at) {
-    this.#follows = this.recording.live && at >= this.end;
+    this.#isFollowing = this.recording.live && at >= this.end;
     this.#cursor = Math.max(0, Math.min(at, this.end));
     this.#run();
   }
 
   /** @param {number} times */
-  slow(times) {
-    this.#slower = times;
+  setSlowdown(times) {
+    this.#slowdown = times;
     this.#changed();
   }
 
-  /** Draws now, and again as long as something moves. */
+  /** Draws now, and again while something moves. */
   #run() {
     cancelAnimationFrame(this.#frame);
     this.#changed();
-    if (!this.#playing && !this.recording.live) return;
+    if (!this.#isPlaying && !this.recording.live) return;
     this.#last = performance.now();
     this.#frame = requestAnimationFrame(() => this.#move());
   }
@@ -134,13 +135,13 @@ export class Player {
   #move() {
     const now = performance.now();
     const passed = now - this.#last;
-    if (!this.#calm.matches || passed >= CALM_MS) {
+    if (!this.#reducedMotion.matches || passed >= REDUCED_MOTION_MS) {
       this.#last = now;
-      if (this.#playing) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slower);
-      else if (this.#follows) this.#cursor = this.end;
-      if (this.#cursor >= this.end && !this.recording.live) this.#playing = false;
+      if (this.#isPlaying) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slowdown);
+      else if (this.#isFollowing) this.#cursor = this.end;
+      if (this.#cursor >= this.end && !this.recording.live) this.#isPlaying = false;
       this.#changed();
     }
-    if (this.#playing || this.recording.live) this.#frame = requestAnimationFrame(() => this.#move());
+    if (this.#isPlaying || this.recording.live) this.#frame = requestAnimationFrame(() => this.#move());
   }
 }

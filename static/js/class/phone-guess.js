@@ -1,0 +1,43 @@
+/** On a phone: a guess how the race on the desk's screen will end, under the name that was typed. */
+
+import * as api from '../shared/api.js';
+import { $, el, setText } from '../shared/dom.js';
+import { questionOf } from '../race/outcome-guess.js';
+import { formatNumber, errorText, t } from '../shared/language.js';
+
+/** @type {{id: string, race: import('../race/race.js').Race | null}} */
+let shown = { id: '', race: null };
+/** @type {number | null} */
+let guessed = null;
+
+/** @param {string} id @param {() => string} who empty until a name is typed @param {(text: string) => void} say */
+export async function draw(id, who, say) {
+  if (shown.id !== id) {
+    shown = { id, race: null };
+    guessed = null;
+    const race = await api.raceOfLesson(id).catch(() => null);
+    if (shown.id !== id) return;
+    shown = { id, race };
+  }
+  const asked = shown.race && questionOf(shown.race);
+  setText($('guess-ask'), asked ? asked.ask : t('classNoGuess'));
+  $('guess-choices').replaceChildren(...(asked?.choices ?? []).map((n) => {
+    const button = el('button', { class: 'big', 'data-guess': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n));
+    button.addEventListener('click', async () => {
+      if (!who()) {
+        $('who').focus();
+        say(t('classNameWanted'));
+        return;
+      }
+      try {
+        await api.sendGuess({ lesson: id, who: who(), guess: n });
+        guessed = n;
+        say(t('classGuessed'));
+      } catch (error) {
+        say(errorText(/** @type {any} */ (error)));
+      }
+      draw(id, who, say);
+    });
+    return button;
+  }));
+}

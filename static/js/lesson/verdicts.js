@@ -1,0 +1,58 @@
+/** What the last `oversell course` found. */
+
+import { $, el, setText } from '../shared/dom.js';
+import { currentLanguage, t } from '../shared/language.js';
+
+/** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} LessonVerdict */
+/** @typedef {{at: string, lessons: LessonVerdict[]}} Verdicts */
+
+/** @param {Verdicts} last */
+const timeOf = ({ at }) => new Date(at).toLocaleString(currentLanguage() === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+
+/** @param {import('./course.js').Lesson} lesson @param {Verdicts | null} last */
+export function draw(lesson, last) {
+  const lang = currentLanguage();
+  const found = last?.lessons.find((l) => l.id === lesson.id);
+  setText($('found'), found ? t('found', found.verdict, last && timeOf(last)) : lesson.whyNot ? t('notRun') : t('notFound'));
+  setText($('found-seen'), found?.seen[lang] ?? lesson.whyNot?.[lang] ?? '');
+  setText($('place'), lesson.place);
+  setText($('timing'), lesson.timing ? ` · ${t('restsOnTiming')}` : '');
+}
+
+let lastTable = '';
+/** Only lessons with this verdict; empty: all. */
+let selectedVerdict = '';
+
+/** A table of all verdicts, by chapter. @param {import('./course.js').Chapter[]} chapters @param {Verdicts | null} last */
+export function drawTable(chapters, last) {
+  const lang = currentLanguage();
+  document.title = `${t('seen')} · oversell`;
+  const now = `${lang} ${last?.at} ${selectedVerdict}`;
+  if (lastTable === now) return;
+  lastTable = now;
+  const claims = chapters.map((chapter) => ({ chapter, lessons: chapter.lessons.filter((lesson) => lesson.claim) })).filter(({ lessons }) => lessons.length);
+  const found = (/** @type {import('./course.js').Lesson} */ lesson) => last?.lessons.find((l) => l.id === lesson.id);
+  const kind = (/** @type {import('./course.js').Lesson} */ lesson) => /** @type {string} */ (found(lesson)?.verdict ?? 'none');
+  const all = claims.flatMap(({ lessons }) => lessons);
+  const reproduced = last?.lessons.filter(({ verdict }) => verdict === 'reproduced').length ?? 0;
+  setText($('verdicts-say'), last ? t('verdictsCount', reproduced, last.lessons.length, all.length, timeOf(last)) : t('notFound'));
+  const kinds = [...new Set(all.map(kind))].toSorted();
+  if (selectedVerdict && !kinds.includes(selectedVerdict)) selectedVerdict = '';
+  $('verdicts-which').replaceChildren(el('option', { value: '' }, `${t('verdictAny')} (${all.length})`), ...kinds.map((one) =>
+    el('option', { value: one, selected: one === selectedVerdict }, `${t('verdictOf', one)} (${all.filter((lesson) => kind(lesson) === one).length})`)));
+  $('verdicts-which').onchange = () => {
+    selectedVerdict = $('verdicts-which').value;
+    drawTable(chapters, last);
+  };
+  $('verdicts').replaceChildren(...claims.flatMap(({ chapter, lessons }) => {
+    const rows = lessons.filter((lesson) => !selectedVerdict || kind(lesson) === selectedVerdict);
+    const head = el('tr', { class: 'chapter' }, el('th', { scope: 'rowgroup', colspan: '3' }, chapter.title ? chapter.title[lang] : t('chapter', chapter.id)));
+    return rows.length ? [head, ...rows.map((lesson) => row(lesson, found(lesson), lang))] : [];
+  }));
+}
+
+/** @param {import('./course.js').Lesson} lesson @param {LessonVerdict | undefined} found @param {'zh' | 'en'} lang */
+function row(lesson, found, lang) {
+  return el('tr', { class: found?.verdict ?? '' }, el('th', { scope: 'row' }, el('a', { href: `#/${lesson.id}` }, `${lesson.id} ${lesson.title[lang]}`)),
+    el('td', {}, t('verdictOf', found?.verdict)), el('td', {}, found?.seen[lang] ?? lesson.whyNot?.[lang] ?? ''));
+}

@@ -1,0 +1,193 @@
+/**
+ * Limits: sends a burst to a limiter, and draws how full it is meanwhile and each request at the time of its answer.
+ *
+ * A browser has six connections to a host: five requests that wait in a leaky bucket leave one for the others. Where a limit counts
+ * connections, the service sends the burst. Read on in fill-level.js.
+ */
+
+import * as api from '../shared/api.js';
+import { rateAt, levelsAt } from './fill-level.js';
+import { $, el, setText, svg } from '../shared/dom.js';
+import { t } from '../shared/language.js';
+import { startPage } from '../shared/small-page.js';
+
+/** @typedef {import('./fill-level.js').Answer} Answer */
+/** `at_once`: how many requests the service sends at the same time. @typedef {{id: import('./fill-level.js').Kind, path: string, at_once?: number}} Limiter */
+
+/** @type {Limiter[]} */
+const LIMITERS = [
+  { id: 'bucket', path: 'seckill/limited' },
+  { id: 'shared', path: 'seckill/limited/shared' },
+  { id: 'queued', path: 'nginx/leaky/queued' },
+  { id: 'nodelay', path: 'nginx/leaky/nodelay' },
+  { id: 'address', path: 'nginx/connections/address', at_once: 30 },
+  { id: 'server', path: 'nginx/connections/server', at_once: 120 },
+];
+
+/** How many requests a burst has, and the time between two. */
+const REQUESTS = 150;
+const INTERVAL_MS = 20;
+/** The picture moves for this long after the last answer. */
+const TIME_AFTER_LAST_MS = 1000;
+/** With reduced motion the picture moves only this often. */
+const REDUCED_MOTION_MS = 500;
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
+const PICTURE_MS = 9000;
+const COLUMN_MS = 100;
+
+/** Sizes: a column, a dot, the axis, the height. */
+const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
+/** The side of a place in a bucket. */
+const PLACE = 16;
+
+/** @param {number} ms @returns {Promise<void>} */
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/** An answer later than this has waited in nginx's queue, not for the browser. */
+const QUEUED_MS = 700;
+
+/** A browser has six connections to a host. The others are sent when one is free, so that their waiting is not counted. */
+const MAX_CONNECTIONS = 6;
+let openConnections = 0;
+/** @type {(() => void)[]} */
+const waitingRequests = [];
+
+/** @returns {Promise<() => void>} releases the connection */
+async function acquireConnection() {
+  while (openConnections >= MAX_CONNECTIONS) await new Promise((resolve) => { waitingRequests.push(() => resolve(null)); });
+  openConnections += 1;
+  return () => {
+    openConnections -= 1;
+    waitingRequests.shift()?.();
+  };
+}
+
+/** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
+async function sendBurst(path, answers, changed) {
+  const begun = performance.now();
+  const one = async (/** @type {number} */ n) => {
+    await pause(n * INTERVAL_MS);
+    const done = await acquireConnection();
+    const mine = { sent: performance.now() - begun, at: Infinity, status: 0, instance: '' };
+    answers.push(mine);
+    const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => null);
+    Object.assign(mine, { at: performance.now() - begun, status: answer?.status ?? 0, instance: answer?.headers.get('x-instance') ?? '' });
+    await answer?.text().catch(() => '');
+    done();
+    changed();
+  };
+  await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));
+}
+
+/** How full it is: a ring for each place, a disc for each that is taken. @param {Limiter} limiter @param {Answer[]} answers @param {number} now */
+function levelsPicture({ id }, answers, now) {
+  const all = levelsAt(id, answers, now);
+  const columns = (/** @type {number} */ places) => (places > 50 ? 20 : 5);
+  const width = Math.max(...all.map(({ places }) => columns(places))) * PLACE + PLACE;
+  const high = Math.max(...all.map(({ places }) => Math.ceil(places / columns(places)))) * PLACE;
+  const shapes = all.map(({ name, places, full }, i) => {
+    const [x, wide] = [i * (width + PLACE), columns(places) * PLACE];
+    const each = Array.from({ length: places }, (_, n) => svg('circle', {
+      class: n < full ? 'place full' : 'place', cx: x + PLACE * (1 + (n % columns(places))), cy: high - PLACE * (Math.floor(n / columns(places)) + 0.5) + PLACE / 2, r: PLACE * 0.36,
+    }));
+    return svg('g', {}, svg('path', { class: 'vessel', d: `M${x + PLACE / 4} 0V${high + PLACE * 0.6}H${x + wide + PLACE * 0.75}V0` }), ...each,
+      svg('text', { x: x + PLACE / 4, y: high + PLACE * 1.7 }, `${name ? `${name}: ` : ''}${full} / ${places}`));
+  });
+  const [w, h] = [all.length * (width + PLACE), high + PLACE * 2];
+  return svg('svg', { class: 'vessels', viewBox: `0 -2 ${w} ${h}`, width: w, height: h, 'aria-hidden': 'true' }, ...shapes);
+}
+
+/**
+ * Admitted requests above the axis, refused ones below it, in columns of time. A line shows how long one has waited; each second has its
+ * count.
+ * @param {Answer[]} answers @param {string} label
+ */
+function answersPicture(answers, label) {
+  const piles = new Map();
+  const marks = answers.flatMap(({ sent, at, status }) => {
+    const column = Math.min(Math.floor(at / COLUMN_MS), PICTURE_MS / COLUMN_MS - 1);
+    const through = status === 200;
+    const pile = `${column} ${through}`;
+    const height = piles.get(pile) ?? 0;
+    piles.set(pile, height + 1);
+    const x = (column + 0.5) * COLUMN;
+    const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
+    const waited = through && at - sent > QUEUED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
+    if (through) return [...waited, svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
+    return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
+  });
+  const inSecond = (/** @type {number} */ s) => answers.filter(({ at, status }) => status === 200 && Math.floor(at / 1000) === s).length;
+  const width = (PICTURE_MS / COLUMN_MS) * COLUMN;
+  const seconds = Array.from({ length: PICTURE_MS / 1000 }, (_, s) => {
+    const x = (s * 1000 / COLUMN_MS) * COLUMN;
+    return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${AXIS - 4}v8` }),
+      svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
+  });
+  return svg('svg', { class: 'strip', viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': label },
+    svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);
+}
+
+/** A limiter's row: name, button, summary, level, and picture. @param {Limiter} limiter */
+function limiterRow(limiter) {
+  const { id, path, at_once } = limiter;
+  const send = el('button', { class: 'send' });
+  const said = el('output', {});
+  const [name, note, rate] = [el('h2', {}), el('p', { class: 'dim' }), el('p', { class: 'rates' })];
+  const [full, shown] = [el('div', {}), el('div', {})];
+  /** @type {Answer[]} */
+  let answers = [];
+  let [busy, begun] = [false, 0];
+  /** Nothing was answered: the limiter is elsewhere. */
+  let missing = false;
+
+  /** Infinity once nothing moves. */
+  const now = () => (begun ? performance.now() - begun : Infinity);
+
+  const draw = () => {
+    const at = now();
+    const known = answers.filter((answer) => answer.at <= at && answer.at < Infinity);
+    const through = known.filter((answer) => answer.status === 200).length;
+    const refused = known.filter((answer) => answer.status === 429).length;
+    const summary = missing || known.some((answer) => answer.status === 404) ? t('limitsNginx') : t('limitsSaid', through, refused, known.length - through - refused);
+    setText(name, t('limiter', id));
+    setText(note, t('limiterNote', id));
+    setText(send, t('limitsSend', at_once ?? REQUESTS));
+    send.setAttribute('aria-disabled', String(busy));
+    setText(said, known.length || missing ? summary : '');
+    full.replaceChildren(levelsPicture(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
+    setText(rate, begun ? t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
+    // One moment is no picture over time.
+    if (!at_once) shown.replaceChildren(answersPicture(known, `${t('limiter', id)}: ${summary}`));
+  };
+
+  /** Draws until all has been seen. */
+  const move = () => {
+    draw();
+    const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + TIME_AFTER_LAST_MS;
+    if (over) begun = 0;
+    if (over) draw();
+    else if (reducedMotion.matches) setTimeout(move, REDUCED_MOTION_MS);
+    else requestAnimationFrame(move);
+  };
+
+  send.addEventListener('click', async () => {
+    if (busy) return;
+    [answers, busy, missing] = [[], true, false];
+    // These answers come all at once, and are then shown at their real pace.
+    const sent = at_once ? await api.sendBurst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
+    missing = sent == null;
+    answers = (sent ?? []).map(({ at_ms, status }) => ({ sent: 0, at: at_ms, status, instance: '' }));
+    const idle = !begun;
+    begun = performance.now();
+    if (idle) move();
+    if (!at_once) await sendBurst(path, answers, () => {});
+    busy = false;
+  });
+  const element = el('li', { id }, el('div', { class: 'heading' }, name, el('code', {}, `GET /${path}`), said, send), note, el('div', { class: 'moving' }, full, rate), shown);
+  return { element, draw };
+}
+
+const rows = LIMITERS.map(limiterRow);
+$('limiters').append(...rows.map(({ element }) => element));
+
+startPage('limitsTitle', () => rows.forEach(({ draw }) => draw()));

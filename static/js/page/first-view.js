@@ -1,0 +1,41 @@
+/**
+ * The first view: the lesson, its claim, and the guess and button of its race, once a few small modules have come. Then page.js takes over;
+ * a press in between is kept until the race can be played.
+ */
+
+import * as requests from './first-requests.js';
+import { $, setText } from '../shared/dom.js';
+import * as outcomeGuess from '../race/outcome-guess.js';
+import * as headline from '../lesson/headline.js';
+import * as lang from '../shared/language.js';
+
+let isPressed = false;
+
+/** @param {import('../race/race.js').Race} race @param {boolean} enabled */
+function showRaceButton(race, enabled) {
+  $('race').hidden = false;
+  const draw = () => outcomeGuess.draw(race, null);
+  outcomeGuess.listen(draw);
+  draw();
+  setText($('race-run'), lang.t('race'));
+  $('race-run').setAttribute('aria-disabled', String(!enabled || race.cannot != null));
+  $('race-run').onclick = () => {
+    if (!enabled || race.cannot) return;
+    isPressed = true;
+    setText($('race-idle'), lang.t('raceComing'));
+  };
+}
+
+lang.translate();
+setText($('fold'), lang.t('lessons'));
+const [lesson, races] = await Promise.all([requests.lesson, requests.races]);
+if (lesson) {
+  // A strategy's title may be the claim; it comes with the rest.
+  headline.draw(lesson, lesson.claim?.[lang.currentLanguage()] ?? '');
+  const [race] = lesson.deadlocks.length ? [] : races?.replays ?? [];
+  if (race) showRaceButton(race, races.enabled);
+}
+// Preload all at once: by their imports alone they would come level by level.
+for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="later"]'))) link.rel = 'modulepreload';
+const { begin } = await import('./page.js');
+begin(() => isPressed);

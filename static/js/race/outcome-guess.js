@@ -1,0 +1,59 @@
+/** A guess at the end of a race before it is played, shown beside the real end. */
+
+import { $, el } from '../shared/dom.js';
+import { formatNumber, t } from '../shared/language.js';
+
+/** @typedef {import('./race.js').Race} Race */
+
+const INITIAL_STOCK = 5000;
+
+/** @type {number | null} */
+let guessed = null;
+let onGuess = () => {};
+
+export const currentGuess = () => guessed;
+
+/** For another race. */
+export function clearGuess() {
+  guessed = null;
+}
+
+/** The question, its choices and the right one; null if the race has no number to guess. @param {Race} race */
+export function questionOf({ ends, cured_ends }) {
+  const { sold = 0, gone = 0, inside = 0 } = ends;
+  if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
+    const least = Math.min(INITIAL_STOCK - sold, INITIAL_STOCK - gone);
+    return { ask: t('guessLeft', sold), choices: [least, least + 1, least + 2], is: INITIAL_STOCK - gone };
+  }
+  if (inside > 0 && inside !== (cured_ends.inside ?? 0)) return { ask: t('guessInside'), choices: [1, 2, 3], is: inside };
+  return null;
+}
+
+/**
+ *
+ * @param {Race} race @param {import('../timeline/events.js').Ending | null} ending of the flaw
+ * @param {((n: number) => number) | null} [votes] how many of the class chose a number
+ */
+export function draw(race, ending, votes = null) {
+  const asked = questionOf(race);
+  const known = asked && ending?.as_meant ? asked.is : null;
+  // Afterwards only the guess and the real number are shown.
+  $('race-guess').hidden = !asked || (known != null && guessed == null && !votes);
+  if (!asked) return;
+  const { ask, choices } = asked;
+  $('race-guess').setAttribute('aria-label', ask);
+  $('race-guess').replaceChildren(known == null ? el('span', {}, ask) : '', ...choices.filter((n) => known == null || n === guessed || votes).map((n) => {
+    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
+    button.addEventListener('click', () => {
+      guessed = n;
+      onGuess();
+      $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
+    });
+    return button;
+  }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', formatNumber(known))) : el('b', {}, t('guessWrong', formatNumber(known))));
+}
+
+/** @param {() => void} then called on each guess */
+export function listen(then) {
+  onGuess = then;
+}

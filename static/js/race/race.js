@@ -1,0 +1,492 @@
+/**
+ * The race of a lesson: one press plays it on the real servers, the flaw above its cure on one scale; then both move together, caption by
+ * caption.
+ *
+ * Both are played at once; where something is stopped or broken, one after the other. Recordings last as long as the tab, reloads included.
+ * Read on in timeline/model.js, sent-commands.js, and scheduler.js, where whoever watches decides the schedule.
+ */
+
+import * as admin from '../shared/admin-token.js';
+import { announce } from '../shared/screen-reader.js';
+import * as api from '../shared/api.js';
+import { $, el, setText } from '../shared/dom.js';
+import * as outcomeGuess from './outcome-guess.js';
+import { sessionStore } from '../shared/storage.js';
+import { currentLanguage, errorText, t } from '../shared/language.js';
+import * as sentCommands from './sent-commands.js';
+import * as scheduler from './scheduler.js';
+import { followReplay } from './replay-events.js';
+import * as ninetyMinutes from '../lesson/ninety-minutes.js';
+import * as ownTimes from './own-times.js';
+import { spanOf } from '../timeline/layout.js';
+import { modelOf } from '../timeline/model.js';
+import { Picture, sentences } from '../timeline/picture.js';
+import { Player, addEvent, emptyRecording } from '../timeline/player.js';
+import * as wokenWaiters from './woken-waiters.js';
+import * as classGuesses from './class-guesses.js';
+
+/** @typedef {{zh: string, en: string}} Title */
+/** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
+/** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null, fails_over: boolean, stops: string[]}} ScheduleOptions */
+/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title}} ExpectedEnding */
+/**
+ * A race of `GET /replays`. `alone`: not beside its cure; `scheduled`: the options of a schedule of one's own; `timed`: it can be played at
+ * times of one's own; `lasts_ms`: about how long it takes.
+ * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: ExpectedEnding, cured_ends: ExpectedEnding,
+ *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
+ *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
+ */
+/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
+/** @typedef {import('../timeline/player.js').Recording} Recording */
+/** @typedef {import('../timeline/model.js').Model} Model */
+/** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
+
+const SLOWDOWNS = [1, 2, 10];
+const DOUBLE_MS = 500;
+/** The smallest scale of the two pictures; the second for a projector, whose letters are larger. */
+const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.65, 0.55];
+/** Heights between and below the pictures: two captions and one line of explanation; one line of it. In sixteenths of the root's font size. */
+const [CAPTIONS_HEIGHT, EXPLANATION_HEIGHT] = [134, 27];
+/**
+ * A picture shows a quarter more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
+ * so that the axis seldom moves.
+ */
+const [SPAN_US_PER_MS, SPAN_STEP] = [1250, 0.25];
+/** About how high each part of a picture is at full scale, in pixels. */
+const [LANE_HEIGHT, CARRY_HEIGHT, LOCK_HEIGHT, STEPS_HEIGHT, AXIS_HEIGHT] = [52, 20, 52, 32, 22];
+
+/** @type {Race[]} */
+let races = [];
+/** The name of the text that says why no race can be played here; empty: races can be played. */
+let disabledReason = '';
+/** @type {Race | null} */
+let shownRace = null;
+/** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, close: () => void}>} */
+const activeReplays = new Map();
+/** By lesson and cured. @type {Map<string, Recording>} */
+const recordings = new Map();
+/** The cure starts when the flaw is over. */
+let isCureNext = false;
+let startedAt = 0;
+let onFinished = () => {};
+let lastFrame = '';
+/**
+ * The top of the pictures on the page; 0: unknown. It is not measured again while they play: a notice above (a server that is down) moves
+ * them and does not shrink them.
+ */
+let picturesTop = 0;
+
+const player = new Player(draw);
+/** @type {Half[]} */
+const halves = [false, true].map((cured) => {
+  const name = cured ? 'cure' : 'flaw';
+  return { name, cured, picture: new Picture($(`race-${name}`)), model: modelOf([]), modelled: '' };
+});
+const keyOf = (/** @type {string} */ lesson, /** @type {boolean} */ cured) => `${lesson} ${cured}`;
+const recordingOf = (/** @type {boolean} */ cured) => (shownRace ? recordings.get(keyOf(shownRace.lesson, cured)) : undefined);
+const isPlayingShown = () => [...activeReplays.values()].some((one) => one.lesson === shownRace?.lesson);
+
+export async function loadRaces() {
+  try {
+    const list = await api.replays();
+    disabledReason = list.enabled ? '' : 'replayOff';
+    races = list.replays;
+    list.playing.forEach(join);
+  } catch {
+    disabledReason = 'replayOff';
+  }
+}
+
+/** Joins active replays, whoever started them: after a reload, or in a second window. */
+export async function joinRunning() {
+  if (!races.length) await loadRaces();
+  if (activeReplays.size || disabledReason || !isShown()) return;
+  const { playing } = await api.replays();
+  playing.forEach(join);
+}
+
+/** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
+function join(playing) {
+  if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
+  const recording = newRecording(playing.lesson, playing.cured);
+  followEvents(playing, recording);
+  if (shownRace?.lesson === playing.lesson) loadPlayer();
+}
+
+/** The race of this lesson; null if it has none. @param {string} id */
+export const raceOf = (id) => races.find((r) => r.lesson === id) ?? null;
+
+/**
+ * Shows the race of this lesson, or hides it.
+ * @param {string} id @param {boolean} isScheduledOnly it has only a schedule: deadlock.js shows the statements
+ * @returns {boolean} whether there is one to play
+ */
+export function show(id, isScheduledOnly) {
+  const found = raceOf(id);
+  $('race').hidden = !found;
+  $('race').classList.toggle('scheduled-only', isScheduledOnly);
+  if (found !== shownRace) {
+    [lastFrame, picturesTop] = ['', 0];
+    $('race-admin').replaceChildren();
+    for (const half of halves) half.modelled = '';
+    if (shownRace) outcomeGuess.clearGuess();
+    shownRace = found;
+    for (const cured of shownRace ? [false, true] : []) {
+      const kept = recordingOf(cured) ? null : sessionStore.get(`race ${keyOf(id, cured)}`);
+      if (kept) recordings.set(keyOf(id, cured), kept);
+    }
+    scheduler.closePanel();
+    ownTimes.closePanel();
+    loadPlayer();
+    if (classGuesses.isAnyAsked() && shownRace && outcomeGuess.questionOf(shownRace)) askClass();
+  }
+  draw();
+  return isShown();
+}
+
+/** Where replays are allowed, races can be played and commands run. */
+export const canPlay = () => !disabledReason;
+
+export const isShown = () => shownRace != null && !$('race').hidden && !$('race').classList.contains('scheduled-only');
+
+/** Follows an active replay, or shows the end of a recording. */
+function loadPlayer() {
+  player.load(combinedRecording());
+}
+
+/** Both as one recording: a finished half stands beside the active one. @returns {Recording} */
+function combinedRecording() {
+  const both = halves.flatMap(({ cured }) => recordingOf(cured) ?? []);
+  const going = both.filter((one) => one.live);
+  const shown = going.length ? going : both;
+  return { ...emptyRecording(), events: shown.flatMap((one) => one.events), live: going.length > 0, stepped: false };
+}
+
+// ---- playing ---------------------------------------------------------------------------------------------------------
+
+/** A double click does not cancel. */
+function pressRun() {
+  if (!activeReplays.size) run();
+  else if (isPlayingShown() && performance.now() - startedAt > DOUBLE_MS) cancel();
+}
+
+/** Plays the flaw and the cure. @param {ownTimes.Timing} [times] times of one's own */
+export async function run(times) {
+  if (activeReplays.size || !shownRace || disabledReason || shownRace.cannot) return;
+  scheduler.closePanel();
+  if (!times) ownTimes.closePanel();
+  startedAt = performance.now();
+  for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
+  isCureNext = shownRace.alone;
+  await Promise.all((shownRace.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (shownRace).lesson, cured, times)));
+}
+
+/** @param {string} lesson @param {boolean} cured @param {ownTimes.Timing} [times] */
+async function start(lesson, cured, times) {
+  const recording = newRecording(lesson, cured);
+  recording.timed = times != null;
+  const at = keyOf(lesson, cured);
+  activeReplays.set(at, { id: '', lesson, cured, close: () => {} });
+  loadPlayer();
+  try {
+    followEvents(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', times), recording);
+    draw();
+  } catch (error) {
+    isCureNext = false;
+    const isRefused = admin.askForToken(error, $('race-admin'), run);
+    finish(at, recording, null, isRefused ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
+    // Another replay is active: show that.
+    if (/** @type {any} */ (error).status === 409) await joinRunning().catch(() => {});
+  }
+}
+
+/** @param {string} lesson @param {boolean} cured */
+function newRecording(lesson, cured) {
+  const recording = emptyRecording();
+  recordings.set(keyOf(lesson, cured), recording);
+  return recording;
+}
+
+/** @param {ActiveReplay} playing @param {Recording} recording */
+function followEvents({ id, lesson, cured, pace, events }, recording) {
+  const at = keyOf(lesson, cured);
+  recording.stepped = pace === 'step';
+  recording.timed = pace === 'timed';
+  let before = 0;
+  const close = followReplay(events ?? `replays/${id}/events`, {
+    begin: () => {
+      recording.events = [];
+      before = 0;
+    },
+    event: (event) => {
+      // A barrier has no owner: its nodes are the waiters, which have lanes.
+      if (event.actor === 'lock' && /barrier/.test(event.key ?? '')) return;
+      update(addEvent(recording, event, before));
+      before = event.t_us;
+    },
+    over: (name, ending) => finish(at, recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
+  });
+  activeReplays.set(at, { id, lesson, cured, close });
+}
+
+/** @param {string} at @param {Recording} recording @param {import('../timeline/events.js').Ending | null} ending @param {string} why */
+function finish(at, recording, ending, why) {
+  const { lesson = '', cured = false } = activeReplays.get(at) ?? {};
+  // At times of one's own no ending is expected.
+  if (ending && recording.timed) delete ending.as_meant;
+  Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
+  if (ending) sessionStore.set(`race ${at}`, recording);
+  activeReplays.delete(at);
+  if (isCureNext && !cured && ending) {
+    start(lesson, true);
+    return;
+  }
+  isCureNext = false;
+  if (ending && !ninetyMinutes.isFinished(lesson)) {
+    ninetyMinutes.markFinished(lesson);
+    if (ninetyMinutes.isFinished(lesson)) onFinished();
+  }
+  if (shownRace?.lesson === lesson) {
+    if (activeReplays.size) update();
+    else loadPlayer();
+    announce($(`race-${cured ? 'cure' : 'flaw'}-end`).textContent, true);
+  } else draw();
+}
+
+/** @param {import('../timeline/events.js').ReplayEvent} [event] */
+function update(event) {
+  player.recording = combinedRecording();
+  player.update(event);
+}
+
+export function cancel() {
+  isCureNext = false;
+  for (const { id } of activeReplays.values()) if (id) api.cancelReplay(id).catch((error) => admin.askForToken(error, $('race-admin'), cancel));
+}
+
+/** Moves by caption of either half; `isFine`: by event. @param {1 | -1} by @param {boolean} isFine */
+function step(by, isFine) {
+  const at = halves.flatMap(({ model }) => (isFine ? model.moments : [...model.captions.map((c) => c.at), model.end]));
+  player.step(by, [...new Set(at)].toSorted((a, b) => a - b));
+}
+
+// ---- drawing ---------------------------------------------------------------------------------------------------------
+
+/** Draws each frame; the rest only when it changes. */
+function draw() {
+  if (!shownRace || $('race').hidden) return;
+  const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
+  const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
+  const timed = recordingOf(false)?.timed;
+  const span = spanFor(models, timed ? ownTimes.SPAN_US : SPAN_US_PER_MS * Math.max(flaw, cure));
+  frame(shownRace);
+  const scale = scaleOf(models);
+  const going = isPlayingShown();
+  $('times').style.setProperty('--scale', String(scale));
+  for (const half of halves) {
+    const recording = recordingOf(half.cured);
+    $(`race-${half.name}-part`).hidden = !recording;
+    sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
+    if (!recording) continue;
+    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing, scaled: !recording.stepped, span, scale });
+    // What is below does not move while lanes are added.
+    $(`race-${half.name}`).style.minHeight = going ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
+    const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[currentLanguage()] ?? '';
+    setText($(`race-${half.name}-say`), caption);
+    const over = recording.ending && player.cursor >= half.model.end;
+    $(`race-${half.name}-end`).classList.toggle('later', !over && !recording.failed);
+  }
+  setText($('race-at'), t('at', (player.cursor / 1e6).toFixed(2)));
+  setText($('race-play'), player.isPlaying ? '❚❚' : '▶');
+  $('race-play').setAttribute('aria-label', t(player.isPlaying ? 'pause' : 'play'));
+  const done = halves.every(({ cured, model }) => recordingOf(cured)?.ending && player.cursor >= model.end);
+  $('race-why').classList.toggle('later', !done);
+}
+
+/** @param {Half} half @param {Race} its */
+function modelFor(half, its) {
+  const recording = recordingOf(half.cured);
+  const events = recording?.events ?? [];
+  const now = JSON.stringify([its.lesson, events.length, recording?.live && player.end]);
+  if (now !== half.modelled) {
+    half.modelled = now;
+    const actors = recording?.timed ? ['A', 'B'] : recording ? (half.cured ? its.cured_actors : its.actors) : [];
+    half.model = modelOf(events, recording?.live ? player.end : 0, roomIn(events, its), { live: recording?.live, actors });
+  }
+  return half.model;
+}
+
+/** How many may be inside: where nothing is sold, as many as the cure lets in. @param {import('../timeline/events.js').ReplayEvent[]} events @param {Race} its */
+function roomIn(events, its) {
+  const sells = events.some((e) => e.actor === 'stock' || e.event === 'sold');
+  return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
+}
+
+/** About how high a picture will be: it will have a lock, a shelf and a stale value. @param {Model} model */
+const heightOf = ({ lanes, locks, row }) => AXIS_HEIGHT + lanes.length * LANE_HEIGHT + CARRY_HEIGHT + LOCK_HEIGHT * Math.max(1, (locks.length + 1) / 2) + STEPS_HEIGHT * (row.length ? 2 : 1);
+
+/** A sixteenth of the root's font size, in pixels. */
+const rootUnit = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
+/** Fits both pictures on the screen as far as their text stays readable. @param {Model[]} models */
+function scaleOf(models) {
+  const over = halves.every(({ cured }) => recordingOf(cured)?.ending);
+  const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.naturalHeight ? picture.naturalHeight : heightOf(models[i])), 0);
+  const least = document.documentElement.hasAttribute('data-projector') ? MIN_SCALE_PROJECTED : MIN_SCALE;
+  const between = CAPTIONS_HEIGHT + (over ? Math.max(0, $('race-why').offsetHeight / rootUnit() - EXPLANATION_HEIGHT) : 0);
+  return Math.max(least, Math.min(1, ((innerHeight - picturesTop) / rootUnit() - between) / high));
+}
+
+/** How much time both show: the usual span, or in steps more. @param {Model[]} models @param {number} usual */
+function spanFor(models, usual) {
+  const end = Math.max(...models.map((model) => spanOf(model.end, false)));
+  return usual * (1 + SPAN_STEP * Math.max(0, Math.ceil((end / usual - 1) / SPAN_STEP)));
+}
+
+/** Draws title, buttons and verdicts. @param {Race} its */
+function frame(its) {
+  const both = halves.map(({ cured }) => recordingOf(cured));
+  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
+  if (now === lastFrame) return;
+  lastFrame = now;
+  const lang = currentLanguage();
+  const going = isPlayingShown();
+  setText($('race-run'), t(going ? 'cancel' : both.some(Boolean) ? 'raceAgain' : 'race'));
+  $('race-run').classList.toggle('cancel', going);
+  const cannot = Boolean(disabledReason) || its.cannot != null || (activeReplays.size > 0 && !going);
+  $('race-run').setAttribute('aria-disabled', String(cannot));
+  $('race-idle').replaceChildren(...idleNote(its, both));
+  $('race-player').hidden = !both.some(Boolean);
+  $('race-slower').replaceChildren(...SLOWDOWNS.map((n) => el('option', { value: String(n), selected: n === player.slowdown }, t('slower', n))));
+  halves.forEach(({ name, cured }, i) => {
+    setText($(`race-${name}-what`), t(cured ? 'cured' : 'flaw'));
+    $(`race-${name}-what`).title = (cured ? its.cure : its.breaks)[lang];
+    const recording = both[i];
+    setText($(`race-${name}-end`), recording?.failed ? t('failed', recording.failed) : recording?.ending ? endingText(recording.ending, its, cured) : '');
+    $(`race-${name}-end`).classList.toggle('red', isOversold(recording?.ending, its));
+  });
+  $('race-why').replaceChildren(...explanation(its, both[0]));
+  outcomeGuess.draw(its, both[0]?.ending ?? null, classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
+  $('race-class').hidden = Boolean(disabledReason) || !outcomeGuess.questionOf(its) || both.some(Boolean);
+  setText($('race-class'), classGuesses.isAsked(its.lesson) ? t('votesAsked', classGuesses.total()) : t('votesAsk'));
+  const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
+  $('race-told-part').hidden = !events.length;
+  $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
+  $('race').classList.toggle('playing', activeReplays.size > 0);
+  scheduler.frame(its, activeReplays.size > 0 || cannot);
+  ownTimes.frame(its, activeReplays.size > 0, Boolean(disabledReason) || its.cannot != null);
+  if (!going || !picturesTop) picturesTop = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
+  wokenWaiters.draw(both.map((one) => one?.events ?? []));
+}
+
+/** @param {Race} its @param {(Recording | undefined)[]} both */
+function idleNote(its, both) {
+  if (disabledReason) return [t(disabledReason)];
+  if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
+  const [other] = activeReplays.values();
+  if (other && !isPlayingShown()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
+  const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
+  return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
+}
+
+/** More was sold than left the shelf, or one user has two orders. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
+const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
+/** @param {Race} its */
+const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
+
+/** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
+function endingText(ending, its, cured) {
+  const { sold = 0, gone = 0, inside = 0 } = ending;
+  const meant = ending.as_meant && (cured ? its.cured_ends : its.ends);
+  const saw = meant ? meant.said[currentLanguage()] : ending.saw;
+  // A commit after the unlock lets another in before it: then "one inside" explains nothing.
+  const alone = inside === 1 && sold === gone;
+  const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
+    saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
+  return parts.join('').trim();
+}
+
+/** Races of [002] about two orders of one user for one voucher. @param {Race} its */
+const isVoucherRace = ({ lesson }) => lesson.startsWith('002.') && ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
+
+/** One sentence with the name of the anomaly. @param {Race} its @param {Recording | undefined} flaw */
+function explanation(its, flaw) {
+  if (!flaw?.ending) return [];
+  if (flaw.timed && !isOversold(flaw.ending, its)) return [t('timingKept')];
+  const names = anomalies(its, halves[0].model);
+  return [el('b', {}, t('why')), `${its.breaks[currentLanguage()]}${t('stop')}${t('space')}`, ...names.map((name) => el('strong', { 'data-anomaly': name }, t('anomaly', name))),
+    ` ${t('cureIs')}${its.cure[currentLanguage()]}${t('stop')}`];
+}
+
+/** The anomalies in the flaw, by their names in the field. @param {Race} its @param {Model} model @returns {string[]} */
+function anomalies(its, model) {
+  const names = [];
+  if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
+  if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
+  if (isVoucherRace(its)) names.push('check-then-act');
+  if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');
+  return names;
+}
+
+function redrawAll() {
+  lastFrame = '';
+  draw();
+}
+
+/** Asks the class's phones for the guess. */
+function askClass() {
+  if (shownRace) classGuesses.askClass(shownRace.lesson, redrawAll).catch((error) => setText($('race-idle'), t('failed', errorText(error))));
+  redrawAll();
+}
+
+// ---- buttons and keys ------------------------------------------------------------------------------------------------
+
+/** @param {() => void} onFinish onFinish called when a lesson is finished */
+export function listen(onFinish) {
+  onFinished = onFinish;
+  $('race-run').onclick = pressRun;
+  $('race-play').onclick = () => player.toggle();
+  $('race-back').onclick = (/** @type {MouseEvent} */ event) => step(-1, event.shiftKey);
+  $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
+  $('race-slower').onchange = () => player.setSlowdown(Number($('race-slower').value));
+  scheduler.listen(() => shownRace, () => {
+    ownTimes.closePanel();
+    redraw();
+  });
+  ownTimes.listen(() => {
+    if (ownTimes.isOpen()) scheduler.closePanel();
+    redrawAll();
+  }, run, () => {
+    if (activeReplays.size) cancel();
+  });
+  $('race-class').onclick = askClass;
+  outcomeGuess.listen(redrawAll);
+  for (const { name, picture } of halves) {
+    $(`race-${name}`).onpointerdown = (/** @type {PointerEvent} */ event) => {
+      if (event.pointerType === 'mouse') player.seek(picture.timeAt(event.clientX));
+    };
+  }
+  addEventListener('resize', () => {
+    picturesTop = 0;
+    redrawAll();
+  });
+}
+
+/** Space plays and pauses, ← and → move by caption, with Shift by event; R plays it on the servers. @param {string} name @param {Element} at @param {boolean} isFine @returns {(() => void) | null} */
+export function keyAction(name, at, isFine) {
+  if (!isShown() || at.matches('input, select, summary, pre') || (name === ' ' && at.matches('button, a'))) return null;
+  if (name === 'r' || name === 'R') return pressRun;
+  if (!halves.some(({ cured }) => recordingOf(cured))) return null;
+  switch (name) {
+    case ' ': return () => player.toggle();
+    case 'ArrowLeft': return () => step(-1, isFine);
+    case 'ArrowRight': return () => step(1, isFine);
+    default: return null;
+  }
+}
+
+/** Draws what changes seldom, such as the language. */
+export function redraw() {
+  draw();
+  if (shownRace) scheduler.redraw(shownRace);
+}

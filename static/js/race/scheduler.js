@@ -1,0 +1,500 @@
+/**
+ * The scheduler: A, B and C each have a button, and whoever watches decides who goes on. The real requests pause wherever another could
+ * come between. Then all schedules are tried: what goes wrong without the cure goes wrong in none with it.
+ *
+ * What each will send next is known from a replay that is played before; in a transaction the service says it.
+ */
+
+import * as admin from '../shared/admin-token.js';
+import * as api from '../shared/api.js';
+import { announce } from '../shared/screen-reader.js';
+import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
+import { currentLanguage, errorText, t } from '../shared/language.js';
+import * as sentCommands from './sent-commands.js';
+import { followReplay } from './replay-events.js';
+import { isActor } from '../timeline/events.js';
+import { spanOf } from '../timeline/layout.js';
+import { modelOf } from '../timeline/model.js';
+import { Picture } from '../timeline/picture.js';
+import { addEvent, emptyRecording } from '../timeline/player.js';
+
+/** @typedef {import('./race.js').Race} Race */
+/** @typedef {import('./race.js').ScheduleOptions} ScheduleOptions */
+/** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
+/** @typedef {import('../timeline/events.js').Ending} Ending */
+/** Not started, on the way to a pause, paused, or ended. @typedef {'start' | 'way' | 'stands' | 'end'} ActorStage */
+/** What is sent before the pause at `point`, or before the end. @typedef {{point: string, sent: string[]}} ProgramStep */
+
+const END_EVENTS = ['sold', 'done', 'failed', 'refused-by-row'];
+/** Without news for this long, an actor that may wait is waiting. */
+const QUIET_MS = 300;
+/** Without news for this long, an actor that has nothing to wait for is lost. */
+const LOST_MS = 5000;
+const TICK_MS = 20;
+/** The service reads the lock more often than this. */
+const LOOK_MS = 80;
+const PARALLEL_REPLAYS = 3;
+/** The clock, a death, and the Sentinel that promotes a replica are actors, too. */
+const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
+/** Their signs on buttons. */
+const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
+/** The replay before may still be ending and repairing what it broke. */
+const START_TIMEOUT_MS = 40_000;
+
+/** A replay with a schedule of one's own. */
+class ScheduledReplay {
+  recording = { ...emptyRecording(), stepped: true };
+  /** @type {Ending | null} */
+  ending = null;
+  error = '';
+  /** @type {string[]} */
+  schedule = [];
+  /** Nobody can go on, and the clock does not help. */
+  isStuck = false;
+  #lastNewsAt = performance.now();
+  #id = '';
+  #before = 0;
+  #close = () => {};
+
+  /** @param {Race} race @param {boolean} cured @param {() => void} changed */
+  async begin(race, cured, changed) {
+    const { id, events } = await api.startReplay(race.lesson, cured, 'scheduler');
+    this.#id = id;
+    this.#close = followReplay(events, {
+      begin: () => {
+        this.recording.events = [];
+        this.#before = 0;
+      },
+      event: (event) => {
+        addEvent(this.recording, event, this.#before);
+        this.#before = event.t_us;
+        // Polling is no news: it sends and is refused again and again.
+        if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
+        changed();
+      },
+      over: (name, ending) => {
+        this.recording.live = false;
+        this.ending = name === 'done' ? ending : null;
+        this.error = name === 'done' ? '' : ending.detail ?? t('vanished');
+        changed();
+      },
+    });
+  }
+
+  get isOver() { return !this.recording.live; }
+
+  /** @param {string} actor */
+  async resume(actor) {
+    this.schedule.push(actor);
+    this.#lastNewsAt = performance.now();
+    await api.resumeActor(this.#id, actor);
+  }
+
+  /** @param {string} actor @returns {ActorStage} */
+  stageOf(actor) {
+    const its = this.recording.events.filter((e) => e.actor === actor);
+    if (its.some((e) => END_EVENTS.includes(e.event))) return 'end';
+    const pressed = this.schedule.filter((one) => one === actor).length;
+    if (!pressed) return 'start';
+    // A transaction also pauses before its first statement.
+    const stood = its.filter((e, i) => e.event === 'stands' && its.slice(0, i).some((before) => before.event !== 'start')).length;
+    return stood >= pressed ? 'stands' : 'way';
+  }
+
+  /** The point where it pauses. @param {string} actor */
+  pointOf(actor) {
+    return this.recording.events.findLast((e) => e.actor === actor && e.event === 'stands')?.value ?? '';
+  }
+
+  /** @param {string} actor */
+  isDead(actor) {
+    return this.recording.events.some((e) => e.actor === actor && e.event === 'failed' && e.value === 'dead');
+  }
+
+  /** The owner of the lock, from its server's last answer. */
+  holder() {
+    const last = this.recording.events.findLast((e) => e.actor === 'lock' && ['held', 'free', 'expired'].includes(e.event));
+    return last?.event === 'held' ? { owner: last.owner ?? '', leased: (last.pttl ?? -1) >= 0 } : null;
+  }
+
+  /** The actors that could go on. @param {ScheduleOptions} scheduled @returns {string[]} */
+  runnable(scheduled) {
+    if (this.isOver || this.isStuck || !this.#id || this.isFailingOver || this.#isUnderWay(scheduled)) return [];
+    const { actors, clock, dies, fails_over } = scheduled;
+    // A refused actor asks in vain while another has the lock.
+    const asks = (/** @type {string} */ actor) => this.pointOf(actor) !== 'refused' || !this.holder();
+    const can = actors.filter((actor) => this.stageOf(actor) === 'start' || (this.stageOf(actor) === 'stands' && asks(actor)));
+    return [...can, ...(clock && this.holder()?.leased ? [CLOCK] : []), ...(dies && this.stageOf(dies) === 'stands' ? [DEATH] : []),
+      ...(fails_over && !this.schedule.includes(FAILOVER) ? [FAILOVER] : [])];
+  }
+
+  /** Is an actor on the way to a pause or to its death? Another that went on now could come first. @param {ScheduleOptions} scheduled */
+  #isUnderWay({ actors, dies }) {
+    const since = performance.now() - this.#lastNewsAt;
+    if (dies && this.schedule.at(-1) === DEATH && !this.isDead(dies) && since < LOST_MS) return true;
+    return actors.some((actor) => this.stageOf(actor) === 'way' && since < (this.#mayWait(actor) ? QUIET_MS : LOST_MS));
+  }
+
+  /** Waits until every actor is paused, has ended, or waits for another, and until the lock was read. @param {ScheduleOptions} scheduled */
+  async settle(scheduled) {
+    const { actors, clock, goal } = scheduled;
+    while (!this.isOver && this.isFailingOver) await tick();
+    while (!this.isOver && this.#isUnderWay(scheduled)) await tick();
+    for (const since = performance.now(); (clock || goal === 'overtaken') && performance.now() - since < LOOK_MS;) await tick();
+    // The replay may end with the last actor.
+    const ended = () => actors.every((actor) => ['start', 'end'].includes(this.stageOf(actor)));
+    while (!this.isOver && ended() && performance.now() - this.#lastNewsAt < QUIET_MS) await tick();
+    if (goal === 'stuck') await this.#detectStuck(scheduled);
+    // It would stay there until its waits time out.
+    if (this.isStuck) this.stop();
+  }
+
+  /** Finds out whether nobody can go on: an endless wait is for a lock whose server names its owner. @param {ScheduleOptions} scheduled */
+  async #detectStuck(scheduled) {
+    const nobody = () => !this.isOver && !this.runnable(scheduled).length && scheduled.actors.some((actor) => this.stageOf(actor) === 'way');
+    while (nobody() && (this.#isUnderWay(scheduled) || !this.holder())) await tick();
+    this.isStuck ||= nobody();
+  }
+
+  get isPromoted() { return this.recording.events.some((e) => e.event === 'promoted'); }
+
+  get isFailingOver() { return this.schedule.includes(FAILOVER) && !this.isPromoted; }
+
+  /** The actors in the order in which they got in. */
+  get entryOrder() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
+
+  /** Has it gone wrong as it can without the cure? @param {ScheduleOptions} scheduled */
+  hasReachedGoal({ goal }) {
+    if (goal === 'stuck') return this.isStuck;
+    if (!this.ending) return false;
+    if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
+    if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
+    const came = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
+    return came.join() !== this.entryOrder.join();
+  }
+
+  /** May it be waiting for another? Else it is only slow. @param {string} actor */
+  #mayWait(actor) {
+    const { events } = this.recording;
+    const told = events.findLastIndex((e) => e.actor === actor && ['stands', 'start'].includes(e.event));
+    const owner = this.holder()?.owner;
+    return (owner && owner !== actor) || events.slice(told).some((e) => e.actor === actor && ['waits', 'refused'].includes(e.event));
+  }
+
+  stop() {
+    this.#close();
+    if (!this.isOver && this.#id) api.cancelReplay(this.#id).catch(() => {});
+    this.recording.live = false;
+  }
+}
+
+const tick = () => new Promise((resolve) => { setTimeout(resolve, TICK_MS); });
+
+let isShown = false;
+let cured = false;
+/** @type {ScheduledReplay | null} */
+let shownReplay = null;
+/** What an actor does alone, by half. @type {Map<string, ProgramStep[]>} */
+const programs = new Map();
+/** The search of each half: schedules tried, how many went wrong, whether all were tried. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
+const searches = new Map();
+/** Changes when a search or replay is no longer wanted. */
+let generation = 0;
+/** The fewest presses until it went wrong, by half. @type {Map<string, number>} */
+const fewestSteps = new Map();
+const picture = new Picture($('schedule-lanes'));
+let lastDrawn = '';
+let shownRace = () => /** @type {Race | null} */ (null);
+let onChange = () => {};
+
+const keyOf = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
+/** @param {Race} race */
+const optionsOf = (race) => (cured ? race.cured_scheduled : race.scheduled);
+/** @param {Race} race */
+const goalOf = (race) => optionsOf(race)?.goal ?? 'oversold';
+
+export const isOpen = () => isShown;
+
+/** Another lesson, or the race without a schedule. */
+export function closePanel() {
+  isShown = false;
+  generation += 1;
+  shownReplay?.stop();
+  shownReplay = null;
+  lastDrawn = '';
+  $('schedule').hidden = true;
+}
+
+/** @param {Race} race @param {boolean} busy */
+export function frame(race, busy) {
+  $('race-schedule').hidden = !race.scheduled;
+  $('race-schedule').setAttribute('aria-disabled', String(busy && !isShown));
+  $('race-schedule').setAttribute('aria-expanded', String(isShown));
+  setText($('race-schedule'), t(isShown ? 'scheduleClose' : 'scheduleOpen'));
+  for (const name of ['flaw', 'cure']) if (isShown) $(`race-${name}-part`).hidden = true;
+  $('race-lines').hidden = isShown;
+  $('schedule').hidden = !isShown;
+  redraw(race);
+}
+
+/** @param {() => Race | null} race the race on show @param {() => void} draw */
+export function listen(race, draw) {
+  shownRace = race;
+  onChange = draw;
+  $('race-schedule').onclick = () => {
+    if ($('race-schedule').getAttribute('aria-disabled') === 'true') return;
+    if (isShown) closePanel();
+    else {
+      isShown = true;
+      cured = false;
+      restart();
+    }
+    onChange();
+  };
+  $('schedule-again').onclick = restart;
+  // Nobody can press a button of a closed page.
+  addEventListener('pagehide', closePanel);
+  $('schedule-all').onclick = () => ($('schedule-all').dataset.going ? restart() : searchAll());
+  $('schedule').addEventListener('change', (/** @type {Event} */ event) => {
+    cured = /** @type {HTMLInputElement} */ (event.target).value === 'true';
+    restart();
+  });
+}
+
+/** Starts a new replay of this half. */
+async function restart() {
+  const race = shownRace();
+  if (!race) return;
+  generation += 1;
+  const mine = generation;
+  // An unfinished search says nothing about all schedules.
+  for (const [name, { done }] of searches) if (!done) searches.delete(name);
+  shownReplay?.stop();
+  const now = new ScheduledReplay();
+  shownReplay = now;
+  redraw(race);
+  try {
+    await learnProgram(race);
+    if (mine !== generation) return;
+    await beginReplay(now, race);
+  } catch (error) {
+    now.error = admin.askForToken(error, $('race-admin'), restart) ? t('tokenWanted') : errorText(/** @type {any} */ (error));
+    now.recording.live = false;
+  }
+  redraw(race);
+}
+
+/** @param {ScheduledReplay} one @param {Race} race */
+const beginReplay = (one, race) => retryWhileBusy(() => one.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
+
+/** Tries again while another replay is active. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
+async function retryWhileBusy(does) {
+  for (const since = performance.now(); ;) {
+    try {
+      return await does();
+    } catch (error) {
+      if (/** @type {any} */ (error).status !== 409 || performance.now() - since > START_TIMEOUT_MS) throw error;
+      await tick();
+    }
+  }
+}
+
+/** Plays the half at full speed to learn what each actor sends. @param {Race} race */
+async function learnProgram(race) {
+  if (programs.has(keyOf(race)) || goalOf(race) === 'deadlock') return;
+  const name = keyOf(race);
+  /** @type {ReplayEvent[]} */
+  const events = [];
+  const { id, events: path } = await retryWhileBusy(() => api.startReplay(race.lesson, cured, 'fast'));
+  await new Promise((resolve) => {
+    const close = followReplay(path ?? `replays/${id}/events`, {
+      begin: () => { events.length = 0; },
+      event: (e) => events.push(e),
+      over: () => { close(); resolve(null); },
+    });
+  });
+  programs.set(name, programOf(events, /** @type {ScheduleOptions} */ (optionsOf(race)).stops));
+}
+
+/** The program of the actor that nothing interrupted. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
+function programOf(events, points) {
+  const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
+  const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
+    .toSorted((a, b) => a.length - b.length);
+  /** @type {ProgramStep[]} */
+  const parts = [{ point: '', sent: [] }];
+  for (const e of straight ?? []) {
+    const last = /** @type {ProgramStep} */ (parts.at(-1));
+    if (e.event === 'sent') last.sent.push(e.value ?? '');
+    else if (points.includes(e.event)) {
+      last.point = e.event;
+      parts.push({ point: '', sent: [] });
+    }
+  }
+  return parts;
+}
+
+/** What it will send next, in words and as commands. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+function nextStepOf(race, one, actor) {
+  if (goalOf(race) === 'deadlock') return { what: '', sent: one.pointOf(actor) };
+  const parts = programs.get(keyOf(race)) ?? [];
+  const stage = one.stageOf(actor);
+  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.pointOf(actor));
+  // After a conflict or refusal it begins again.
+  const part = ['conflict', 'refused'].includes(one.pointOf(actor)) ? parts[0] : parts[at + 1];
+  return { what: t('scheduleNext', part?.point ?? '', stage === 'start'), sent: sentCommands.withoutIds((part?.sent ?? []).join('; ')) };
+}
+
+// ---- all schedules -----------------------------------------------------------------------------------------------------
+
+/**
+ * Tries each schedule of A and B, of all three where one may overtake, of clock and death, and of a fail-over; the latter takes seconds, so
+ * A comes first there. The last decision is varied first.
+ */
+async function searchAll() {
+  const race = shownRace();
+  const who = race && optionsOf(race);
+  if (!race || !who) return;
+  generation += 1;
+  const mine = generation;
+  const name = keyOf(race);
+  const players = { ...who, actors: who.actors.slice(0, who.goal === 'overtaken' ? 3 : 2) };
+  // An instance plays one pair of transactions at a time, and there is one main Redis.
+  const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : PARALLEL_REPLAYS;
+  const seen = { tried: 0, wrong: 0, done: false };
+  searches.set(name, seen);
+  /** The prefixes of schedules that are still to be tried. @type {string[][]} */
+  const left = [[]];
+  let busy = 0;
+  shownReplay?.stop();
+  const worker = async () => {
+    while (mine === generation && (left.length || busy)) {
+      const prefix = left.pop();
+      if (!prefix) {
+        await tick();
+        continue;
+      }
+      busy += 1;
+      const one = new ScheduledReplay();
+      shownReplay = one;
+      try {
+        await playSchedule(one, race, players, prefix, left, () => mine === generation);
+      } finally {
+        busy -= 1;
+        if (!one.isOver) one.stop();
+      }
+      if (mine !== generation) return;
+      seen.tried += 1;
+      if (one.hasReachedGoal(who)) seen.wrong += 1;
+      redraw(race);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: atOnce }, worker));
+    seen.done = mine === generation;
+  } catch (error) {
+    if (shownReplay) shownReplay.error = errorText(/** @type {any} */ (error));
+  }
+  if (mine !== generation) return;
+  generation += 1;
+  redraw(race);
+  announce($('schedule-say').textContent, true);
+}
+
+/** Plays one schedule: its prefix, then always the first actor that can go on. The alternatives are added to `left`. @param {ScheduledReplay} one @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn */
+async function playSchedule(one, race, players, prefix, left, goesOn) {
+  await beginReplay(one, race);
+  while (!one.isOver && !one.isStuck && goesOn()) {
+    // Let the clock run once; where it ends a dead actor's lease, only after the death.
+    const mayEnd = !one.schedule.includes(CLOCK) && (!players.dies || one.schedule.includes(DEATH));
+    const able = one.runnable(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.schedule.includes('A')));
+    if (!able.length) {
+      await tick();
+      continue;
+    }
+    const n = one.schedule.length;
+    const chosen = prefix[n] ?? able[0];
+    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...one.schedule, other]);
+    await one.resume(chosen);
+    await one.settle(players);
+  }
+  if (one.error) throw new Error(one.error);
+}
+
+// ---- drawing -----------------------------------------------------------------------------------------------------------
+
+/** @param {Race} race */
+export function redraw(race) {
+  if (!isShown || !shownReplay) return;
+  const who = optionsOf(race);
+  const going = searches.get(keyOf(race));
+  if (!who) return;
+  const shown = shownReplay;
+  const auto = going != null && !going.done && !shown.error;
+  const able = auto ? [] : shown.runnable(who);
+  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, going, generation, programs.has(keyOf(race))]);
+  if (now === lastDrawn) return;
+  lastDrawn = now;
+  const wrong = !auto && shown.hasReachedGoal(who);
+  if (wrong) fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.schedule.length));
+  for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
+  setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', who.goal));
+  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, who.goal));
+  setText($('schedule-all'), t(auto ? 'cancel' : 'scheduleAll'));
+  $('schedule-all').dataset.going = auto ? '1' : '';
+  replaceKeepingFocus($('schedule-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => actorButton(race, shown, actor, able.includes(actor))));
+  setText($('schedule-say'), statusText(race, shown, going, auto));
+  $('schedule-say').classList.toggle('red', wrong);
+  const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
+  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
+  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end);
+}
+
+/** @param {Race} race @param {ScheduledReplay} one @param {string} actor @param {boolean} can */
+function actorButton(race, one, actor, can) {
+  const { words, sent } = labelOf(race, one, actor);
+  const made = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
+    el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
+  made.addEventListener('click', async () => {
+    if (made.getAttribute('aria-disabled') === 'true') return;
+    const pressed = one.resume(actor).catch((error) => { one.error = errorText(error); });
+    // Draw at once: an actor on its way must not be pressed again.
+    redraw(race);
+    await pressed;
+    await one.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
+    redraw(race);
+  });
+  return made;
+}
+
+/** A button's text. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
+function labelOf(race, one, actor) {
+  const holder = one.holder();
+  if (actor === CLOCK) return { words: t('scheduleClock', holder?.leased ? holder.owner : ''), sent: '' };
+  if (actor === DEATH) return { words: t('scheduleDeath', optionsOf(race)?.dies ?? ''), sent: '' };
+  if (actor === FAILOVER) return { words: t('scheduleFailover', one.isPromoted ? 'done' : one.isFailingOver ? 'way' : ''), sent: '' };
+  const stage = one.stageOf(actor);
+  if (stage === 'end') return { words: t(one.isDead(actor) ? 'scheduleDead' : 'scheduleEnd'), sent: '' };
+  if (stage === 'way') return { words: t('scheduleWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
+  const { what, sent } = nextStepOf(race, one, actor);
+  return { words: what, sent };
+}
+
+/** @param {Race} race @param {ScheduledReplay} one @param {{tried: number, wrong: number, done: boolean} | undefined} going @param {boolean} auto */
+function statusText(race, one, going, auto) {
+  const who = /** @type {ScheduleOptions} */ (optionsOf(race));
+  if (one.error) return t('failed', one.error);
+  if (auto && going) return t('scheduleTrying', going.tried, going.wrong, who.goal);
+  const all = going?.done ? t('scheduleTried', going.tried, going.wrong, who.goal) : '';
+  if (!one.isStuck && !one.ending) return all;
+  return `${outcomeText(race, one, who)}${one.hasReachedGoal(who) ? t('scheduleWon', one.schedule.length) : t('scheduleLost', who.goal)}${t('space')}${all}`;
+}
+
+/** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} one @param {ScheduleOptions} who */
+function outcomeText(race, one, { goal }) {
+  if (one.isStuck) return t('scheduleStuck', one.holder()?.owner ?? '');
+  if (goal === 'overtaken') return t('scheduleGotIn', one.entryOrder.join(' '));
+  if (goal !== 'deadlock') return t('replaySold', one.ending);
+  const known = [race.ends, race.cured_ends].find(({ saw }) => saw === one.ending?.saw);
+  return `${known?.said[currentLanguage()] ?? one.ending?.saw ?? ''}${t('stop')}${t('space')}`;
+}
