@@ -3,7 +3,7 @@
 use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
-    history::{Counts, Told},
+    history::{Contention, OutcomeCounts},
     measure::interleaved,
     plan::{ONE, Plan, THREE, Timed},
     run::{Snapshot, run},
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A row in one line: verdict, answers, difference, and what is left.
 fn seen(row: &Row) -> String {
-    let Counts {
+    let OutcomeCounts {
         sold,
         sold_out,
         errors,
@@ -284,7 +284,7 @@ async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_abse
     for (fault, wanted) in [
         (
             Some((Fault::Says, 1)),
-            Some(Told {
+            Some(Contention {
                 retries: 40,
                 retries_per_sold: 2.0,
                 waited_mean_ms: 5.0,
