@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_json_says_its_retries_and_whether_its_lock_was_lost() {
+    fn an_answer_in_json_reports_retries_and_a_lost_lock() {
         let said = |body: &str| meaning(200, body.as_bytes()).1;
         let lost = said(
             r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_system_is_that_of_the_longest_mount_point_above_the_folder() {
+    fn the_nearest_mount_point_gives_the_file_system() {
         let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /srv rw - xfs /dev/sdb rw\n\
                       24 22 0:6 / /srv/other rw - tmpfs tmpfs rw\n";
         assert_eq!(

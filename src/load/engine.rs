@@ -44,7 +44,7 @@ const MAX_CONCURRENT_OPENS: usize = 64;
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
 /// A connection that was refused says that nobody listens: pause, or the loops are spent in no time.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
-/// No load of so many loops takes longer.
+/// The longest that a load counted in loops may take.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
 /// A request that was sent before a timed load ended may take this long after it; the service waits less.
 const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
@@ -69,7 +69,7 @@ pub(super) struct Load {
 /// When a load ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Until {
-    /// Each connection has sent so many requests.
+    /// Each connection has sent this many requests.
     Loops(usize),
     /// The time is over.
     Over(Timed),
@@ -115,7 +115,7 @@ pub(super) struct LoadResult {
 }
 
 impl LoadProgress {
-    /// The history of all requests so far; the connections wait for as long as it is held.
+    /// The history of all requests so far. It is a lock: the connections wait while it is held.
     pub(super) fn all(&self) -> MappedMutexGuard<'_, History> {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
@@ -150,7 +150,7 @@ impl LoadProgress {
             Until::Loops(_) => (elapsed, 0),
             Until::Over(timed) => match timed.rate {
                 None => (timed.measured, 0),
-                // What was due in the time may have been answered after it.
+                // A request due in time may be answered after the end.
                 Some(rate) => (
                     timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
                     timed.due(rate).saturating_sub(begun),
@@ -349,7 +349,7 @@ impl Load {
 }
 
 impl Until {
-    /// Whether a request counts that was due and answered so long after the start. At a rate it counts by when it was
+    /// Whether a request counts, from the times after the start at which it was due and done. At a rate it counts by when it was
     /// due: else a stall at the end would be left out.
     fn counts(self, due: Duration, done: Duration) -> bool {
         match self {
@@ -371,7 +371,7 @@ impl Until {
     }
 }
 
-/// The same at a rate: waits until the next request is due; `None` where that is beyond the end, or it was stopped.
+/// Waits until the next request of an open loop is due; `None` if that is after the end, or the load was stopped.
 async fn next_due(
     timed: Timed,
     rate: f64,
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_in_the_warm_up_or_after_the_time_does_not_count() {
+    fn answers_outside_the_measured_time_do_not_count() {
         let ms = Duration::from_millis;
         let timed = |rate| {
             Until::Over(Timed {

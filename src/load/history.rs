@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_answers_say_is_added_up_and_an_answer_without_retries_is_not_one_with_none() {
+    fn an_answer_without_retries_is_not_one_with_none() {
         let said = |retries, waited_ms| AnswerDetails {
             retries: Some(retries),
             waited_ms: Some(waited_ms),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_all_drawn_in_the_order_of_their_entry_from_when_the_first_began_to_wait() {
+    fn few_lanes_are_all_drawn_in_the_order_of_entry() {
         let lanes = drawn(vec![lane(2, 90_000, 95_000), lane(1, 50_000, 60_000)]).expect("two");
         let times: Vec<_> = lanes
             .drawn
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_those_are_drawn_who_got_in_around_the_moment_at_which_the_most_were_inside() {
+    fn of_many_lanes_those_around_the_most_crowded_are_drawn() {
         let mut all: Vec<_> = (0..200)
             .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
             .collect();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_edges_a_sample_is_as_large_and_of_nobody_nothing_is_drawn() {
+    fn a_sample_at_the_edge_is_as_large_as_in_the_middle() {
         for early in [0, 29] {
             let mut all: Vec<_> = (0..30)
                 .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_section_the_last_try_stands_for_the_stay_and_the_others_were_in_vain() {
+    fn without_a_section_the_last_try_stands_for_the_stay() {
         let said = |tries: &[Stay]| AnswerDetails {
             waited_ms: Some(2),
             tries: tries.to_vec(),

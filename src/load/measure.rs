@@ -34,7 +34,7 @@ pub(super) struct MeasureArgs {
     /// One instance, three behind nginx, or both
     #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
     targets: Vec<String>,
-    /// Measure rates too: so long for each strategy, target and round, as 3s
+    /// Measure rates too, for this long per strategy, target and round, as 3s
     #[arg(long, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
     /// How long each measurement runs before it counts

@@ -10,7 +10,7 @@ pub const ONE: &str = "one";
 pub const THREE: &str = "three";
 /// How many that are.
 pub(super) const INSTANCES: u64 = 3;
-/// The stock where a rate is measured: nobody sells so much.
+/// The stock for measuring a rate: more than a run can sell.
 pub(super) const PLENTIFUL_STOCK: i64 = 1_000_000_000;
 /// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
 const MAX_REQUESTS: u64 = 1_000_000;

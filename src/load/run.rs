@@ -200,7 +200,7 @@ async fn send(
     Ok(ended)
 }
 
-/// Sends snapshots for as long as it is let.
+/// Sends snapshots until it is dropped.
 async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

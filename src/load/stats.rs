@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_refused_and_unknown_requests_but_not_sold_out_ones() {
+    fn sold_out_is_not_an_error() {
         let mut history = history(&[10]);
         for outcome in [
             Outcome::SoldOut,

@@ -29,7 +29,7 @@ struct RegistryEntry {
 }
 
 impl StockApi<'_> {
-    /// Makes the product with so many pieces, and clears the strategy's locks of it.
+    /// Makes the product with `count` pieces, and clears the strategy's locks of it.
     ///
     /// # Errors
     ///

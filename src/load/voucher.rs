@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
-/// An order that was answered and is written behind is waited for as long as orders come.
+/// Orders are written behind: the check waits until none has appeared for this long.
 const MAX_QUIET: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -113,7 +113,7 @@ impl Buyers {
 }
 
 impl Voucher {
-    /// Adds a voucher of so many pieces, on sale since an hour: clocks may differ by less.
+    /// Adds a voucher on sale since an hour ago, so that clocks may differ.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_and_each_way_to_be_turned_away_is_counted_and_the_rest_are_errors() {
+    fn orders_and_refusals_are_counted_and_the_rest_are_errors() {
         let buyers = buyers();
         let said = |status, body: &str| buyers.meaning(3, status, body.as_bytes()).0;
         assert_eq!(

@@ -139,7 +139,7 @@ impl Ceilings {
         Ok(most)
     }
 
-    /// The same, done by so many at once, each with a connection to MySQL.
+    /// The rate with this many workers, each with a connection to MySQL.
     async fn by(self: &Arc<Self>, bare: BareWork, workers: usize) -> CeilingResult<f64> {
         let mut conns = Vec::with_capacity(workers);
         for _ in 0..workers {

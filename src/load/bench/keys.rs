@@ -24,11 +24,11 @@ use tokio::{
 use tower::{Layer, ServiceExt, service_fn};
 
 const KEY_COUNT: usize = 100_000;
-/// So many are taken, or given back, at a time: what is measured are keys that are held, and not commands under way.
+/// Locks taken or released at a time, so that the figure is of held keys and not of commands in flight.
 const BATCH: usize = 500;
-/// So many are taken first, so that what the client needs for itself is there.
+/// Locks taken before the measurement, so that the client's own buffers are allocated.
 const WARM_UP_KEYS: usize = 1000;
-/// Nothing is renewed meanwhile, and no command of so many at once is given up.
+/// Lease and timeout: long enough that nothing is renewed or given up during the measurement.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Holds the keys, and says what they took.

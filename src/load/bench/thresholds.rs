@@ -20,9 +20,9 @@ const fn timed(warm_up_ms: u64, measured_ms: u64) -> Timed {
 
 /// How long each strategy is measured in each round.
 const MEASURED_TIME: Timed = timed(500, 1500);
-/// The same of a lock: until 1,000 stand in its queue, and some of them have been served.
+/// For a lock: long enough for a queue of 1,000 to form and move.
 const LOCK_TIME: Timed = timed(3000, 2000);
-/// The same of a step of the seckill.
+/// For a step of the seckill.
 const ORDER_TIME: Timed = timed(500, 1000);
 
 /// A measurement.
@@ -30,7 +30,7 @@ const ORDER_TIME: Timed = timed(500, 1000);
 pub(super) enum Work {
     /// Pieces that a strategy sells to three instances, from 100 connections.
     Sell(&'static str),
-    /// The same by a lock for which so many wait.
+    /// Pieces sold under a lock with this many waiters.
     Wait(&'static str, usize),
     /// Orders by a step of the seckill, each of another user: of three instances; of one where each stays a while inside.
     Order { step: &'static str, hold_ms: u64 },
