@@ -4,7 +4,7 @@ use super::{Cluster, NoVerdict, Target};
 use crate::{
     failure::{Failure, unusable},
     http_client::{Ask, HttpError},
-    load::{Row, row::Ordered},
+    load::{Row, row::OrderFigures},
 };
 use chrono::{TimeDelta, Utc};
 use http::{Method, header::ACCEPT};
@@ -66,7 +66,7 @@ impl Cluster {
         pieces: i64,
         users: u64,
         repeats: u64,
-    ) -> Result<(Row, Ordered), Failure> {
+    ) -> Result<(Row, OrderFigures), Failure> {
         let mut plan = self.plan(step, target);
         (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
         let mut row = self.send(plan.ordering(users, repeats)).await?;

@@ -1,7 +1,7 @@
 //! Interprets an answer of `/check/lock/{strategy}`: whether a piece was sold.
 
 use super::{
-    history::{Outcome, Said},
+    history::{AnswerDetails, Outcome},
     inside::Stay,
 };
 use serde::Deserialize;
@@ -12,9 +12,9 @@ pub(super) const SOLD: &str = "验库存并锁库存成功！";
 /// The answer to a buyer who comes too late.
 pub(super) const SOLD_OUT: &str = "库存不足";
 /// The words with which the service says that it does not know the outcome, in each of its languages.
-const UNKNOWN: [&str; 2] = ["unknown", "未知"];
+const UNKNOWN_WORDS: [&str; 2] = ["unknown", "未知"];
 /// Reasons are cut to this many characters.
-const REASON: usize = 160;
+const MAX_REASON_CHARS: usize = 160;
 
 /// The fields of an answer in JSON that are looked at, of a sale and of a problem alike.
 #[derive(Deserialize)]
@@ -34,9 +34,9 @@ struct Json<'a> {
 /// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
 ///
 /// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
-pub(crate) fn meaning(status: u16, body: &[u8]) -> (Outcome, Said) {
+pub(crate) fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
     if let Ok(mut json) = serde_json::from_slice::<Json<'_>>(body) {
-        let said = Said {
+        let said = AnswerDetails {
             retries: json.retries,
             waited_ms: json.waited_ms,
             lost: json.lock.is_some_and(|lock| lock == "lost"),
@@ -50,12 +50,12 @@ pub(crate) fn meaning(status: u16, body: &[u8]) -> (Outcome, Said) {
         200 if text.contains(SOLD) => Outcome::Sold,
         409 if text.contains(SOLD_OUT) => Outcome::SoldOut,
         502 | 504 => Outcome::Unknown(reason(status, &text)),
-        500.. if UNKNOWN.iter().any(|word| text.contains(word)) => {
+        500.. if UNKNOWN_WORDS.iter().any(|word| text.contains(word)) => {
             Outcome::Unknown(reason(status, &text))
         }
         _ => Outcome::Refused(reason(status, &text)),
     };
-    (outcome, Said::default())
+    (outcome, AnswerDetails::default())
 }
 
 impl Json<'_> {
@@ -77,7 +77,7 @@ impl Json<'_> {
 /// Status and words on one line. Numbers become `N`: waits differ from answer to answer, the reason is the same.
 fn reason(status: u16, text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().map(without_number).collect();
-    let line: String = words.join(" ").chars().take(REASON).collect();
+    let line: String = words.join(" ").chars().take(MAX_REASON_CHARS).collect();
     format!("{status} {line}").trim_end().to_owned()
 }
 
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_json_says_its_retries_and_whether_its_lock_was_lost() {
+    fn an_answer_in_json_reports_retries_and_a_lost_lock() {
         let said = |body: &str| meaning(200, body.as_bytes()).1;
         let lost = said(
             r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,
         );
-        let wanted = Said {
+        let wanted = AnswerDetails {
             retries: Some(3),
             waited_ms: Some(12),
             lost: true,
@@ -160,8 +160,11 @@ mod tests {
             said(r#"{"outcome":"sold","tries_us":[[1,4],[5,8]]}"#).tries,
             [(1, 4), (5, 8)]
         );
-        assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), Said::default());
-        assert_eq!(said(SOLD), Said::default());
+        assert_eq!(
+            said(r#"{"outcome":"sold","lock":"kept"}"#),
+            AnswerDetails::default()
+        );
+        assert_eq!(said(SOLD), AnswerDetails::default());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::{
     engine::{Load, Until},
-    history::{Outcome, Said},
+    history::{AnswerDetails, Outcome},
     link::Origin,
     plan::{ONE, Timed},
     stock_api,
@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The smallest file that a cluster serves, and what it has in any case.
-const FILES: [&str; 2] = ["/favicon.svg", "/"];
+const STATIC_PATHS: [&str; 2] = ["/favicon.svg", "/"];
 /// A path that every instance answers without asking a server.
-const LIVE: [&str; 1] = ["/health/live"];
-const TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
+const LIVENESS_PATHS: [&str; 1] = ["/health/live"];
+const CEILING_TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
 /// Above this share of the ceiling it is the generator that is measured.
-const BOUNDED: f64 = 0.7;
+const BOUNDED_SHARE: f64 = 0.7;
 
 /// The ceiling of one target.
 #[derive(Debug, Clone, Serialize)]
@@ -51,14 +51,22 @@ impl Ceiling {
         cancel: &CancellationToken,
     ) -> Result<Self, Failure> {
         let origin = Origin::parse(base)?;
-        let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
+        let (path, bytes) = smallest(
+            base,
+            if target == ONE {
+                &LIVENESS_PATHS
+            } else {
+                &STATIC_PATHS
+            },
+        )
+        .await?;
         let request = origin.request(http::Method::GET, path)?;
         let load = Load {
             origin,
             ask: Box::new(move |_| request.clone()),
-            meaning: Box::new(|_, status, _| (served(status), Said::default())),
+            meaning: Box::new(|_, status, _| (served(status), AnswerDetails::default())),
             threads,
-            until: Until::Over(TIME),
+            until: Until::Over(CEILING_TIME),
             draws: false,
         };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
@@ -79,7 +87,7 @@ impl Ceiling {
 
     /// Whether so many answers per second say more of the generator than of the strategy.
     pub(super) fn bounds(&self, throughput: f64) -> bool {
-        throughput > BOUNDED * self.throughput
+        throughput > BOUNDED_SHARE * self.throughput
     }
 
     /// Describes it for a reader.

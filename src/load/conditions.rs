@@ -14,10 +14,10 @@ use tokio::{process::Command, time::timeout};
 
 const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
-const WAIT: Duration = Duration::from_secs(3);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// A lab keeps its data under it.
-const FOLDER: &str = "target";
-const SYNCS: usize = 101;
+const SYNC_FOLDER: &str = "target";
+const FDATASYNC_SAMPLES: usize = 101;
 
 /// Where and how figures were measured.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -59,7 +59,7 @@ impl Conditions {
             ..Self::default()
         };
         let Some(lab) = lab else { return machine };
-        let folder = fs::create_dir_all(FOLDER).and_then(|()| fs::canonicalize(FOLDER));
+        let folder = fs::create_dir_all(SYNC_FOLDER).and_then(|()| fs::canonicalize(SYNC_FOLDER));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let (mysql, redis, zookeeper, nginx) = tokio::join!(
             mysql(&lab.mysql.url),
@@ -120,21 +120,21 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
 /// Writes 4 KB again and again and has them stored each time, as a log does: the median, µs.
 fn fdatasync(folder: &Path) -> io::Result<u64> {
     let mut file = tempfile::tempfile_in(folder)?;
-    let mut took = Vec::with_capacity(SYNCS);
-    for _ in 0..SYNCS {
+    let mut took = Vec::with_capacity(FDATASYNC_SAMPLES);
+    for _ in 0..FDATASYNC_SAMPLES {
         let begun = Instant::now();
         file.write_all(&[0; 4096])?;
         file.sync_data()?;
         took.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
     took.sort_unstable();
-    Ok(took[SYNCS / 2])
+    Ok(took[FDATASYNC_SAMPLES / 2])
 }
 
 async fn mysql(url: &str) -> Option<String> {
     let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1))
         .ok()?
-        .conn(WAIT)
+        .conn(SERVER_TIMEOUT)
         .await
         .ok()?;
     let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY)
@@ -170,7 +170,7 @@ async fn redis(url: &str) -> Option<String> {
         }
         Some(said)
     };
-    timeout(WAIT, ask).await.ok()?
+    timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
 async fn zookeeper(connect: &str) -> Option<String> {
@@ -183,7 +183,7 @@ async fn zookeeper(connect: &str) -> Option<String> {
             .find_map(|line| line.strip_prefix("Zookeeper version: "))?;
         Some(format!("version={}", version.split(['-', ',']).next()?))
     };
-    timeout(WAIT, ask).await.ok()?
+    timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
 /// The version of the program: the server itself does not tell strangers.
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_system_is_that_of_the_longest_mount_point_above_the_folder() {
+    fn the_nearest_mount_point_gives_the_file_system() {
         let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /srv rw - xfs /dev/sdb rw\n\
                       24 22 0:6 / /srv/other rw - tmpfs tmpfs rw\n";
         assert_eq!(

@@ -8,10 +8,10 @@
 //! have times at which they are due, and a latency begins there, whether or not a connection was free.
 
 use super::{
-    history::{History, Outcome, Said},
+    history::{AnswerDetails, History, Outcome},
     inside::{Stay, most_at_once},
     lanes::{self, Lane, Lanes},
-    link::{Body, Cut, Link, Meter, Origin},
+    link::{Body, ExchangeError, Link, Meter, Origin},
     plan::Timed,
     stats::{self, Stats},
 };
@@ -35,30 +35,31 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// A request without an answer is given up after this.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// Once a run is to end, what is under way may take this long; then it is given up.
-const GRACE: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Connections that are opened at the same time.
-const OPENING: usize = 64;
+const MAX_CONCURRENT_OPENS: usize = 64;
 /// How often a request is tried on a new connection as long as nothing of it was written.
-const CONNECTIONS_PER_REQUEST: usize = 3;
+const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
 /// A connection that was refused says that nobody listens: pause, or the loops are spent in no time.
-const AFTER_REFUSAL: Duration = Duration::from_millis(50);
-/// No load of so many loops takes longer.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+/// The longest that a load counted in loops may take.
+const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
 /// A request that was sent before a timed load ended may take this long after it; the service waits less.
-const LONGEST_END: Duration = Duration::from_secs(40);
+const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
 
 /// Makes the request of this number, from 0.
-pub(super) type Ask = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
+pub(super) type RequestMaker = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
 /// Says what the answer to the request of this number means, from its status and its body.
-pub(super) type Meaning = Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, Said) + Send + Sync>;
+pub(super) type AnswerReader =
+    Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, AnswerDetails) + Send + Sync>;
 
 /// How a load is sent: which requests, on how many connections, and until when.
 pub(super) struct Load {
     pub(super) origin: Origin,
-    pub(super) ask: Ask,
-    pub(super) meaning: Meaning,
+    pub(super) ask: RequestMaker,
+    pub(super) meaning: AnswerReader,
     pub(super) threads: usize,
     pub(super) until: Until,
     /// Whether each stay is kept, to be drawn.
@@ -68,7 +69,7 @@ pub(super) struct Load {
 /// When a load ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Until {
-    /// Each connection has sent so many requests.
+    /// Each connection has sent this many requests.
     Loops(usize),
     /// The time is over.
     Over(Timed),
@@ -76,7 +77,7 @@ pub(super) enum Until {
 
 /// The records of all connections.
 #[derive(Debug, Default)]
-struct Recorded {
+struct Records {
     /// The requests that count: all, or those of the measured time.
     counted: History,
     /// All requests: those of the warm-up, and those that ended after the time, too.
@@ -88,8 +89,8 @@ struct Recorded {
 }
 
 /// The state of a load, shared by its connections and its watchers.
-pub(super) struct Seen {
-    recorded: Mutex<Recorded>,
+pub(super) struct LoadProgress {
+    recorded: Mutex<Records>,
     meter: Arc<Meter>,
     /// Requests that were begun; those beyond the histories' are under way.
     begun: AtomicU64,
@@ -97,7 +98,7 @@ pub(super) struct Seen {
 }
 
 /// A load that has ended.
-pub(super) struct Ended {
+pub(super) struct LoadResult {
     /// The requests that count: all, or those of the measured time.
     pub(super) counted: History,
     /// All requests: each of them may have changed the stock.
@@ -113,8 +114,8 @@ pub(super) struct Ended {
     pub(super) behind: u64,
 }
 
-impl Seen {
-    /// The history of all requests so far; the connections wait for as long as it is held.
+impl LoadProgress {
+    /// The history of all requests so far. It is a lock: the connections wait while it is held.
     pub(super) fn all(&self) -> MappedMutexGuard<'_, History> {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
@@ -134,8 +135,8 @@ impl Seen {
         lanes::drawn(self.recorded.lock().lanes.clone())
     }
 
-    fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
-        let Recorded {
+    fn end(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
+        let Records {
             mut counted,
             mut all,
             stays,
@@ -149,7 +150,7 @@ impl Seen {
             Until::Loops(_) => (elapsed, 0),
             Until::Over(timed) => match timed.rate {
                 None => (timed.measured, 0),
-                // What was due in the time may have been answered after it.
+                // A request due in time may be answered after the end.
                 Some(rate) => (
                     timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
                     timed.due(rate).saturating_sub(begun),
@@ -164,7 +165,7 @@ impl Seen {
             received: part(received),
             sent: part(sent),
         };
-        Ended {
+        LoadResult {
             stats: Stats::of(&counted, bytes, elapsed),
             counted,
             all,
@@ -190,12 +191,12 @@ impl Load {
     pub(super) async fn send<W: Future<Output = ()>>(
         self,
         cancel: &CancellationToken,
-        watch: impl FnOnce(Arc<Seen>) -> W,
-    ) -> Result<Ended, Failure> {
+        watch: impl FnOnce(Arc<LoadProgress>) -> W,
+    ) -> Result<LoadResult, Failure> {
         let meter = Arc::new(Meter::default());
         let links = self.open_all(&meter).await?;
         let load = Arc::new(self);
-        let seen = Arc::new(Seen {
+        let seen = Arc::new(LoadProgress {
             recorded: Mutex::default(),
             meter,
             begun: AtomicU64::new(0),
@@ -223,7 +224,7 @@ impl Load {
                 .await
                 .is_err();
             stop.cancel();
-            sleep(GRACE).await;
+            sleep(DRAIN_TIMEOUT).await;
             if late {
                 "given up when the run took too long"
             } else {
@@ -243,13 +244,19 @@ impl Load {
     async fn open_all(&self, meter: &Arc<Meter>) -> Result<Vec<Link>, Failure> {
         stream::iter(0..self.threads)
             .map(|_| Link::open(&self.origin, meter))
-            .buffer_unordered(OPENING)
+            .buffer_unordered(MAX_CONCURRENT_OPENS)
             .try_collect()
             .await
             .map_err(|why| unusable!("{} does not answer: {why}", self.origin))
     }
 
-    async fn work(self: Arc<Self>, n: usize, link: Link, seen: Arc<Seen>, stop: CancellationToken) {
+    async fn work(
+        self: Arc<Self>,
+        n: usize,
+        link: Link,
+        seen: Arc<LoadProgress>,
+        stop: CancellationToken,
+    ) {
         let mut link = Some(link);
         let mut loops = 0;
         while let Some((turn, due)) = self.next(&mut loops, &seen, &stop).await {
@@ -277,7 +284,7 @@ impl Load {
     async fn next(
         &self,
         loops: &mut usize,
-        seen: &Seen,
+        seen: &LoadProgress,
         stop: &CancellationToken,
     ) -> Option<(u64, Instant)> {
         let now = Instant::now();
@@ -303,34 +310,34 @@ impl Load {
         turn: u64,
         slot: &mut Option<Link>,
         meter: &Arc<Meter>,
-    ) -> (Outcome, Said, Option<Response<Bytes>>) {
-        let failed = |outcome| (outcome, Said::default(), None);
-        for _ in 0..CONNECTIONS_PER_REQUEST {
+    ) -> (Outcome, AnswerDetails, Option<Response<Bytes>>) {
+        let failed = |outcome| (outcome, AnswerDetails::default(), None);
+        for _ in 0..MAX_CONNECTIONS_PER_REQUEST {
             let mut link = match slot.take() {
                 Some(link) => link,
                 None => match Link::open(&self.origin, meter).await {
                     Ok(link) => link,
                     Err(why) => {
-                        sleep(AFTER_REFUSAL).await;
+                        sleep(REFUSED_PAUSE).await;
                         return failed(Outcome::Refused(format!("not sent: {why}")));
                     }
                 },
             };
-            match timeout(TIMEOUT, link.exchange((self.ask)(turn))).await {
+            match timeout(ANSWER_TIMEOUT, link.exchange((self.ask)(turn))).await {
                 Ok(Ok(answer)) => {
                     *slot = Some(link);
                     let status = answer.status().as_u16();
                     let (outcome, said) = (self.meaning)(turn, status, answer.body());
                     return (outcome, said, Some(answer));
                 }
-                Ok(Err(Cut::NotSent)) => {}
-                Ok(Err(Cut::NoAnswer(why))) => {
+                Ok(Err(ExchangeError::NotSent)) => {}
+                Ok(Err(ExchangeError::NoAnswer(why))) => {
                     return failed(Outcome::Unknown(format!("connection cut: {why}")));
                 }
                 Err(_) => {
                     return failed(Outcome::Unknown(format!(
                         "no answer within {} s",
-                        TIMEOUT.as_secs()
+                        ANSWER_TIMEOUT.as_secs()
                     )));
                 }
             }
@@ -342,7 +349,7 @@ impl Load {
 }
 
 impl Until {
-    /// Whether a request counts that was due and answered so long after the start. At a rate it counts by when it was
+    /// Whether a request counts, from the times after the start at which it was due and done. At a rate it counts by when it was
     /// due: else a stall at the end would be left out.
     fn counts(self, due: Duration, done: Duration) -> bool {
         match self {
@@ -358,17 +365,17 @@ impl Until {
 
     fn longest(self) -> Duration {
         match self {
-            Self::Loops(_) => LONGEST,
-            Self::Over(timed) => timed.whole() + LONGEST_END,
+            Self::Loops(_) => MAX_LOOPS_TIME,
+            Self::Over(timed) => timed.whole() + MAX_TIME_AFTER_END,
         }
     }
 }
 
-/// The same at a rate: waits until the next request is due; `None` where that is beyond the end, or it was stopped.
+/// Waits until the next request of an open loop is due; `None` if that is after the end, or the load was stopped.
 async fn next_due(
     timed: Timed,
     rate: f64,
-    seen: &Seen,
+    seen: &LoadProgress,
     stop: &CancellationToken,
 ) -> Option<(u64, Instant)> {
     let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
@@ -412,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_in_the_warm_up_or_after_the_time_does_not_count() {
+    fn answers_outside_the_measured_time_do_not_count() {
         let ms = Duration::from_millis;
         let timed = |rate| {
             Until::Over(Timed {

@@ -1,4 +1,4 @@
-//! A small shop for the generator's own tests: honest, or with one fault at every so many requests.
+//! A small shop for the generator's own tests: honest, or with a fault at every nth request.
 
 use super::{
     answer,

@@ -11,11 +11,11 @@ use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 
 /// The longest latency that is told apart from longer ones, in µs: an hour.
-const LONGEST_US: u64 = 3_600_000_000;
+const MAX_LATENCY_US: u64 = 3_600_000_000;
 /// Digits that a latency keeps.
-const DIGITS: u8 = 3;
+const LATENCY_DIGITS: u8 = 3;
 /// Different reasons that are kept; the others are counted together.
-const REASONS: usize = 16;
+const MAX_REASONS: usize = 16;
 
 /// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Outcome {
 
 /// How many requests came to what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct OutcomeCounts {
     /// Answers that said success.
     pub sold: u64,
     /// Answers that said that nothing is left.
@@ -43,7 +43,7 @@ pub struct Counts {
     pub unknown: u64,
 }
 
-impl Counts {
+impl OutcomeCounts {
     /// All requests.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -59,7 +59,7 @@ impl Counts {
 
 /// The further fields of an answer in JSON; an answer in text has none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct AnswerDetails {
     /// How often the strategy tried again.
     pub retries: Option<u64>,
     /// How long it waited for the lock, ms.
@@ -74,7 +74,7 @@ pub struct Said {
 
 /// Retries and waits, as the answers of a run report them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Told {
+pub struct Contention {
     /// How often the strategy tried again.
     pub retries: u64,
     /// The same for each piece sold.
@@ -95,7 +95,7 @@ pub struct Told {
 #[derive(Debug, Clone)]
 pub struct History {
     /// How many requests came to what.
-    pub counts: Counts,
+    pub counts: OutcomeCounts,
     /// The latencies, in µs.
     pub latencies: Histogram<u32>,
     /// The sum of all latencies, in µs: the histogram rounds each, this does not.
@@ -114,9 +114,9 @@ pub struct History {
 
 impl Default for History {
     fn default() -> Self {
-        let histogram = || Histogram::new(DIGITS).expect("the digits are a constant");
+        let histogram = || Histogram::new(LATENCY_DIGITS).expect("the digits are a constant");
         Self {
-            counts: Counts::default(),
+            counts: OutcomeCounts::default(),
             latencies: histogram(),
             latency_sum_us: 0,
             retries: 0,
@@ -135,7 +135,7 @@ impl History {
         outcome: &Outcome,
         latency: Duration,
         instance: Option<&str>,
-        said: &Said,
+        said: &AnswerDetails,
     ) {
         match outcome {
             Outcome::Sold => self.counts.sold += 1,
@@ -146,8 +146,8 @@ impl History {
             }
             Outcome::Unknown(why) => self.abandon(1, why),
         }
-        let us = u64::try_from(latency.as_micros()).unwrap_or(LONGEST_US);
-        self.latency_sum_us += us.min(LONGEST_US);
+        let us = u64::try_from(latency.as_micros()).unwrap_or(MAX_LATENCY_US);
+        self.latency_sum_us += us.min(MAX_LATENCY_US);
         add(&mut self.latencies, us);
         self.lock_lost += u64::from(said.lost);
         if let Some((retries, waited_ms)) = said.retries.zip(said.waited_ms) {
@@ -168,16 +168,16 @@ impl History {
     }
 
     fn note(&mut self, why: &str, n: u64) {
-        let known = self.reasons.len() < REASONS || self.reasons.contains_key(why);
+        let known = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(why);
         let why = if known { why } else { "other reasons" };
         *self.reasons.entry(why.to_owned()).or_default() += n;
     }
 
     /// Retries and waits; `None` if no answer reported them.
     #[must_use]
-    pub fn told(&self) -> Option<Told> {
+    pub fn told(&self) -> Option<Contention> {
         let waits = &self.waits;
-        (!waits.is_empty()).then(|| Told {
+        (!waits.is_empty()).then(|| Contention {
             retries: self.retries,
             retries_per_sold: rounded(self.retries as f64 / self.counts.sold.max(1) as f64),
             waited_mean_ms: rounded(waits.mean()),
@@ -190,7 +190,7 @@ impl History {
 }
 
 fn add(to: &mut Histogram<u32>, value: u64) {
-    to.record(value.min(LONGEST_US))
+    to.record(value.min(MAX_LATENCY_US))
         .expect("a histogram that grows");
 }
 
@@ -205,21 +205,26 @@ mod tests {
         let mut history = History::default();
         for i in 0..1000 {
             let refused = Outcome::Refused(format!("reason {i}"));
-            history.record(&refused, LATENCY, None, &Said::default());
+            history.record(&refused, LATENCY, None, &AnswerDetails::default());
         }
-        assert_eq!(history.reasons.len(), REASONS + 1);
+        assert_eq!(history.reasons.len(), MAX_REASONS + 1);
         assert_eq!(history.reasons.values().sum::<u64>(), 1000);
     }
 
     #[test]
     fn an_abandoned_request_counts_as_unknown_and_has_no_latency() {
         let mut history = History::default();
-        history.record(&Outcome::Sold, LATENCY, Some("8000"), &Said::default());
+        history.record(
+            &Outcome::Sold,
+            LATENCY,
+            Some("8000"),
+            &AnswerDetails::default(),
+        );
         history.abandon(3, "stopped");
-        let wanted = Counts {
+        let wanted = OutcomeCounts {
             sold: 1,
             unknown: 3,
-            ..Counts::default()
+            ..OutcomeCounts::default()
         };
         assert_eq!(history.counts, wanted);
         assert_eq!(history.latencies.len(), 1);
@@ -227,18 +232,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_answers_say_is_added_up_and_an_answer_without_retries_is_not_one_with_none() {
-        let said = |retries, waited_ms| Said {
+    fn an_answer_without_retries_is_not_one_with_none() {
+        let said = |retries, waited_ms| AnswerDetails {
             retries: Some(retries),
             waited_ms: Some(waited_ms),
             lost: retries == 3,
-            ..Said::default()
+            ..AnswerDetails::default()
         };
         let mut all = History::default();
-        for said in [said(3, 40), said(1, 2), Said::default()] {
+        for said in [said(3, 40), said(1, 2), AnswerDetails::default()] {
             all.record(&Outcome::Sold, LATENCY, Some("8000"), &said);
         }
-        let wanted = Told {
+        let wanted = Contention {
             retries: 4,
             retries_per_sold: 1.333,
             waited_mean_ms: 21.0,

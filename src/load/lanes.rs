@@ -8,12 +8,12 @@
 //!
 //! Pure. The generator's own clock is not mixed in: on one machine all instances read the same one, as in `inside.rs`.
 
-use super::history::Said;
+use super::history::AnswerDetails;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// More lanes cannot be told apart on a screen.
-pub(super) const MOST: usize = 20;
+pub(super) const MAX_DRAWN: usize = 20;
 
 /// A request that was inside, or has tried with success. Times in µs since the picture begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -59,7 +59,7 @@ impl Lane {
         thread: usize,
         turn: usize,
         instance: Option<&str>,
-        said: &Said,
+        said: &AnswerDetails,
     ) -> Option<Self> {
         let tried = said.tries.split_last();
         let (entered_us, left_us) = said.inside.or(tried.map(|(last, _)| *last))?;
@@ -103,11 +103,13 @@ impl Lane {
 pub(super) fn drawn(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.left_us));
     let of = all.len();
-    if of > MOST {
-        let begin = crowded(&all).saturating_sub(MOST / 2).min(of - MOST);
-        all = all.drain(begin..begin + MOST).collect();
+    if of > MAX_DRAWN {
+        let begin = crowded(&all)
+            .saturating_sub(MAX_DRAWN / 2)
+            .min(of - MAX_DRAWN);
+        all = all.drain(begin..begin + MAX_DRAWN).collect();
     }
-    let first = if of > MOST {
+    let first = if of > MAX_DRAWN {
         all.first()?.entered_us
     } else {
         all.iter().map(|lane| lane.begun_us).min()?
@@ -139,16 +141,16 @@ mod tests {
 
     /// One that waited for 10, and was inside from `from` to `to`.
     fn lane(thread: usize, from: u64, to: u64) -> Lane {
-        let said = Said {
+        let said = AnswerDetails {
             waited_ms: Some(10),
             inside: Some((from, to)),
-            ..Said::default()
+            ..AnswerDetails::default()
         };
         Lane::of(thread, 1, Some("8000"), &said).expect("it was inside")
     }
 
     #[test]
-    fn few_are_all_drawn_in_the_order_of_their_entry_from_when_the_first_began_to_wait() {
+    fn few_lanes_are_all_drawn_in_the_order_of_entry() {
         let lanes = drawn(vec![lane(2, 90_000, 95_000), lane(1, 50_000, 60_000)]).expect("two");
         let times: Vec<_> = lanes
             .drawn
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_those_are_drawn_who_got_in_around_the_moment_at_which_the_most_were_inside() {
+    fn of_many_lanes_those_around_the_most_crowded_are_drawn() {
         let mut all: Vec<_> = (0..200)
             .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
             .collect();
@@ -181,7 +183,7 @@ mod tests {
         let threads: Vec<_> = crowded.drawn.iter().map(|l| l.thread).collect();
         assert_eq!(
             (crowded.of, threads.len(), threads.contains(&30)),
-            (200, MOST, true)
+            (200, MAX_DRAWN, true)
         );
         assert_eq!(
             (crowded.drawn[0].begun_us, crowded.drawn[0].entered_us),
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_edges_a_sample_is_as_large_and_of_nobody_nothing_is_drawn() {
+    fn a_sample_at_the_edge_is_as_large_as_in_the_middle() {
         for early in [0, 29] {
             let mut all: Vec<_> = (0..30)
                 .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
@@ -200,24 +202,24 @@ mod tests {
             all.push(lane(99, to - 10, to + 10));
             let lanes = drawn(all).expect("lanes");
             assert!(
-                lanes.drawn.len() == MOST && lanes.drawn.iter().any(|l| l.thread == 99),
+                lanes.drawn.len() == MAX_DRAWN && lanes.drawn.iter().any(|l| l.thread == 99),
                 "{lanes:?}"
             );
         }
         assert_eq!(drawn(Vec::new()), None);
         assert_eq!(
-            Lane::of(1, 1, None, &Said::default()),
+            Lane::of(1, 1, None, &AnswerDetails::default()),
             None,
             "an answer that does not say"
         );
     }
 
     #[test]
-    fn without_a_section_the_last_try_stands_for_the_stay_and_the_others_were_in_vain() {
-        let said = |tries: &[Stay]| Said {
+    fn without_a_section_the_last_try_stands_for_the_stay() {
+        let said = |tries: &[Stay]| AnswerDetails {
             waited_ms: Some(2),
             tries: tries.to_vec(),
-            ..Said::default()
+            ..AnswerDetails::default()
         };
         let beaten = Lane::of(
             1,
@@ -245,7 +247,7 @@ mod tests {
             (&Some(vec![]), &Some(vec![(2_000, 4_000), (5_000, 6_000)]))
         );
         // One that was inside was so all the time, however often it had tried to get in.
-        let inside = Said {
+        let inside = AnswerDetails {
             inside: Some((5, 9)),
             ..said(&[(1, 2)])
         };

@@ -4,9 +4,9 @@
 //! tasks; generator and servers share the same cores.
 //!
 //! **A request is never sent twice.** [`Link::exchange`] takes the request by value and hands it to hyper once. Where
-//! that fails, hyper gives the request back only if not one byte of it was written ([`Cut::NotSent`]): only then may
+//! that fails, hyper gives the request back only if not one byte of it was written ([`ExchangeError::NotSent`]): only then may
 //! the caller open a new connection for it. In every other case it may have reached the server, its effect is unknown
-//! ([`Cut::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
+//! ([`ExchangeError::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
 
 use super::stats::Bytes;
 use crate::failure::{Failure, unusable};
@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 use tokio_util::io::{InspectReader, InspectWriter};
 
 /// A connection is given up where it cannot be made within this.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Inspect = Box<dyn FnMut(&[u8]) + Send>;
 type Wire = TokioIo<InspectReader<InspectWriter<TcpStream, Inspect>, Inspect>>;
@@ -57,7 +57,7 @@ pub(super) struct Link {
 
 /// A connection that ended before its answer was whole.
 #[derive(Debug)]
-pub(super) enum Cut {
+pub(super) enum ExchangeError {
     /// Not one byte of the request was written.
     NotSent,
     /// The request, or a part of it, was written.
@@ -124,9 +124,14 @@ impl Link {
     /// The operating system's reason.
     pub(super) async fn open(origin: &Origin, meter: &Arc<Meter>) -> Result<Self, String> {
         let connecting = TcpStream::connect((origin.host.as_str(), origin.port));
-        let stream = match tokio::time::timeout(CONNECT, connecting).await {
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(|e| e.to_string())?,
-            Err(_) => return Err(format!("no connection within {} s", CONNECT.as_secs())),
+            Err(_) => {
+                return Err(format!(
+                    "no connection within {} s",
+                    CONNECT_TIMEOUT.as_secs()
+                ));
+            }
         };
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
         let (received, sent) = (Arc::clone(meter), Arc::clone(meter));
@@ -148,7 +153,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// [`Cut`] where the connection ended first; it is of no further use then.
+    /// [`ExchangeError`] where the connection ended first; it is of no further use then.
     ///
     /// # Cancel safety
     ///
@@ -156,14 +161,14 @@ impl Link {
     pub(super) async fn exchange(
         &mut self,
         request: Request<Body>,
-    ) -> Result<Response<Chunk>, Cut> {
+    ) -> Result<Response<Chunk>, ExchangeError> {
         let Self {
             sender,
             connection,
             closed,
         } = self;
         if *closed {
-            return Err(Cut::NotSent);
+            return Err(ExchangeError::NotSent);
         }
         tokio::select! {
             biased;
@@ -171,7 +176,7 @@ impl Link {
             _ = sender.ready() => {}
         }
         if *closed {
-            return Err(Cut::NotSent);
+            return Err(ExchangeError::NotSent);
         }
         let mut exchange = pin!(async {
             let response =
@@ -179,14 +184,14 @@ impl Link {
                     .try_send_request(request)
                     .await
                     .map_err(|mut error| match error.take_message() {
-                        Some(_) => Cut::NotSent,
-                        None => Cut::NoAnswer(reason(error.error())),
+                        Some(_) => ExchangeError::NotSent,
+                        None => ExchangeError::NoAnswer(reason(error.error())),
                     })?;
             let (head, body) = response.into_parts();
             let body = body
                 .collect()
                 .await
-                .map_err(|e| Cut::NoAnswer(reason(&e)))?
+                .map_err(|e| ExchangeError::NoAnswer(reason(&e)))?
                 .to_bytes();
             Ok(Response::from_parts(head, body))
         });

@@ -30,11 +30,11 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// The options that all commands share which measure rows.
 #[derive(Debug, clap::Args)]
-pub(super) struct How {
+pub(super) struct MeasureArgs {
     /// One instance, three behind nginx, or both
     #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
     targets: Vec<String>,
-    /// Measure rates too: so long for each strategy, target and round, as 3s
+    /// Measure rates too, for this long per strategy, target and round, as 3s
     #[arg(long, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
     /// How long each measurement runs before it counts
@@ -65,7 +65,7 @@ pub(super) struct Timing {
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct Measurement {
     pub(super) threads: usize,
     pub(super) loops: usize,
     pub(super) count: i64,
@@ -145,13 +145,13 @@ fn not_run(
 }
 
 /// The targets, each with its address, and what they run on.
-pub(super) struct Ready {
+pub(super) struct Prepared {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
     token: Option<SecretString>,
 }
 
-impl How {
+impl MeasureArgs {
     /// Finds the targets, checks that each knows all of `slugs`, and prints what they run on.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl How {
         at: Option<Addresses>,
         registry: Registry,
         slugs: &[&str],
-    ) -> Result<Ready, Failure> {
+    ) -> Result<Prepared, Failure> {
         let cluster = self.place.find(at)?;
         let mut targets = Vec::new();
         for name in &self.targets {
@@ -174,7 +174,7 @@ impl How {
         }
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
         say!("{conditions}");
-        Ok(Ready {
+        Ok(Prepared {
             targets,
             conditions,
             token: token(cluster.lab.as_ref()),
@@ -189,13 +189,13 @@ impl How {
     /// [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
-        on: Ready,
+        on: Prepared,
         slugs: &[&str],
         load: impl Fn(Plan) -> Plan,
         rate: Option<u32>,
         ceilings: Vec<Ceiling>,
         stop: &CancellationToken,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Measurement, Failure> {
         let mut plans = Vec::new();
         for slug in slugs {
             for (target, base) in &on.targets {
@@ -258,7 +258,7 @@ impl How {
                 .iter()
                 .any(|c| c.target == row.target && c.bounds(answers));
         }
-        Ok(Found {
+        Ok(Measurement {
             threads: first.threads,
             loops: first.loops,
             count: first.count,
@@ -278,7 +278,7 @@ impl How {
     }
 }
 
-impl Found {
+impl Measurement {
     /// The result of the command.
     ///
     /// # Errors

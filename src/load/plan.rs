@@ -10,11 +10,11 @@ pub const ONE: &str = "one";
 pub const THREE: &str = "three";
 /// How many that are.
 pub(super) const INSTANCES: u64 = 3;
-/// The stock where a rate is measured: nobody sells so much.
-pub(super) const PLENTY: i64 = 1_000_000_000;
+/// The stock for measuring a rate: more than a run can sell.
+pub(super) const PLENTIFUL_STOCK: i64 = 1_000_000_000;
 /// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
-const MOST_REQUESTS: u64 = 1_000_000;
-const MOST_HELD_MS: u64 = 600_000;
+const MAX_REQUESTS: u64 = 1_000_000;
+const MAX_TOTAL_HOLD_MS: u64 = 600_000;
 
 /// The target and the workload of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -138,7 +138,7 @@ impl Plan {
         };
         Self {
             timed: Some(timed),
-            count: PLENTY,
+            count: PLENTIFUL_STOCK,
             hold_ms: 0,
             stock_id: own_product(),
             orders: self.orders.map(|_| another),
@@ -168,11 +168,11 @@ impl Plan {
         } else if self.orders.is_some() {
             // A second order of a user is refused and does not stay; the command bounds users and repeats.
             Ok(())
-        } else if self.planned() > MOST_REQUESTS {
-            Err(format!("threads × loops is at most {MOST_REQUESTS}"))
-        } else if held > MOST_HELD_MS {
+        } else if self.planned() > MAX_REQUESTS {
+            Err(format!("threads × loops is at most {MAX_REQUESTS}"))
+        } else if held > MAX_TOTAL_HOLD_MS {
             Err(format!(
-                "threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"
+                "threads × loops × hold_ms is at most {MAX_TOTAL_HOLD_MS}, which is 10 minutes one after the other"
             ))
         } else {
             Ok(())

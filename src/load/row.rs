@@ -1,13 +1,13 @@
 //! One run in figures: what a table, a file and the page show of it.
 
 use super::{
-    engine::Ended,
-    history::{Counts, Told},
+    engine::LoadResult,
+    history::{Contention, OutcomeCounts},
     lanes::Lanes,
     plan::{INSTANCES, ONE, Orders, Plan},
     spread::Spread,
     stats::Stats,
-    verdict::{Shelf, Verdict, expected, judge, judge_orders, oversold},
+    verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
 };
 use crate::{
     seckill::{Step, check},
@@ -37,17 +37,17 @@ pub struct Row {
     pub store: Option<Store>,
     /// Pieces before and after.
     #[serde(flatten)]
-    pub shelf: Shelf,
+    pub shelf: StockChange,
     /// How many requests came to what; a buyer who was turned away for an order of his own is not counted as sold out.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: OutcomeCounts,
     /// `sold − (before − after)`; of a voucher, orders beyond its pieces.
     pub oversold: i64,
     /// Pieces sold per second.
     pub sold_per_sec: f64,
     /// Retries and waits, absent if the answers do not report them.
     #[serde(flatten)]
-    pub told: Option<Told>,
+    pub told: Option<Contention>,
     /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
     /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,12 +79,12 @@ pub struct Row {
     pub reasons: BTreeMap<String, u64>,
     /// Further figures of a run that ordered a voucher.
     #[serde(flatten)]
-    pub orders: Option<Ordered>,
+    pub orders: Option<OrderFigures>,
 }
 
 /// Further figures of a run that ordered a voucher.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ordered {
+pub struct OrderFigures {
     /// The users, and how often each of them ordered.
     #[serde(flatten)]
     pub to: Orders,
@@ -142,7 +142,7 @@ pub struct Rate {
 }
 
 /// The goods of a run, their seller, and the state of the stock after it.
-pub(super) struct Sold {
+pub(super) struct SaleResult {
     /// The slug of the strategy or of the step.
     pub(super) strategy: &'static str,
     pub(super) promise: Promise,
@@ -150,23 +150,23 @@ pub(super) struct Sold {
     pub(super) as_printed: bool,
     /// Where the pieces of a product are counted.
     pub(super) store: Option<Store>,
-    pub(super) shelf: Shelf,
+    pub(super) shelf: StockChange,
     pub(super) oversold: i64,
     pub(super) verdict: Verdict,
     /// Of a voucher.
-    pub(super) orders: Option<Checked>,
+    pub(super) orders: Option<OrderCheck>,
 }
 
 /// The users of a voucher, and the checker's report on their orders.
-pub(super) struct Checked {
+pub(super) struct OrderCheck {
     pub(super) to: Orders,
     pub(super) tally: Tally,
     pub(super) report: check::Report,
 }
 
-impl Sold {
+impl SaleResult {
     /// Pieces of a product.
-    pub(super) fn product(strategy: &Strategy, shelf: Shelf, counts: Counts) -> Self {
+    pub(super) fn product(strategy: &Strategy, shelf: StockChange, counts: OutcomeCounts) -> Self {
         Self {
             strategy: strategy.slug,
             promise: strategy.promise,
@@ -180,14 +180,14 @@ impl Sold {
     }
 
     /// A voucher.
-    pub(super) fn voucher(step: &Step, orders: Checked, counts: Counts) -> Self {
+    pub(super) fn voucher(step: &Step, orders: OrderCheck, counts: OutcomeCounts) -> Self {
         let report = &orders.report;
         Self {
             strategy: step.slug,
             promise: step.promise,
             as_printed: step.rank.is_as_printed(),
             store: None,
-            shelf: Shelf {
+            shelf: StockChange {
                 before: report.pieces,
                 after: report.stock,
             },
@@ -234,7 +234,7 @@ impl Rate {
 }
 
 impl Row {
-    pub(super) fn new(plan: &Plan, sold: Sold, ended: Ended, cancelled: bool) -> Self {
+    pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
         let mut notes: Vec<_> = absent(plan, &ended.all.instances).into_iter().collect();
         let (samples, planned) = (counts.samples(), plan.planned());
@@ -258,22 +258,24 @@ impl Row {
         let kept = as_expected && counts.failed() == 0 && notes.is_empty();
         let seconds = ended.elapsed.as_secs_f64().max(1e-9);
         let sold_per_sec = (ended.counted.counts.sold as f64 / seconds).round();
-        let orders = sold.orders.map(|Checked { to, tally, report }| Ordered {
-            to,
-            ordered: counts.sold,
-            tally,
-            orders_per_sec: sold_per_sec,
-            expects_exact: expected == Verdict::Exact,
-            faults: report.faults,
-            pieces: report.pieces,
-            stock: report.stock,
-            orders: report.orders,
-            duplicate_orders: report.duplicate_orders,
-            lost_orders: report.lost_orders,
-            repeated_ids: report.repeated_ids,
-            unasked_orders: report.unasked_orders,
-        });
-        if let Some(Ordered { tally, .. }) = &orders {
+        let orders = sold
+            .orders
+            .map(|OrderCheck { to, tally, report }| OrderFigures {
+                to,
+                ordered: counts.sold,
+                tally,
+                orders_per_sec: sold_per_sec,
+                expects_exact: expected == Verdict::Exact,
+                faults: report.faults,
+                pieces: report.pieces,
+                stock: report.stock,
+                orders: report.orders,
+                duplicate_orders: report.duplicate_orders,
+                lost_orders: report.lost_orders,
+                repeated_ids: report.repeated_ids,
+                unasked_orders: report.unasked_orders,
+            });
+        if let Some(OrderFigures { tally, .. }) = &orders {
             counts.sold_out -= tally.already_ordered + tally.under_way;
         }
         Self {
@@ -349,7 +351,7 @@ impl Row {
         let Self {
             strategy, target, ..
         } = self;
-        let Counts {
+        let OutcomeCounts {
             sold,
             sold_out,
             errors,
@@ -357,7 +359,7 @@ impl Row {
         } = self.counts;
         let seen = match &self.orders {
             None => format!("sold {sold}, {} gone", self.gone()),
-            Some(Ordered {
+            Some(OrderFigures {
                 orders,
                 pieces,
                 stock,

@@ -3,14 +3,14 @@
 
 use super::{
     answer,
-    engine::{Ask, Ended, Load, Meaning, Seen, Until},
+    engine::{AnswerReader, Load, LoadProgress, LoadResult, RequestMaker, Until},
     history::History,
     lanes::{self, Lanes},
     link::{Body, Origin},
     plan::{Orders, Plan},
-    row::{Checked, Row, Sold},
+    row::{OrderCheck, Row, SaleResult},
     stock_api::StockApi,
-    verdict::Shelf,
+    verdict::StockChange,
     voucher::{Buyers, Voucher},
 };
 use crate::{
@@ -28,7 +28,7 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// A snapshot is taken this often.
-const SNAPSHOTS: Duration = Duration::from_millis(200);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[allow(missing_docs)]
@@ -91,14 +91,14 @@ pub async fn run(
 }
 
 /// A row, and whether what was sold is gone again.
-type Ran = (Result<Row, Failure>, Result<(), Failure>);
+type MeasuredAndRemoved = (Result<Row, Failure>, Result<(), Failure>);
 
 async fn product(
     plan: &Plan,
     origin: Origin,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<Ran, Failure> {
+) -> Result<MeasuredAndRemoved, Failure> {
     let strategy = stock::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no strategy {}", plan.strategy))?;
     let stock = StockApi {
@@ -123,7 +123,7 @@ async fn product(
         let before = stock.count().await?;
         let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
         let after = stock.count().await?;
-        let sold = Sold::product(strategy, Shelf { before, after }, ended.all.counts);
+        let sold = SaleResult::product(strategy, StockChange { before, after }, ended.all.counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
     Ok((measured.await, stock.remove().await))
@@ -135,7 +135,7 @@ async fn voucher(
     origin: Origin,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<Ran, Failure> {
+) -> Result<MeasuredAndRemoved, Failure> {
     let step = seckill::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
     let voucher = Voucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
@@ -152,7 +152,7 @@ async fn voucher(
         let counts = ended.all.counts;
         let (answers, tally) = buyers.told(counts.unknown);
         let report = voucher.checked(&answers).await?;
-        let sold = Sold::voucher(step, Checked { to, tally, report }, counts);
+        let sold = SaleResult::voucher(step, OrderCheck { to, tally, report }, counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
     Ok((measured.await, voucher.remove(plan.token.as_ref()).await))
@@ -169,11 +169,11 @@ fn in_json(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
 async fn send(
     plan: &Plan,
     origin: Origin,
-    ask: Ask,
-    meaning: Meaning,
+    ask: RequestMaker,
+    meaning: AnswerReader,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<Ended, Failure> {
+) -> Result<LoadResult, Failure> {
     let load = Load {
         origin,
         ask,
@@ -187,7 +187,9 @@ async fn send(
         ..Snapshot::default()
     });
     let ended = load
-        .send(cancel, |seen| follow(seen, plan.planned(), progress))
+        .send(cancel, |seen| {
+            send_snapshots(seen, plan.planned(), progress)
+        })
         .await?;
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
     progress.send_replace(Snapshot {
@@ -198,9 +200,9 @@ async fn send(
     Ok(ended)
 }
 
-/// Sends snapshots for as long as it is let.
-async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
-    let mut ticks = tokio::time::interval(SNAPSHOTS);
+/// Sends snapshots until it is dropped.
+async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch::Sender<Snapshot>) {
+    let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pace = Pace::default();
     loop {
@@ -208,7 +210,7 @@ async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot
         let snapshot = Snapshot::of(&seen.all(), planned, seen.elapsed());
         let unanswered = seen.begun().saturating_sub(snapshot.samples);
         let pace = pace.at(seen.elapsed(), snapshot.samples);
-        let lanes = if planned <= lanes::MOST as u64 {
+        let lanes = if planned <= lanes::MAX_DRAWN as u64 {
             seen.lanes()
         } else {
             None
@@ -222,7 +224,7 @@ async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot
     }
 }
 
-/// Counts the answers of the last second, from the number of answers at each snapshot.
+/// OutcomeCounts the answers of the last second, from the number of answers at each snapshot.
 #[derive(Debug, Default)]
 struct Pace(VecDeque<(Duration, u64)>);
 

@@ -4,7 +4,7 @@
 //! A verdict comes from one run in which each order stays a while inside: there the unsafe steps show their fault. A rate
 //! comes from runs of its own, in rounds, where nobody stays, everybody orders once, and pieces are plenty.
 
-use super::{measure::How, plan::Plan, table, target::Registry};
+use super::{measure::MeasureArgs, plan::Plan, table, target::Registry};
 use crate::{
     addresses::Addresses,
     failure::Failure,
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true)]
     strategies: Vec<&'static Step>,
     #[command(flatten)]
-    how: How,
+    how: MeasureArgs,
 }
 
 /// A name of the registry; clap says which is meant where one is mistyped.

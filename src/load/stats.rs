@@ -93,7 +93,7 @@ fn ratio(sum: f64, n: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::history::{Outcome, Said},
+        super::history::{AnswerDetails, Outcome},
         *,
     };
     use proptest::prelude::*;
@@ -102,7 +102,7 @@ mod tests {
         let mut history = History::default();
         for &us in latencies_us {
             let latency = Duration::from_micros(us);
-            history.record(&Outcome::Sold, latency, None, &Said::default());
+            history.record(&Outcome::Sold, latency, None, &AnswerDetails::default());
         }
         history
     }
@@ -133,14 +133,19 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_refused_and_unknown_requests_but_not_sold_out_ones() {
+    fn sold_out_is_not_an_error() {
         let mut history = history(&[10]);
         for outcome in [
             Outcome::SoldOut,
             Outcome::Refused("503".into()),
             Outcome::Unknown("cut".into()),
         ] {
-            history.record(&outcome, Duration::from_micros(10), None, &Said::default());
+            history.record(
+                &outcome,
+                Duration::from_micros(10),
+                None,
+                &AnswerDetails::default(),
+            );
         }
         assert_eq!(
             Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent,

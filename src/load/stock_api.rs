@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Setting the stock also clears locks and queues: it may take a moment, but not for ever.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const RESET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A product at one address, for one strategy: what others need is left alone, and need not be there.
 pub(super) struct StockApi<'a> {
@@ -24,12 +24,12 @@ pub(super) struct StockApi<'a> {
 }
 
 #[derive(Deserialize)]
-struct Known {
+struct RegistryEntry {
     slug: String,
 }
 
 impl StockApi<'_> {
-    /// Makes the product with so many pieces, and clears the strategy's locks of it.
+    /// Makes the product with `count` pieces, and clears the strategy's locks of it.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl StockApi<'_> {
 ///
 /// [`Failure::Unusable`] where it does not say.
 pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
-    let known: Vec<Known> = read(url).await?;
+    let known: Vec<RegistryEntry> = read(url).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
 }
 
 pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Answer, Failure> {
-    let answer = request.timeout(TIMEOUT).answer().await;
+    let answer = request.timeout(RESET_TIMEOUT).answer().await;
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {

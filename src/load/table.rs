@@ -1,9 +1,9 @@
 //! The rows as tables for the terminal, and a line for each strategy's promise.
 
 use super::{
-    history::Told,
+    history::Contention,
     plan::ONE,
-    row::{Ordered, Rate, Row},
+    row::{OrderFigures, Rate, Row},
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
 };
@@ -119,11 +119,11 @@ fn rated(row: &Row, show: fn(&Rate) -> String) -> Cell {
     row.rate.as_ref().map(show).unwrap_or_default().into()
 }
 
-fn told(row: &Row, show: fn(&Told) -> String) -> Cell {
+fn told(row: &Row, show: fn(&Contention) -> String) -> Cell {
     row.told.as_ref().map(show).unwrap_or_default().into()
 }
 
-fn of_orders(row: &Row, show: fn(&Ordered) -> Cell) -> Cell {
+fn of_orders(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {
     row.orders.as_ref().map_or_else(|| "".into(), show)
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
-    history::{Counts, Told},
+    history::{Contention, OutcomeCounts},
     measure::interleaved,
     plan::{ONE, Plan, THREE, Timed},
     run::{Snapshot, run},
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A row in one line: verdict, answers, difference, and what is left.
 fn seen(row: &Row) -> String {
-    let Counts {
+    let OutcomeCounts {
         sold,
         sold_out,
         errors,
@@ -111,14 +111,14 @@ async fn the_table_of_shops() {
 }
 
 #[tokio::test]
-async fn a_strategy_that_should_oversell_and_does_not_has_broken_its_promise() {
+async fn an_unsafe_strategy_that_does_not_oversell_is_refused() {
     let row = Fake::open(None).await.run("none", 2, 5, 100).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, false));
     complains(&row, "did not show its fault");
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_closes_between_requests_is_opened_again_and_costs_nothing() {
+async fn a_connection_closed_between_requests_is_reopened() {
     let fake = Fake::open(Some((Fault::Closes, 3))).await;
     let row = fake.run("single-update", 4, 30, 1000).await;
     assert_eq!((row.verdict, row.counts.sold), (Verdict::Exact, 120));
@@ -207,7 +207,7 @@ async fn a_round_that_cannot_be_made_spoils_no_other() {
 }
 
 #[tokio::test]
-async fn a_run_has_a_product_of_its_own_and_removes_it_and_a_twin_on_product_1_is_caught() {
+async fn a_run_on_product_1_is_caught() {
     let fake = Fake::open(Some((Fault::Reset, 50))).await;
     let plan = fake.plan("single-update", 4, 25, 1000);
     let row = run_to_its_end(&plan).await;
@@ -264,7 +264,7 @@ async fn three_means_that_three_have_answered() {
 }
 
 #[tokio::test]
-async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
+async fn failed_requests_break_an_unsafe_strategys_promise() {
     let lossy = Fake::open(Some((Fault::LostUpdate, 2))).await;
     let row = lossy.run("none", 4, 25, 1000).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Oversold, true));
@@ -280,11 +280,11 @@ async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
 }
 
 #[tokio::test]
-async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_absent() {
+async fn a_row_has_only_the_figures_that_answers_reported() {
     for (fault, wanted) in [
         (
             Some((Fault::Says, 1)),
-            Some(Told {
+            Some(Contention {
                 retries: 40,
                 retries_per_sold: 2.0,
                 waited_mean_ms: 5.0,
@@ -302,7 +302,7 @@ async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_abse
 }
 
 #[tokio::test]
-async fn a_stall_is_hidden_from_the_99_percent_line_of_a_closed_loop_and_seen_by_an_open_one() {
+async fn a_stall_shows_in_the_p99_of_an_open_loop_only() {
     let p99 = async |timed: Option<Timed>| {
         let fake = Fake::open(Some((Fault::Stalls, 100))).await;
         // Counted, and not timed: a stall, the shop's or the machine's, meets the 4 requests that are under way, and the

@@ -4,7 +4,7 @@
 //! in `sold ..= sold + unknown`, so the final stock must lie in an interval ([`stock_within`]). The worst that can be
 //! said counts, as in Jepsen: a proof of overselling outweighs a doubt, a doubt outweighs "exact".
 
-use super::history::Counts;
+use super::history::OutcomeCounts;
 use crate::{seckill::check, stock::Promise};
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
@@ -43,7 +43,7 @@ impl Verdict {
 
 /// The stock before and after a run, in the store that the strategy counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Shelf {
+pub struct StockChange {
     /// Pieces before.
     pub before: i64,
     /// Pieces after.
@@ -52,7 +52,7 @@ pub struct Shelf {
 
 /// The interval of the final stock of an honest shop. Empty if more was sold than there was.
 #[must_use]
-pub fn stock_within(before: i64, counts: Counts) -> RangeInclusive<i64> {
+pub fn stock_within(before: i64, counts: OutcomeCounts) -> RangeInclusive<i64> {
     let most = before - signed(counts.sold);
     let least = (most - signed(counts.unknown)).max(0);
     least..=most
@@ -60,14 +60,14 @@ pub fn stock_within(before: i64, counts: Counts) -> RangeInclusive<i64> {
 
 /// Pieces sold that did not leave the shelf: `sold − (before − after)`. Negative where more left than was sold.
 #[must_use]
-pub fn oversold(shelf: Shelf, counts: Counts) -> i64 {
+pub fn oversold(shelf: StockChange, counts: OutcomeCounts) -> i64 {
     signed(counts.sold) - (shelf.before - shelf.after)
 }
 
 /// Judges a run that has sold pieces of a product. A final stock above its interval was sold and is still there; one
 /// below zero was sold without being there; one in between and outside has lost pieces of which nobody was told.
 #[must_use]
-pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
+pub fn judge(shelf: StockChange, counts: OutcomeCounts) -> Verdict {
     let within = stock_within(shelf.before, counts);
     let sent_away = counts.sold_out > 0 && shelf.after > 0;
     if shelf.after > *within.end() || shelf.after < 0 {
@@ -81,7 +81,7 @@ pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
 
 /// Judges a run that has sold a voucher.
 #[must_use]
-pub fn judge_orders(report: &check::Report, counts: Counts) -> Verdict {
+pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
         check::Verdict::Exact if counts.failed() > 0 => Verdict::Errors,
         check::Verdict::Exact => Verdict::Exact,
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts(sold: u64, sold_out: u64, errors: u64, unknown: u64) -> Counts {
-        Counts {
+    fn counts(sold: u64, sold_out: u64, errors: u64, unknown: u64) -> OutcomeCounts {
+        OutcomeCounts {
             sold,
             sold_out,
             errors,
@@ -144,7 +144,7 @@ mod tests {
             ("sent away, pieces left", 10, 4, [6, 1, 0, 0], Errors),
         ] {
             let seen = counts(sold, out, refused, unknown);
-            assert_eq!(judge(Shelf { before, after }, seen), wanted, "{what}");
+            assert_eq!(judge(StockChange { before, after }, seen), wanted, "{what}");
         }
     }
 
@@ -212,8 +212,8 @@ mod tests {
     }
 
     /// An honest shop: each request that gets through takes one piece while there is one.
-    fn honest(before: i64, fates: &[Fate]) -> (Shelf, Counts) {
-        let (mut after, mut counts) = (before, Counts::default());
+    fn honest(before: i64, fates: &[Fate]) -> (StockChange, OutcomeCounts) {
+        let (mut after, mut counts) = (before, OutcomeCounts::default());
         for fate in fates {
             let sold = after > 0 && matches!(fate, Fate::Answered | Fate::CutAfter);
             after -= i64::from(sold);
@@ -224,7 +224,7 @@ mod tests {
                 Fate::CutBefore | Fate::CutAfter => counts.unknown += 1,
             }
         }
-        (Shelf { before, after }, counts)
+        (StockChange { before, after }, counts)
     }
 
     proptest! {
@@ -243,7 +243,7 @@ mod tests {
             let (shelf, counts) = honest(before, &fates);
             // Each unknown request that did take a piece can hide one lost update, and no more than that.
             let hidden = (shelf.before - shelf.after) - i64::try_from(counts.sold).unwrap();
-            let broken = Shelf { after: shelf.after + hidden + lost, ..shelf };
+            let broken = StockChange { after: shelf.after + hidden + lost, ..shelf };
             prop_assert_eq!(judge(broken, counts), Verdict::Oversold);
             prop_assert_eq!(oversold(broken, counts), lost);
         }
@@ -253,7 +253,7 @@ mod tests {
             before in 0i64..100, after in -20i64..100, sold in 0u64..100, sold_out in 0u64..9, refused in 0u64..3,
             unknown in 0u64..3,
         ) {
-            let (shelf, counts) = (Shelf { before, after }, counts(sold, sold_out, refused, unknown));
+            let (shelf, counts) = (StockChange { before, after }, counts(sold, sold_out, refused, unknown));
             if judge(shelf, counts) == Verdict::Exact {
                 prop_assert_eq!(oversold(shelf, counts), 0);
                 prop_assert_eq!(counts.failed(), 0);
@@ -265,7 +265,7 @@ mod tests {
         fn one_more_sold_never_makes_an_oversold_run_better(
             before in 0i64..100, after in -20i64..100, sold in 0u64..100, unknown in 0u64..9,
         ) {
-            let shelf = Shelf { before, after };
+            let shelf = StockChange { before, after };
             if judge(shelf, counts(sold, 0, 0, unknown)) == Verdict::Oversold {
                 prop_assert_eq!(judge(shelf, counts(sold + 1, 0, 0, unknown)), Verdict::Oversold);
             }

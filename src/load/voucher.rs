@@ -5,7 +5,7 @@
 
 use super::{
     answer,
-    history::{Outcome, Said},
+    history::{AnswerDetails, Outcome},
     link::Body,
     plan::Orders,
     row::Tally,
@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
-/// An order that was answered and is written behind is waited for as long as orders come.
-const STILL: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Orders are written behind: the check waits until none has appeared for this long.
+const MAX_QUIET: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A voucher that is on sale.
 pub(super) struct Voucher {
@@ -84,7 +84,7 @@ impl Buyers {
     }
 
     /// Interprets the answer to the `n`-th order.
-    pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
+    pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
         let (outcome, said) = answer::meaning(status, body);
         let json = serde_json::from_slice(body).unwrap_or(Json {
             kind: None,
@@ -113,7 +113,7 @@ impl Buyers {
 }
 
 impl Voucher {
-    /// Adds a voucher of so many pieces, on sale since an hour: clocks may differ by less.
+    /// Adds a voucher on sale since an hour ago, so that clocks may differ.
     ///
     /// # Errors
     ///
@@ -154,10 +154,10 @@ impl Voucher {
                 (most, since) = (books.orders.len(), Instant::now());
             }
             let report = check(&books, Some(answers));
-            if report.lost_orders == 0 || since.elapsed() > STILL {
+            if report.lost_orders == 0 || since.elapsed() > MAX_QUIET {
                 return Ok(report);
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_and_each_way_to_be_turned_away_is_counted_and_the_rest_are_errors() {
+    fn orders_and_refusals_are_counted_and_the_rest_are_errors() {
         let buyers = buyers();
         let said = |status, body: &str| buyers.meaning(3, status, body.as_bytes()).0;
         assert_eq!(

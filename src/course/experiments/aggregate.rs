@@ -3,7 +3,7 @@
 use crate::{
     course::{Cluster, NoVerdict, Seen, words},
     load::{
-        history::{History, Outcome, Said},
+        history::{AnswerDetails, History, Outcome},
         stats::{Bytes, Stats},
     },
 };
@@ -29,7 +29,7 @@ pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     product.remove().await?;
     let mut history = History::default();
     for latency in &took {
-        history.record(&Outcome::Sold, *latency, None, &Said::default());
+        history.record(&Outcome::Sold, *latency, None, &AnswerDetails::default());
     }
     let stats = Stats::of(&history, Bytes::default(), Duration::ZERO);
     let lines = match twin {

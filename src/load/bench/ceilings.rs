@@ -24,8 +24,8 @@ use tokio::task::JoinSet;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 /// How long each is measured.
-const TIME: Duration = Duration::from_secs(1);
-const WAIT: Duration = Duration::from_secs(30);
+const MEASURED_TIME: Duration = Duration::from_secs(1);
+const CEILING_TIMEOUT: Duration = Duration::from_secs(30);
 /// Keeps the keys apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";
 /// Keeps the nodes apart from those of the instances.
@@ -42,7 +42,7 @@ const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE 
 
 /// Work that is repeated without HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Bare {
+pub(super) enum BareWork {
     /// §1.7.1: one statement.
     Update,
     /// §1.7.2: the transaction of four statements.
@@ -59,7 +59,7 @@ pub(super) enum Bare {
     Ids,
 }
 
-impl Bare {
+impl BareWork {
     /// How many do it at once. Where there are several numbers, the one counts from which it is done most often: on one hot
     /// row, more connections may sell less.
     const fn workers(self) -> &'static [usize] {
@@ -71,7 +71,7 @@ impl Bare {
     }
 }
 
-impl fmt::Display for Bare {
+impl fmt::Display for BareWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Update => "UPDATE without HTTP",
@@ -92,7 +92,7 @@ pub(super) struct Ceilings {
     product: i64,
 }
 
-type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type CeilingResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Ceilings {
     /// Clients of a lab's servers, for work on this product.
@@ -101,7 +101,7 @@ impl Ceilings {
     ///
     /// [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
     pub(super) async fn open(at: &Addresses, product: i64) -> Result<Arc<Self>, Failure> {
-        let open = async || -> Done<_> {
+        let open = async || -> CeilingResult<_> {
             let config = Config::load(&[
                 ("mysql.url", at.mysql.url.clone()),
                 ("mysql.pool", "100".into()),
@@ -110,7 +110,7 @@ impl Ceilings {
                 ("zookeeper.connect", at.zookeeper.connect.clone()),
             ])?;
             let zookeeper = Client::connector()
-                .with_session_timeout(WAIT)
+                .with_session_timeout(CEILING_TIMEOUT)
                 .with_fail_eagerly()
                 .connect(&at.zookeeper.connect)
                 .await?;
@@ -131,7 +131,7 @@ impl Ceilings {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where a server does not do it.
-    pub(super) async fn per_second(self: &Arc<Self>, bare: Bare) -> Result<f64, Failure> {
+    pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
             most = most.max(self.by(bare, *workers).await.map_err(failed)?);
@@ -139,11 +139,11 @@ impl Ceilings {
         Ok(most)
     }
 
-    /// The same, done by so many at once, each with a connection to MySQL.
-    async fn by(self: &Arc<Self>, bare: Bare, workers: usize) -> Done<f64> {
+    /// The rate with this many workers, each with a connection to MySQL.
+    async fn by(self: &Arc<Self>, bare: BareWork, workers: usize) -> CeilingResult<f64> {
         let mut conns = Vec::with_capacity(workers);
         for _ in 0..workers {
-            let mut conn = self.ctx.db.conn(WAIT).await?;
+            let mut conn = self.ctx.db.conn(CEILING_TIMEOUT).await?;
             // The first time prepares its statements.
             self.once(bare, &mut conn).await?;
             conns.push(conn);
@@ -153,11 +153,11 @@ impl Ceilings {
             let on = Arc::clone(self);
             running.spawn(async move {
                 let mut done = 0;
-                while begun.elapsed() < TIME {
+                while begun.elapsed() < MEASURED_TIME {
                     done += on.once(bare, &mut conn).await?;
                 }
                 conn.done();
-                Done::Ok(done)
+                CeilingResult::Ok(done)
             });
         }
         let mut done = 0;
@@ -168,13 +168,13 @@ impl Ceilings {
     }
 
     /// Does it once: how many that were.
-    async fn once(&self, bare: Bare, conn: &mut MySqlConnection) -> Done<u32> {
+    async fn once(&self, bare: BareWork, conn: &mut MySqlConnection) -> CeilingResult<u32> {
         let (ctx, product) = (&self.ctx, self.product);
         match bare {
-            Bare::Update => {
+            BareWork::Update => {
                 sqlx::query(UPDATE).bind(product).execute(conn).await?;
             }
-            Bare::ForUpdate => {
+            BareWork::ForUpdate => {
                 conn.execute("START TRANSACTION").await?;
                 let count: i64 = sqlx::query_scalar(FOR_UPDATE)
                     .bind(product)
@@ -183,12 +183,12 @@ impl Ceilings {
                 self.write(count - 1, conn).await?;
                 conn.execute("COMMIT").await?;
             }
-            Bare::RedisLock => {
-                let guard = ctx.redis.lock("lock").acquire(WAIT).await?;
+            BareWork::RedisLock => {
+                let guard = ctx.redis.lock("lock").acquire(CEILING_TIMEOUT).await?;
                 self.section(conn).await?;
                 guard.release().await?;
             }
-            Bare::ZkNode => {
+            BareWork::ZkNode => {
                 let prefix = format!("{DIRECTORY}/lock-");
                 let numbered = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
                 let (_, number) = self.zookeeper.create(&prefix, &[], &numbered).await?;
@@ -196,17 +196,17 @@ impl Ceilings {
                 let node = format!("{prefix}{number}");
                 self.zookeeper.delete(&node, None).await?;
             }
-            Bare::Incr => {
+            BareWork::Incr => {
                 let mut redis = ctx.redis.connection();
                 redis::cmd("INCR")
                     .arg(ctx.redis_key("incr"))
                     .exec_async(&mut redis)
                     .await?;
             }
-            Bare::Id => {
+            BareWork::Id => {
                 id_worker::batch(ctx, "bench", 1).await?;
             }
-            Bare::Ids => {
+            BareWork::Ids => {
                 id_worker::batch(ctx, "bench", BATCH).await?;
                 return Ok(BATCH);
             }
@@ -215,7 +215,7 @@ impl Ceilings {
     }
 
     /// The section that the lock strategies guard: read, then write one less.
-    async fn section(&self, conn: &mut MySqlConnection) -> Done<()> {
+    async fn section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
             .bind(self.product)
             .fetch_one(&mut *conn)
@@ -223,7 +223,7 @@ impl Ceilings {
         self.write(count - 1, conn).await
     }
 
-    async fn write(&self, count: i64, conn: &mut MySqlConnection) -> Done<()> {
+    async fn write(&self, count: i64, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let write = sqlx::query(WRITE).bind(count).bind(self.product);
         write.execute(conn).await?;
         Ok(())
@@ -239,7 +239,7 @@ impl Ceilings {
         if let Err(error) = self.zookeeper.delete(DIRECTORY, None).await {
             tracing::debug!(%error, "{DIRECTORY} is left");
         }
-        self.ctx.close(TIME).await;
+        self.ctx.close(MEASURED_TIME).await;
     }
 }
 

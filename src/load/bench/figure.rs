@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_reached_from_what_is_wanted_on_and_never_without_a_ceiling() {
+    fn a_ratio_without_a_ceiling_is_never_reached() {
         let figure =
             |seen, ceiling: &[f64]| Figure::ratio("x", &[seen], "y", ceiling, Wanted::Ratio(0.6));
         assert_eq!(figure(60.0, &[100.0]).ratio.unwrap().median, 0.6);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_whose_requests_failed_is_not_reached_however_good_it_is() {
+    fn a_figure_whose_requests_failed_is_not_reached() {
         let figure = Figure::ratio("x", &[99.0], "y", &[100.0], Wanted::Ratio(0.6));
         assert!(!figure.unless(Some("3 errors".into())).reached);
     }

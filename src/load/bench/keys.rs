@@ -23,13 +23,13 @@ use tokio::{
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-const KEYS: usize = 100_000;
-/// So many are taken, or given back, at a time: what is measured are keys that are held, and not commands under way.
-const STEP: usize = 500;
-/// So many are taken first, so that what the client needs for itself is there.
-const FIRST: usize = 1000;
-/// Nothing is renewed meanwhile, and no command of so many at once is given up.
-const MINUTES: Duration = Duration::from_secs(600);
+const KEY_COUNT: usize = 100_000;
+/// Locks taken or released at a time, so that the figure is of held keys and not of commands in flight.
+const BATCH: usize = 500;
+/// Locks taken before the measurement, so that the client's own buffers are allocated.
+const WARM_UP_KEYS: usize = 1000;
+/// Lease and timeout: long enough that nothing is renewed or given up during the measurement.
+const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Holds the keys, and says what they took.
 ///
@@ -39,13 +39,13 @@ const MINUTES: Duration = Duration::from_secs(600);
 pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
     let options = RedisOptions::new(redis)
         .prefix(PREFIX)
-        .lease(MINUTES)
-        .timeout(MINUTES);
+        .lease(MAX_TIME)
+        .timeout(MAX_TIME);
     let client = RedisClient::new(options).map_err(failed)?;
-    hold(&client, "first", FIRST).await?;
+    hold(&client, "first", WARM_UP_KEYS).await?;
     let before = resident(std::process::id())?;
-    let held = hold(&client, "held", KEYS).await? - before;
-    let again = hold(&client, "again", KEYS).await? - before - held;
+    let held = hold(&client, "held", KEY_COUNT).await? - before;
+    let again = hold(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
     let shown =
@@ -68,7 +68,7 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
     let (go_on, (entered, mut inside)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
     let locks = client.clone();
     let layer: LockLayer<String> = LockLayer::by_key(format!("{name}:{{sku}}"))
-        .wait(MINUTES)
+        .wait(MAX_TIME)
         .locks(move |name| locks.lock(name))
         .map_err(failed)?;
     let work = Arc::clone(&go_on);
@@ -81,14 +81,14 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
         }
     }));
     let mut requests = JoinSet::new();
-    for step in 0..keys / STEP {
-        for sku in step * STEP..(step + 1) * STEP {
+    for step in 0..keys / BATCH {
+        for sku in step * BATCH..(step + 1) * BATCH {
             let request = Request::get(format!("/?sku={sku}"))
                 .body(Full::default())
                 .map_err(failed)?;
             requests.spawn(service.clone().oneshot(request));
         }
-        for _ in 0..STEP {
+        for _ in 0..BATCH {
             tokio::select! {
                 Some(()) = inside.recv() => {}
                 Some(refused) = requests.join_next() => return Err(failed(format!("a key was not had: {refused:?}"))),
@@ -97,8 +97,8 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
     }
     let held = resident(std::process::id())?;
     while !requests.is_empty() {
-        go_on.add_permits(STEP);
-        for _ in 0..STEP {
+        go_on.add_permits(BATCH);
+        for _ in 0..BATCH {
             requests.join_next().await;
         }
     }

@@ -5,18 +5,18 @@
 //! and strategy take turns, and the ratios of the rounds are compared, so that a slow minute hits both. Only pieces that
 //! were sold count, and one request that failed makes a figure void.
 //!
-//! Next: `wishes.rs`, which lists what is measured and what is wanted of it.
+//! Next: `thresholds.rs`, which lists what is measured and what is wanted of it.
 
 mod ceilings;
 mod figure;
 mod keys;
 mod memory;
-mod wishes;
+mod thresholds;
 
 use super::{
     conditions::Conditions,
     measure::one,
-    plan::{PLENTY, Plan, own_product},
+    plan::{PLENTIFUL_STOCK, Plan, own_product},
     run::Snapshot,
     stock_api::StockApi,
     target::{Registry, check, token},
@@ -32,9 +32,9 @@ use ceilings::Ceilings;
 use figure::{Figure, Unit, Wanted};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use thresholds::{Threshold, WAITERS, Work, measurements, thresholds};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use wishes::{WAITERS, Wish, Work, measurements, wishes};
 
 /// The slowest of [`WAITERS`] against the fastest.
 const FLAT: f64 = 0.8;
@@ -72,7 +72,7 @@ impl Outputs for Args {
 
 /// Everything that a bench has found.
 #[derive(Debug, Serialize)]
-struct Found {
+struct BenchReport {
     conditions: Conditions,
     rounds: u32,
     figures: Vec<Figure>,
@@ -135,7 +135,7 @@ pub async fn run(
         .collect();
     if let Some(file) = &args.json {
         let rounds = args.rounds;
-        file.write_json(&Found {
+        file.write_json(&BenchReport {
             conditions,
             rounds,
             figures,
@@ -149,8 +149,8 @@ pub async fn run(
 }
 
 /// Why the ratio does not count: what is measured had errors, or its ceiling had, which would be too low.
-fn void(void: &BTreeMap<String, String>, wish: &Wish) -> Option<String> {
-    let sides = [wish.measured, wish.ceiling];
+fn void(void: &BTreeMap<String, String>, threshold: &Threshold) -> Option<String> {
+    let sides = [threshold.measured, threshold.ceiling];
     sides
         .iter()
         .find_map(|work| void.get(&work.figure()).cloned())
@@ -166,7 +166,7 @@ impl Bench<'_> {
             strategy,
             token: token.as_ref(),
         };
-        product.reset(PLENTY).await?;
+        product.reset(PLENTIFUL_STOCK).await?;
         let ceilings = Ceilings::open(self.at, stock_id).await?;
         let measured = async {
             for work in (0..rounds).flat_map(|_| works) {
@@ -220,20 +220,29 @@ impl Bench<'_> {
         self.rates.get(&work).map_or(&[], Vec::as_slice)
     }
 
-    fn wished(&self, wish: &Wish) -> Figure {
-        let (seen, ceiling) = (self.rates(wish.measured), self.rates(wish.ceiling));
-        Figure::ratio(&wish.measured.figure(), seen, wish.of, ceiling, wish.wanted)
-            .bounded_by(wish.bounded_by)
-            .unless(void(&self.void, wish))
+    fn wished(&self, threshold: &Threshold) -> Figure {
+        let (seen, ceiling) = (
+            self.rates(threshold.measured),
+            self.rates(threshold.ceiling),
+        );
+        Figure::ratio(
+            &threshold.measured.figure(),
+            seen,
+            threshold.of,
+            ceiling,
+            threshold.wanted,
+        )
+        .bounded_by(threshold.bounded_by)
+        .unless(void(&self.void, threshold))
     }
 
     /// All that was measured comes to.
     fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
         let mut figures = Vec::new();
-        for wish in wishes() {
-            figures.push(self.wished(&wish));
-            if let Work::Wait(slug, _) = wish.measured {
-                figures.extend(self.of_lock(slug, wish.bounded_by));
+        for threshold in thresholds() {
+            figures.push(self.wished(&threshold));
+            if let Work::Wait(slug, _) = threshold.measured {
+                figures.extend(self.of_lock(slug, threshold.bounded_by));
             }
         }
         let mut memory = 0.0_f64;
@@ -296,18 +305,18 @@ mod tests {
 
     #[test]
     fn a_ceiling_with_errors_makes_a_ratio_void_and_improves_none() {
-        let wish = wishes()
-            .find(|wish| wish.ceiling == Work::Sell("redis-script"))
+        let threshold = thresholds()
+            .find(|threshold| threshold.ceiling == Work::Sell("redis-script"))
             .expect("redis-watch-merged is measured against it");
         let failed = |of: Work| BTreeMap::from([(of.figure(), "3 errors".to_owned())]);
         for (errors, counts) in [
-            (failed(wish.ceiling), false),
-            (failed(wish.measured), false),
+            (failed(threshold.ceiling), false),
+            (failed(threshold.measured), false),
             (failed(Work::Sell("single-update")), true),
             (BTreeMap::new(), true),
         ] {
-            let ratio = Figure::ratio("x", &[60.0], wish.of, &[6.0], Wanted::Ratio(0.6));
-            let figure = ratio.unless(void(&errors, &wish));
+            let ratio = Figure::ratio("x", &[60.0], threshold.of, &[6.0], Wanted::Ratio(0.6));
+            let figure = ratio.unless(void(&errors, &threshold));
             assert_eq!(figure.reached, counts, "{errors:?}");
         }
     }

@@ -9,8 +9,8 @@ mod tests;
 
 use super::{
     ceiling::Ceiling,
-    measure::{Found, How},
-    plan::{PLENTY, Plan},
+    measure::{MeasureArgs, Measurement},
+    plan::{PLENTIFUL_STOCK, Plan},
     table,
     target::Registry,
     terminal::rate,
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     loops: u32,
     /// Pieces in stock before each run
-    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(0..=PLENTY))]
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(0..=PLENTIFUL_STOCK))]
     count: i64,
     /// How long each request stays inside the critical section, in ms
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<Output>,
     #[command(flatten)]
-    how: How,
+    how: MeasureArgs,
 }
 
 /// A name of the registry; clap says which is meant where one is mistyped.
@@ -133,7 +133,7 @@ async fn compare(
     args: &Args,
     at: Option<Addresses>,
     stop: &CancellationToken,
-) -> Result<Found, Failure> {
+) -> Result<Measurement, Failure> {
     let strategies = args.strategies();
     let slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
     let ready = args.how.ready(at, Registry::Strategies, &slugs).await?;

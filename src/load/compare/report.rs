@@ -4,7 +4,7 @@
 use crate::{
     failure::{Failure, unusable},
     load::{
-        filters, measure::Found, plan::ONE, row::Row, table::instances, terminal::ms,
+        filters, measure::Measurement, plan::ONE, row::Row, table::instances, terminal::ms,
         verdict::Verdict,
     },
     stock::{self, Strategy},
@@ -16,7 +16,7 @@ use askama::Template;
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the template cannot be filled.
-pub(super) fn html(found: &Found) -> Result<String, Failure> {
+pub(super) fn html(found: &Measurement) -> Result<String, Failure> {
     Report::of(found)
         .render()
         .map_err(|e| unusable!("report: {e}"))
@@ -25,7 +25,7 @@ pub(super) fn html(found: &Found) -> Result<String, Failure> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Report<'a> {
-    found: &'a Found,
+    found: &'a Measurement,
     groups: Vec<Group<'a>>,
     /// The row that oversold most.
     worst: Option<Bars<'a>>,
@@ -72,7 +72,7 @@ struct Decades {
 }
 
 impl<'a> Report<'a> {
-    fn of(found: &'a Found) -> Self {
+    fn of(found: &'a Measurement) -> Self {
         let scale = Scale::of(&found.rows);
         let groups = found.rows.chunk_by(|a, b| a.strategy == b.strategy);
         let groups = groups.filter_map(|rows| Group::of(rows, &scale)).collect();

@@ -3,13 +3,13 @@
 use super::*;
 use crate::load::{
     conditions::Conditions,
-    engine::Ended,
+    engine::LoadResult,
     fake::{Fake, Fault},
-    history::{History, Outcome, Said},
+    history::{AnswerDetails, History, Outcome},
     plan::{ONE, THREE},
-    row::{Rate, Row, Sold},
+    row::{Rate, Row, SaleResult},
     stats::{Bytes, Stats},
-    verdict::{Shelf, Verdict},
+    verdict::{StockChange, Verdict},
 };
 use clap::Parser;
 use std::time::Duration;
@@ -23,7 +23,12 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     };
     for (i, name) in (0..sold).zip(names.iter().cycle()) {
         let latency = Duration::from_micros(800 + i * 7);
-        history.record(&Outcome::Sold, latency, Some(name), &Said::default());
+        history.record(
+            &Outcome::Sold,
+            latency,
+            Some(name),
+            &AnswerDetails::default(),
+        );
     }
     let elapsed = Duration::from_millis(1000);
     let bytes = Bytes {
@@ -32,11 +37,11 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     };
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
-    let shelf = Shelf {
+    let shelf = StockChange {
         before: 5000,
         after: 5000 - gone,
     };
-    let ended = Ended {
+    let ended = LoadResult {
         stats: Stats::of(&history, bytes, elapsed),
         all: history.clone(),
         counted: history,
@@ -45,7 +50,7 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
         elapsed,
         behind: 0,
     };
-    let sold = Sold::product(stock::find(strategy).unwrap(), shelf, ended.all.counts);
+    let sold = SaleResult::product(stock::find(strategy).unwrap(), shelf, ended.all.counts);
     Row::new(&plan, sold, ended, false)
 }
 
@@ -57,7 +62,7 @@ pub(super) fn rate() -> Rate {
     }
 }
 
-pub(super) fn found(rows: Vec<Row>) -> Found {
+pub(super) fn found(rows: Vec<Row>) -> Measurement {
     let conditions = Conditions {
         command: "oversell compare".into(),
         cores: 2,
@@ -70,7 +75,7 @@ pub(super) fn found(rows: Vec<Row>) -> Found {
         threads: 100,
         throughput: 41_234.0,
     };
-    Found {
+    Measurement {
         threads: 100,
         loops: 50,
         count: 5000,
@@ -96,7 +101,7 @@ fn args(line: &str) -> Result<Args, clap::Error> {
 }
 
 /// The result of the command with these options, against this shop.
-async fn found_in(fake: &Fake, line: &str) -> Found {
+async fn found_in(fake: &Fake, line: &str) -> Measurement {
     let args = args(&format!(
         "--http {} --instance {} --threads 4 --loops 10 {line}",
         fake.http, fake.base

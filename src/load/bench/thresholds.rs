@@ -1,6 +1,6 @@
 //! The lists of the bench: the threshold of each figure, and the measurements of a round.
 
-use super::{ceilings::Bare, figure::Wanted};
+use super::{ceilings::BareWork, figure::Wanted};
 use crate::{
     addresses::Addresses,
     load::plan::{ONE, Plan, THREE, Timed},
@@ -19,10 +19,10 @@ const fn timed(warm_up_ms: u64, measured_ms: u64) -> Timed {
 }
 
 /// How long each strategy is measured in each round.
-const TIME: Timed = timed(500, 1500);
-/// The same of a lock: until 1,000 stand in its queue, and some of them have been served.
+const MEASURED_TIME: Timed = timed(500, 1500);
+/// For a lock: long enough for a queue of 1,000 to form and move.
 const LOCK_TIME: Timed = timed(3000, 2000);
-/// The same of a step of the seckill.
+/// For a step of the seckill.
 const ORDER_TIME: Timed = timed(500, 1000);
 
 /// A measurement.
@@ -30,16 +30,16 @@ const ORDER_TIME: Timed = timed(500, 1000);
 pub(super) enum Work {
     /// Pieces that a strategy sells to three instances, from 100 connections.
     Sell(&'static str),
-    /// The same by a lock for which so many wait.
+    /// Pieces sold under a lock with this many waiters.
     Wait(&'static str, usize),
     /// Orders by a step of the seckill, each of another user: of three instances; of one where each stays a while inside.
     Order { step: &'static str, hold_ms: u64 },
     /// Work without HTTP.
-    Bare(Bare),
+    BareWork(BareWork),
 }
 
 /// A figure that is the ratio of two measurements, and what is wanted of it.
-pub(super) struct Wish {
+pub(super) struct Threshold {
     /// The measurement.
     pub(super) measured: Work,
     /// The measurement that is its ceiling.
@@ -53,80 +53,80 @@ pub(super) struct Wish {
 
 const SAME_SQL: &str = "the same SQL without HTTP";
 
-const SALES: [Wish; 7] = [
-    Wish {
+const SALES: [Threshold; 7] = [
+    Threshold {
         measured: Work::Sell("single-update"),
-        ceiling: Work::Bare(Bare::Update),
+        ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
         wanted: Wanted::Ratio(0.6),
         bounded_by: "one row: each commit waits for the one before; HTTP shares the cores",
     },
-    Wish {
+    Threshold {
         measured: Work::Sell("single-update-merged"),
-        ceiling: Work::Bare(Bare::Update),
+        ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
         wanted: Wanted::Ratio(1.0),
         bounded_by: "HTTP: one commit is for all who wait",
     },
-    Wish {
+    Threshold {
         measured: Work::Sell("single-update-buckets"),
-        ceiling: Work::Bare(Bare::Update),
+        ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
         wanted: Wanted::Ratio(0.6),
         bounded_by: "commits of 16 rows; HTTP shares the cores",
     },
-    Wish {
+    Threshold {
         measured: Work::Sell("select-for-update"),
-        ceiling: Work::Bare(Bare::ForUpdate),
+        ceiling: Work::BareWork(BareWork::ForUpdate),
         of: SAME_SQL,
         wanted: Wanted::Ratio(0.7),
         bounded_by: "one row, locked for four round trips",
     },
-    Wish {
+    Threshold {
         measured: Work::Sell("redis-watch-merged"),
         ceiling: Work::Sell("redis-script"),
         of: "redis-script",
         wanted: Wanted::Ratio(0.6),
         bounded_by: "HTTP: one transaction is for all who wait",
     },
-    Wish {
+    Threshold {
         measured: Work::Wait("redis-lock", WAITERS[1]),
-        ceiling: Work::Bare(Bare::RedisLock),
+        ceiling: Work::BareWork(BareWork::RedisLock),
         of: "one client, nobody else",
         wanted: Wanted::Ratio(0.9),
         bounded_by: "one at a time: lock, two statements, unlock",
     },
-    Wish {
+    Threshold {
         measured: Work::Wait("zk-lock", WAITERS[1]),
-        ceiling: Work::Bare(Bare::ZkNode),
+        ceiling: Work::BareWork(BareWork::ZkNode),
         of: "one client: create, section, delete",
         wanted: Wanted::Ratio(0.8),
         bounded_by: "one at a time, each with two writes of ZooKeeper",
     },
 ];
 
-const NUMBERS: [Wish; 2] = [
-    Wish {
-        measured: Work::Bare(Bare::Id),
-        ceiling: Work::Bare(Bare::Incr),
+const NUMBERS: [Threshold; 2] = [
+    Threshold {
+        measured: Work::BareWork(BareWork::Id),
+        ceiling: Work::BareWork(BareWork::Incr),
         of: "INCR alone",
         wanted: Wanted::Ratio(0.8),
         bounded_by: "one command for each",
     },
-    Wish {
-        measured: Work::Bare(Bare::Ids),
-        ceiling: Work::Bare(Bare::Incr),
+    Threshold {
+        measured: Work::BareWork(BareWork::Ids),
+        ceiling: Work::BareWork(BareWork::Incr),
         of: "INCR alone",
         wanted: Wanted::Ratio(20.0),
         bounded_by: "one command for 100",
     },
 ];
 
-/// The wishes for the steps of the seckill. The cost of a lock for each user shows against the step that the text ends with;
+/// The thresholds for the steps of the seckill. The cost of a lock for each user shows against the step that the text ends with;
 /// the cost of the row in MySQL, against the step that asks Redis alone and writes behind. That one lock for all users is too
 /// coarse shows on one instance, where each order stays a while inside.
-fn orders() -> impl Iterator<Item = Wish> {
-    let wish = |step, of, hold_ms, wanted| Wish {
+fn orders() -> impl Iterator<Item = Threshold> {
+    let threshold = |step, of, hold_ms, wanted| Threshold {
         measured: Work::Order { step, hold_ms },
         ceiling: Work::Order { step: of, hold_ms },
         of,
@@ -142,22 +142,27 @@ fn orders() -> impl Iterator<Item = Wish> {
             "script-stream" => Wanted::Ratio(5.0),
             _ => Wanted::Nothing,
         };
-        wish(step.slug, "redis-rlock", 0, wanted)
+        threshold(step.slug, "redis-rlock", 0, wanted)
     });
-    steps.chain([wish("user-mutex", "global-mutex", 5, Wanted::Ratio(3.0))])
+    steps.chain([threshold(
+        "user-mutex",
+        "global-mutex",
+        5,
+        Wanted::Ratio(3.0),
+    )])
 }
 
 /// All that is wanted, in the order of the table.
-pub(super) fn wishes() -> impl Iterator<Item = Wish> {
+pub(super) fn thresholds() -> impl Iterator<Item = Threshold> {
     SALES.into_iter().chain(orders()).chain(NUMBERS)
 }
 
 /// The measurements of a round: every ceiling next to the strategy that it bounds, and each lock with all numbers of waiters.
 pub(super) fn measurements() -> Vec<Work> {
     let mut all = Vec::new();
-    for wish in wishes() {
-        all.push(wish.ceiling);
-        match wish.measured {
+    for threshold in thresholds() {
+        all.push(threshold.ceiling);
+        match threshold.measured {
             Work::Wait(slug, _) => all.extend(WAITERS.map(|waiters| Work::Wait(slug, waiters))),
             work => all.push(work),
         }
@@ -172,7 +177,7 @@ impl Work {
     pub(super) const fn strategy(self) -> Option<&'static str> {
         match self {
             Self::Sell(slug) | Self::Wait(slug, _) => Some(slug),
-            Self::Order { .. } | Self::Bare(_) => None,
+            Self::Order { .. } | Self::BareWork(_) => None,
         }
     }
 
@@ -183,11 +188,11 @@ impl Work {
     }
 
     /// The load that measures it; where there is no HTTP, what is done instead.
-    pub(super) fn plan(self, at: &Addresses) -> Result<Plan, Bare> {
+    pub(super) fn plan(self, at: &Addresses) -> Result<Plan, BareWork> {
         let on_three = |slug| Plan::new(&at.http, THREE, slug);
         Ok(match self {
-            Self::Bare(bare) => return Err(bare),
-            Self::Sell(slug) => on_three(slug).timed(TIME),
+            Self::BareWork(bare) => return Err(bare),
+            Self::Sell(slug) => on_three(slug).timed(MEASURED_TIME),
             Self::Wait(slug, threads) => Plan {
                 threads,
                 ..on_three(slug).timed(LOCK_TIME)
@@ -215,7 +220,7 @@ impl fmt::Display for Work {
             Self::Order { step, hold_ms } => {
                 write!(f, "orders by {step}, {hold_ms} ms inside, one instance")
             }
-            Self::Bare(bare) => bare.fmt(f),
+            Self::BareWork(bare) => bare.fmt(f),
         }
     }
 }
