@@ -1,6 +1,9 @@
 //! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
 
-use crate::server::Server;
+use crate::{
+    section::mysql::{RECORD_CHANGED, number},
+    server::Server,
+};
 use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::time::Duration;
 
@@ -48,6 +51,12 @@ pub enum Error {
         /// The time that the request waited.
         waited: Duration,
     },
+    /// MariaDB rolled the transaction back, since another one has changed a row that it had read. Nothing was changed.
+    #[error(
+        "another transaction has changed a row after this one read it, and MariaDB rolled this one back (error 1020): \
+         SET GLOBAL innodb_snapshot_isolation=OFF has it wait for the row instead"
+    )]
+    RowChanged,
     /// Another holder has the lock, and this request does not wait. Nothing was changed.
     #[error("lock {0} is taken, and this request does not wait")]
     Taken(String),
@@ -238,6 +247,9 @@ impl From<LockError> for Error {
 /// For a statement that changed nothing: a read, or a write that was refused.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
+        if number(&error) == Some(RECORD_CHANGED) {
+            return Self::RowChanged;
+        }
         match (why_mysql_refuses(&error), error) {
             (Some(why), error) => Self::refuses(Server::MySql, why, error),
             (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
@@ -261,9 +273,7 @@ impl From<redis::RedisError> for Error {
 
 /// What an operator has to do something about, by the server's number: the statement itself is right.
 fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
-    let error = error.as_database_error()?;
-    let error = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
-    Some(match error.number() {
+    Some(match number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {
             "another transaction is in the way (row lock, or the vote of a cluster)"
         }
@@ -277,7 +287,7 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
         }
         1053 | 1927 | 3032 => "it is shutting down or offline",
         1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
-        1290 | 1792 | 1836 => "it is read-only",
+        1036 | 1290 | 1792 | 1836 | 1874 => "it is read-only",
         1317 | 1969 | 3024 => "it has ended the statement",
         4031 => "it has closed a connection that nobody used",
         _ => return None,

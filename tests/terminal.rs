@@ -282,6 +282,10 @@ async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
             "没有目录",
         ),
         ("serve --set x", "必须写成 KEY=VALUE"),
+        (
+            "serve --set admin.token=hunter2",
+            "请用环境变量 OVERSELL__ADMIN__TOKEN",
+        ),
         ("doctor", "实验环境要的程序"),
     ] {
         let chinese = oversell(line)

@@ -220,6 +220,10 @@ impl From<&Domain> for Problem {
             }
             Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
             Domain::NotHad { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
+            Domain::RowChanged => P::unavailable(
+                "row-changed",
+                "读过的行被别的事务改了，MariaDB 回滚了这个事务",
+            ),
             Domain::Unavailable { server, .. } => P {
                 detail: format!("{server} is not available"),
                 ..P::unavailable("unavailable", format!("{server} 不可用"))

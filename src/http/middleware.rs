@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use std::{
     any::Any,
     collections::HashMap,
+    fmt::{self, Display, Write as _},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -107,7 +108,7 @@ async fn answer(
     let format = Format::of(request.headers());
     let id = request_id(request.headers());
     let told = id.to_str().unwrap_or_default();
-    let span = tracing::info_span!("request", id = told, %method, uri = %request.uri());
+    let span = tracing::info_span!("request", id = told, %method, uri = %Printable(request.uri()));
     let handled = async {
         let mut response = next.run(request).await;
         if let Some(error) = take_error(&app, &mut response) {
@@ -173,13 +174,28 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
 fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
     let status = problem.status.as_u16();
     match problem.status {
-        StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(status, %error, "request failed"),
+        StatusCode::INTERNAL_SERVER_ERROR => {
+            tracing::error!(status, error = %Printable(error), "request failed")
+        }
         StatusCode::SERVICE_UNAVAILABLE => {
             if let Some(others) = throttle.admit(problem.kind, Instant::now()) {
-                tracing::warn!(status, %error, others, "request failed");
+                tracing::warn!(status, error = %Printable(error), others, "request failed");
             }
         }
-        _ => tracing::debug!(status, %error, "request refused"),
+        _ => tracing::debug!(status, error = %Printable(error), "request refused"),
+    }
+}
+
+/// Escapes what is no visible character, so that what a client or a server sent writes no line, colour or direction of its own
+/// into the log.
+struct Printable<T>(T);
+
+impl<T: Display> Display for Printable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.to_string().chars().try_for_each(|c| match c {
+            '"' | '\'' | '\\' => f.write_char(c),
+            c => write!(f, "{}", c.escape_debug()),
+        })
     }
 }
 
@@ -229,6 +245,22 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_shows_what_cannot_be_seen_as_an_escape() {
+        for (sent, logged) in [
+            ("/mine?a=\u{9b}31m", "/mine?a=\\u{9b}31m"),
+            ("next\u{85}line\n", "next\\u{85}line\\n"),
+            (
+                "\u{202e}txt\u{2066}\u{2028}",
+                "\\u{202e}txt\\u{2066}\\u{2028}",
+            ),
+            ("\x1b[1m", "\\u{1b}[1m"),
+            ("it's \"小明\" é \\ ✓", "it's \"小明\" é \\ ✓"),
+        ] {
+            assert_eq!(Printable(sent).to_string(), logged);
+        }
+    }
 
     #[test]
     fn of_a_flood_one_of_each_kind_is_logged_a_second_with_the_number_of_the_others() {

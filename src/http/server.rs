@@ -56,7 +56,7 @@ pub struct Args {
     /// Configuration file, in the place of the one that OVERSELL_CONFIG names
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Any setting of config/default.toml, as in lock.wait_ms=5000; may be repeated
+    /// Any setting of config/default.toml but a secret, as in lock.wait_ms=5000; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Form of the log on stderr; RUST_LOG filters it
@@ -221,6 +221,14 @@ fn write(file: &Path, instance: &Instance) -> io::Result<()> {
 }
 
 fn configuration(args: &Args) -> Result<Config, Failure> {
+    if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
+        let variable = key.to_uppercase().replace('.', "__");
+        return Err(unusable_told!(
+            "--set {key}：命令行谁都看得到（ps），密码和令牌不能写在那里；请用环境变量 OVERSELL__{variable}，或者写进 --config 的文件",
+            "--set {key}: anybody can read a command line (ps), and this is a password or token; set OVERSELL__{variable} in the \
+             environment, or put it in a file for --config"
+        ));
+    }
     let mut overrides: Vec<(&str, String)> = args
         .set
         .iter()
@@ -233,6 +241,23 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
         None => Config::load(&overrides),
     };
     config.map_err(|e| Failure::Unusable(e.to_string()))
+}
+
+/// Whether this setting is a token, or an address with a password.
+fn is_secret(key: &str, value: &str) -> bool {
+    let is_token = key.to_lowercase().ends_with("token") && !value.is_empty();
+    // A list of addresses has commas, and so may a password.
+    let mut urls = std::iter::once(value).chain(value.split(','));
+    is_token || urls.any(|url| password(url).is_some_and(|password| !password.is_empty()))
+}
+
+/// The password of an address; the last @ ends it, since it may hold one of its own.
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rsplit_once('@');
+    let (user, _) = host.or_else(|| rest.rsplit_once('@'))?;
+    user.split_once(':').map(|(_, password)| password)
 }
 
 /// Listens, and puts the port that it got into the configuration.
@@ -260,5 +285,34 @@ async fn metrics_upkeep(app: AppState) {
     loop {
         ticks.tick().await;
         app.metrics.run_upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_on_the_command_line_is_known_by_its_key_or_url() {
+        for (key, value, wanted) in [
+            ("admin.token", "x", true),
+            ("Admin.Token", "x", true),
+            ("replays.lab_token", "x", true),
+            ("mysql.url", "mysql://root:pw@db/test", true),
+            ("mysql.url", "mysql://root:p,w@db/test", true),
+            ("mysql.url", "mysql://root:p/w@db/test", true),
+            ("mysql.urls", "mysql://a/test,mysql://root:pw@b/test", true),
+            ("redis.url", "redis://:pw@127.0.0.1", true),
+            ("redis.sentinels", "redis://a,redis://:pw@b", true),
+            ("admin.token", "", false),
+            ("mysql.url", "mysql://root@127.0.0.1:3306/test", false),
+            ("mysql.url", "mysql://root:@127.0.0.1:3306/test", false),
+            ("redis.url", "redis://127.0.0.1:6379", false),
+            ("cluster.http", "http://127.0.0.1:8080", false),
+            ("zookeeper.connect", "a:2181,b:2181", false),
+            ("redis.prefix", "{x}:", false),
+        ] {
+            assert_eq!(is_secret(key, value), wanted, "{key}={value}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 use super::extract::Whole;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use unicode_properties::{GeneralCategory as Category, UnicodeGeneralCategory};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, Type},
@@ -51,14 +52,21 @@ impl Who {
         self.0
     }
 
-    /// Control characters would let a name write lines of its own on the console.
+    /// Control and format characters would let a name write lines of its own on the console, or turn the words after it around.
     fn name(text: &str, (): &()) -> garde::Result {
         let length = text.chars().count();
-        if (1..=LONGEST_NAME).contains(&length) && !text.chars().any(char::is_control) {
+        let is_unseen = |c: char| {
+            use Category::{Control, Format, LineSeparator, ParagraphSeparator};
+            matches!(
+                c.general_category(),
+                Control | Format | LineSeparator | ParagraphSeparator
+            )
+        };
+        if (1..=LONGEST_NAME).contains(&length) && !text.chars().any(is_unseen) {
             return Ok(());
         }
         Err(garde::Error::new(format!(
-            "must have 1 to {LONGEST_NAME} characters, and no control characters"
+            "must have 1 to {LONGEST_NAME} characters, and no control or format characters (as U+202E)"
         )))
     }
 }
@@ -70,7 +78,7 @@ impl PartialSchema for Who {
             .examples([serde_json::json!("小明")]);
         text.min_length(Some(1))
             .max_length(Some(LONGEST_NAME))
-            .pattern(Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"))
+            .pattern(Some(r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$"))
             .into()
     }
 }

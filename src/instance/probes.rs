@@ -9,6 +9,7 @@ use crate::{
     stock,
 };
 use futures::future::join_all;
+use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use sqlx::{Executor, Row, mysql::MySqlRow};
 use std::{
@@ -28,6 +29,12 @@ const MEMBER_PATIENCE: Duration = Duration::from_millis(300);
 /// How long an answer is good for: one that says that all are there, and one that does not.
 const FRESH: Duration = Duration::from_millis(500);
 pub(super) const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
+
+/// How long Redis may take to answer a write before it counts as holding writes back for a while.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The codes with which Redis refuses every write: it cannot write its file, lacks replicas, is full, or is a replica.
+const REFUSED_WRITES: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
 /// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
 const TOLD: Duration = Duration::from_secs(10);
@@ -93,13 +100,15 @@ impl State {
 }
 
 /// The last answers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Probes(Mutex<Last>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Last {
     states: Option<(Instant, Arc<States>)>,
     session: Session,
+    /// The connection to Redis that is asked for writes.
+    redis_writer: Option<MultiplexedConnection>,
 }
 
 /// This instance's ZooKeeper session, as far as it was seen.
@@ -122,7 +131,7 @@ impl Probes {
         }
         let (mysql, redis, mut zookeeper) = tokio::join!(
             within(mysql(ctx)),
-            within(redis(ctx)),
+            within(redis(ctx, &mut last.redis_writer)),
             within(zookeeper(ctx))
         );
         zookeeper.session_lost_ms = last
@@ -231,19 +240,23 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         .fetch_one(&mut *conn)
         .await?;
     let node = conn.fetch_all(NODE).await?;
-    conn.done();
     let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
     match writes(&node) {
         true => {
+            conn.ask_for_writes().await?;
+            conn.done();
             let member = |(at, role)| named(&ctx.config.cluster.members, at, role);
             Ok((version, nodes(&node).filter_map(member).collect()))
         }
-        false => Err(Error::refuses(
-            Server::MySql,
-            NOT_IN_ITS_CLUSTER,
-            "no majority, or joining",
-        )),
+        false => {
+            conn.done();
+            Err(Error::refuses(
+                Server::MySql,
+                NOT_IN_ITS_CLUSTER,
+                "no majority, or joining",
+            ))
+        }
     }
 }
 
@@ -266,14 +279,16 @@ fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     })
 }
 
-async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
+async fn redis(
+    ctx: &Ctx,
+    writer: &mut Option<MultiplexedConnection>,
+) -> Result<(String, Vec<NamedServer>), Error> {
     let info = redis::cmd("INFO")
         .query_async(&mut ctx.redis.connection())
         .await;
     let info: String = info?;
     // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the
-    // primary. A primary is not asked for one: while it lets nobody write (CLIENT PAUSE), what is read over the same connection
-    // afterwards would wait with it.
+    // primary.
     if line(&info, "role:") == Some("slave") {
         let nothing = ctx.redis_key("oversell:nothing");
         redis::cmd("UNLINK")
@@ -281,6 +296,7 @@ async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
             .exec_async(&mut ctx.redis.connection())
             .await?;
     }
+    ask_redis_for_writes(ctx, writer).await?;
     let version = line(&info, "redis_version:").unwrap_or("of unknown version");
     let known = &ctx.config.cluster.members;
     let announced = match known.is_empty() {
@@ -291,6 +307,34 @@ async fn redis(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let members = primary.into_iter().chain(replicas(&info));
     let members = members.filter_map(|(at, role)| named(known, &at, role));
     Ok((version.to_owned(), members.collect()))
+}
+
+/// Asks whether Redis takes writes, by one that changes nothing and that a full memory refuses like any other. It goes over a
+/// connection of its own: while Redis holds writes back (CLIENT PAUSE), what is read over the same connection would wait too.
+/// Then there is no answer in time, which is no refusal.
+async fn ask_redis_for_writes(
+    ctx: &Ctx,
+    writer: &mut Option<MultiplexedConnection>,
+) -> Result<(), Error> {
+    let mut connection = match writer.take() {
+        Some(connection) => connection,
+        None => ctx.redis.own_connection().await?,
+    };
+    let mut nothing = redis::cmd("SETRANGE");
+    nothing
+        .arg(ctx.redis_key("oversell:nothing"))
+        .arg(0)
+        .arg("");
+    match timeout(WRITE_TIMEOUT, nothing.exec_async(&mut connection)).await {
+        Ok(Ok(())) => *writer = Some(connection),
+        Ok(Err(error)) if REFUSED_WRITES.iter().any(|code| error.code() == Some(code)) => {
+            return Err(error.into());
+        }
+        // Another error is not about writes, and a connection that broke says nothing either.
+        Ok(Err(error)) => tracing::debug!(%error, "redis does not say whether it takes writes"),
+        Err(_) => tracing::debug!("redis does not answer a write"),
+    }
+    Ok(())
 }
 
 /// What stands behind `name` in an answer to `INFO`.

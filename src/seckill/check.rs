@@ -4,6 +4,7 @@
 //! 2. One order per user.
 //! 3. Every order that was answered is there, once; every number was answered once.
 //! 4. No order is there that was not asked for: at most one for each request without an answer.
+//! 5. Redis, where the voucher is sold from it and no order waits to be written, has no fewer pieces than the database.
 //!
 //! What it survives: answers that never came; they widen what rule 4 allows. **What breaks it**: a voucher that somebody else
 //! orders too: a run has one of its own.
@@ -35,6 +36,10 @@ pub struct Books {
     /// What it is now.
     #[schema(example = 99)]
     pub stock: i64,
+    /// What Redis has of it; none where it is not sold from there, or orders wait to be written.
+    #[serde(default)]
+    #[schema(example = 99)]
+    pub redis_stock: Option<i64>,
     /// The orders.
     pub orders: Vec<Entry>,
 }
@@ -66,6 +71,8 @@ pub enum Verdict {
     RepeatedIds,
     /// There is an order that was not answered to anybody.
     UnaskedOrders,
+    /// The database has pieces that Redis does not sell.
+    LostPieces,
     /// Orders and stock taken differ.
     StockDiffers,
 }
@@ -109,6 +116,10 @@ pub struct Report {
     /// Orders that are there beyond those that were answered or may have been.
     #[schema(example = 0)]
     pub unasked_orders: u64,
+    /// Pieces that the database has and Redis does not sell.
+    #[serde(default)]
+    #[schema(example = 0)]
+    pub lost_pieces: i64,
 }
 
 /// Judges a run: `answers` is what was answered, if that is known.
@@ -140,6 +151,9 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
         lost_orders: told.difference(&there).count(),
         repeated_ids: repeated(&books.orders).max(repeated(answered)),
         unasked_orders: answers.map_or(0, |answers| untold.saturating_sub(answers.unknown)),
+        lost_pieces: books
+            .redis_stock
+            .map_or(0, |in_redis| (books.stock - in_redis).max(0)),
     };
     let rules = [
         (Verdict::Oversold, report.oversold > 0),
@@ -147,6 +161,7 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
         (Verdict::LostOrders, report.lost_orders > 0),
         (Verdict::RepeatedIds, report.repeated_ids > 0),
         (Verdict::UnaskedOrders, report.unasked_orders > 0),
+        (Verdict::LostPieces, report.lost_pieces > 0),
         (Verdict::StockDiffers, books.pieces - books.stock != orders),
     ];
     report.faults = rules
@@ -190,6 +205,7 @@ mod tests {
         let books = Books {
             pieces: 2,
             stock,
+            redis_stock: None,
             orders: entries(books),
         };
         check(
@@ -235,9 +251,29 @@ mod tests {
         let books = Books {
             pieces: 1,
             stock: 0,
+            redis_stock: None,
             orders: entries(&[(11, 1)]),
         };
         assert_eq!(check(&books, None).verdict, Verdict::Exact);
+    }
+
+    #[test]
+    fn a_piece_that_redis_does_not_sell_is_lost() {
+        let report = |redis_stock| {
+            let books = Books {
+                pieces: 5,
+                stock: 4,
+                redis_stock,
+                orders: entries(&[(11, 1)]),
+            };
+            check(&books, None)
+        };
+        // More in Redis: another step sells the voucher too, and MySQL refuses what is too much.
+        for sound in [None, Some(4), Some(5)] {
+            assert_eq!(report(sound).verdict, Verdict::Exact, "{sound:?}");
+        }
+        let lost = report(Some(2));
+        assert_eq!((lost.verdict, lost.lost_pieces), (Verdict::LostPieces, 2));
     }
 
     #[test]
@@ -257,7 +293,7 @@ mod tests {
         fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
             let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
             let answers = Answers { orders: entries(&sold), unknown: 0 };
-            let mut books = Books { pieces: users + spare, stock: spare, orders: entries(&sold) };
+            let mut books = Books { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
             prop_assert_eq!(check(&books, Some(&answers)).verdict, Verdict::Exact);
             let which = which % sold.len();
             match how {

@@ -223,7 +223,9 @@ impl Consumer {
         for entry in entries {
             match self.write_one(redis, &entry).await? {
                 Fate::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
-                Fate::Dead(reason) => stream::bury(&self.ctx, redis, &entry, &reason).await?,
+                Fate::Dead { reason, gives_back } => {
+                    stream::bury(&self.ctx, redis, &entry, &reason, gives_back).await?;
+                }
                 Fate::Again => {}
             }
         }
@@ -237,17 +239,32 @@ impl Consumer {
     ) -> Result<Fate, Error> {
         let order = match &entry.order {
             Ok(order) => order,
-            Err(reason) => return Ok(Fate::Dead(reason.clone())),
+            Err(reason) => {
+                return Ok(Fate::Dead {
+                    reason: reason.clone(),
+                    gives_back: false,
+                });
+            }
         };
         Ok(match self.insist(std::slice::from_ref(order)).await? {
             Ok(()) => Fate::Written,
             Err(Refusal::Duplicate) if write_behind::is_there(&self.ctx, order).await? => {
                 Fate::Written
             }
-            Err(Refusal::Duplicate) => Fate::Dead("用户已经购买过一次!".into()),
-            Err(Refusal::SoldOut) => Fate::Dead("库存不足！".into()),
+            Err(Refusal::Duplicate) => Fate::Dead {
+                reason: "用户已经购买过一次!".into(),
+                gives_back: true,
+            },
+            // MySQL has none left: one more in Redis would be sold to nobody again.
+            Err(Refusal::SoldOut) => Fate::Dead {
+                reason: "库存不足！".into(),
+                gives_back: false,
+            },
             Err(Refusal::Refused(reason)) if self.deliveries(redis, entry).await? >= DELIVERIES => {
-                Fate::Dead(reason)
+                Fate::Dead {
+                    reason,
+                    gives_back: true,
+                }
             }
             Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
         })
@@ -294,8 +311,11 @@ impl Consumer {
 /// What becomes of an entry.
 enum Fate {
     Written,
-    /// It cannot be written, for this reason.
-    Dead(String),
+    /// It cannot be written, for this reason; whether its piece can be sold again.
+    Dead {
+        reason: String,
+        gives_back: bool,
+    },
     /// It stays as it is, and is claimed again.
     Again,
 }

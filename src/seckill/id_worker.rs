@@ -7,11 +7,11 @@
 //! **Unique**: the day follows from the seconds, and no count of a day comes twice; so two numbers differ in the one or
 //! in the other, whatever the clocks say. **Increasing**: a number of a later second is greater; within a second, the one
 //! that was counted later. So numbers are in order as far as clocks are: between instances only as exactly as these agree.
-//! One instance never goes back: where its clock does, it keeps to the last second for a while, and beyond that refuses.
+//! One instance never goes back: where its clock does, it goes on counting in the last second until the clock is there again.
 //!
 //! What it survives: instances that die, midnight (the count starts again, in a later second), a Redis that restarts. **What
 //! breaks it**: a Redis that lost its counter within the very second in which it counted, or by a clock that returns to a
-//! day whose key was lost or has expired.
+//! day whose key was lost or has expired: four days after that day by Redis' clock, and after its first count.
 //!
 //! Next: `script_stream.rs`, which takes an order's number from here.
 
@@ -31,12 +31,11 @@ const COUNT_BITS: u32 = 32;
 const MOST_SECONDS: i64 = (1 << 31) - 1;
 const MOST_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
-/// How long the key of a day is kept, from its first count: it must outlive its day by more than clocks differ or go back,
-/// or the day's count would start again.
-const KEPT_SECONDS: i64 = 4 * 86_400;
-
-/// So many seconds a clock may go back, and its instance goes on with the last one: what a clock is set right by.
-const HELD_SECONDS: i64 = 5;
+/// How long the key of a day is kept, from its first count and from the end of its day, whichever is later: it must outlive its
+/// day by more than clocks differ or go back, or the day's count would start again. An instance whose clock was ahead goes on
+/// counting in a day that has not begun.
+const KEPT_SECONDS: i64 = 4 * DAY_SECONDS;
+const DAY_SECONDS: i64 = 86_400;
 
 /// A global id and its parts.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -63,7 +62,7 @@ struct LastSecond(AtomicI64);
 ///
 /// # Errors
 ///
-/// [`Error::NoId`] where there is none to give: the day's count is used up, or the clock is out of range or went back.
+/// [`Error::NoId`] where there is none to give: the day's count is used up, or the clock is out of range.
 /// [`Error::Unavailable`] where Redis is down.
 pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     batch(ctx, prefix, 1).await.map(|ids| *ids.end())
@@ -103,12 +102,6 @@ pub async fn batch_at(
         .of::<LastSecond>()
         .0
         .fetch_max(seconds, Ordering::Relaxed);
-    if last - seconds > HELD_SECONDS {
-        let back = last - seconds;
-        return Err(Error::NoId(format!(
-            "the clock went back by {back} s, and ids would too; there are more in {back} s, or after a restart"
-        )));
-    }
     let seconds = seconds.max(last);
     let key = ctx.redis_key(&format!("icr:{prefix}:{}", date(seconds)));
     let mut redis = ctx.redis.connection();
@@ -124,11 +117,15 @@ pub async fn batch_at(
     }
     // A process that dies in between leaves a key of some bytes.
     if counted == i64::from(count) {
-        redis::cmd("EXPIRE")
+        let day_end = (seconds / DAY_SECONDS + 1) * DAY_SECONDS;
+        let mut keep = redis::pipe();
+        keep.cmd("EXPIRE").arg(&key).arg(KEPT_SECONDS);
+        // Only a later end counts: by a clock that is behind, the day may be long over.
+        keep.cmd("EXPIREAT")
             .arg(&key)
-            .arg(KEPT_SECONDS)
-            .exec_async(&mut redis)
-            .await?;
+            .arg(BEGIN_TIMESTAMP + day_end + KEPT_SECONDS)
+            .arg("GT");
+        keep.exec_async(&mut redis).await?;
     }
     let id = |count| seconds << COUNT_BITS | count;
     Ok(id(counted - i64::from(count) + 1)..=id(counted))

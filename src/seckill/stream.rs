@@ -3,13 +3,15 @@
 //! 1. `claim.lua` adds an entry, and notes its order under `seckill:queued`.
 //! 2. A consumer of the group `g1` has it delivered, writes the order, and settles the entry: it is acknowledged and
 //!    deleted, so that the stream has what is not settled, and nothing else.
-//! 3. An entry that cannot be written is buried in `stream.orders.dead`, with its reason.
+//! 3. An entry that cannot be written is buried in `stream.orders.dead`, with its reason, and its piece goes back to the
+//!    voucher in Redis (`give_back.lua`) where MySQL still has one.
 //!
 //! What it survives: a consumer that dies between writing and settling; the entry stays pending, and another consumer claims
 //! it. So an entry may be delivered twice, and writing it must be idempotent. **What breaks it**: a Redis that loses it.
 //!
 //! Next: `consumer.rs`.
 
+use super::voucher;
 use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
@@ -30,6 +32,8 @@ pub(super) const QUEUED: &str = "seckill:queued";
 /// Before the number of an order that was buried: a key with the reason, which is kept for so long.
 const FAILED: &str = "seckill:failed";
 const FAILED_KEPT: Duration = Duration::from_hours(7 * 24);
+
+const GIVE_BACK: &str = include_str!("steps/lua/give_back.lua");
 
 const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -163,12 +167,14 @@ pub(super) async fn settle(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed.
+/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed. `gives_back` puts its piece
+/// on sale in Redis again.
 pub(super) async fn bury(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     entry: &Entry,
     reason: &str,
+    gives_back: bool,
 ) -> Result<(), Error> {
     tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
     let mut pipe = redis::pipe();
@@ -189,6 +195,16 @@ pub(super) async fn bury(
             .arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
         pipe.set_ex(key, reason, FAILED_KEPT.as_secs()).ignore();
+        if gives_back {
+            pipe.cmd("EVAL")
+                .arg(GIVE_BACK)
+                .arg(2)
+                .arg(ctx.redis_key(ORDERS))
+                .arg(voucher::stock_key(ctx, order.voucher_id))
+                .arg(GROUP)
+                .arg(&entry.at)
+                .ignore();
+        }
     }
     remove(
         ctx,

@@ -1,9 +1,12 @@
 //! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
 
-use super::check::{Books, Entry};
+use super::{
+    check::{Books, Entry},
+    stream,
+};
 use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use chrono::{DateTime, Utc};
-use oversell_lock::mysql::Conn;
+use oversell_lock::mysql::{Conn, is_cut_off};
 use serde::Serialize;
 use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
 use std::time::Duration;
@@ -21,6 +24,7 @@ const REMOVE: [&str; 2] = [
     "DELETE FROM tb_seckill_voucher WHERE voucher_id = ?",
     "DELETE FROM tb_voucher_order WHERE voucher_id = ?",
 ];
+const IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
 const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
 /// A voucher.
@@ -158,14 +162,44 @@ pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let books = Session::of(&conn)
         .bounded(ALL_ORDERS, books_on(&mut conn, id))
         .await?;
+    let (mut books, is_in_redis) = books.ok_or(Error::NoVoucher(id))?;
+    if is_in_redis {
+        let in_redis = settled_stock_in_redis(ctx, id).await;
+        // Redis was read between two reads of the database: only where these agree do all three belong to one moment.
+        let voucher = Session::of(&conn)
+            .bounded(PATIENCE, read_on(&mut conn, id))
+            .await?;
+        let is_unchanged = voucher.is_some_and(|voucher| voucher.stock == books.stock);
+        books.redis_stock = in_redis.filter(|_| is_unchanged);
+    }
     conn.done();
-    books.ok_or(Error::NoVoucher(id))
+    Ok(books)
 }
 
-async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, sqlx::Error> {
+/// What Redis has of a voucher; `None` where it has nothing, does not say, or orders wait to be written.
+async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
+    let mut ask = redis::pipe();
+    ask.atomic()
+        .hget(stock_key(ctx, id), "stock")
+        .xlen(ctx.redis_key(stream::ORDERS));
+    let said = ask.query_async(&mut ctx.redis.connection()).await;
+    let (stock, unsettled): (Option<i64>, u64) = said
+        .inspect_err(
+            |error| tracing::debug!(%error, id, "redis does not say what it has of a voucher"),
+        )
+        .ok()?;
+    stock.filter(|_| unsettled == 0)
+}
+
+/// The books as the database has them, and whether the voucher was put into Redis.
+async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sqlx::Error> {
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;
     let voucher = read_on(conn, id).await?;
+    let in_redis: Option<bool> = sqlx::query_scalar(IN_REDIS)
+        .bind(id)
+        .fetch_optional(&mut **conn)
+        .await?;
     let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS)
         .bind(id)
         .fetch_all(&mut **conn)
@@ -175,17 +209,19 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, sqlx::Error
         .map(|(order_id, user_id)| Entry { order_id, user_id })
         .collect();
     conn.execute("COMMIT").await?;
-    Ok(voucher.map(|voucher| Books {
+    let books = voucher.map(|voucher| Books {
         pieces: voucher.pieces,
         stock: voucher.stock,
+        redis_stock: None,
         orders,
-    }))
+    });
+    Ok(books.zip(in_redis))
 }
 
 /// What an error of a write means: the server refused it, or did not answer and it may have been done.
 fn unanswered(error: sqlx::Error) -> Error {
     match error {
-        sqlx::Error::Database(_) => error.into(),
+        sqlx::Error::Database(_) if !is_cut_off(&error) => error.into(),
         _ => Error::unknown(Server::MySql, error),
     }
 }

@@ -10,7 +10,10 @@
 
 use super::{Job, Point, backstop::Backstop, session::Session};
 use crate::{ctx::Ctx, error::Error, server::Server};
-use oversell_lock::{Fence, mysql::Conn};
+use oversell_lock::{
+    Fence,
+    mysql::{Conn, is_cut_off},
+};
 use sqlx::{
     Execute as _, Executor, FromRow, MySql, MySqlConnection, Row as _,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},
@@ -35,7 +38,7 @@ const COMMIT: Duration = Duration::from_secs(3);
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
 /// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
-const RECORD_CHANGED: u16 = 1020;
+pub(crate) const RECORD_CHANGED: u16 = 1020;
 /// A row lock was not had in time; only the statement was undone, the transaction is still open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
@@ -235,10 +238,10 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 
 /// Whether this is a refusal, by the server or by us: no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
-    use Error::{AlreadyOrdered, NoProduct, NotHad, SoldOut};
+    use Error::{AlreadyOrdered, NoProduct, NotHad, RowChanged, SoldOut};
     matches!(
         error,
-        SoldOut | NoProduct(_) | NotHad { .. } | AlreadyOrdered
+        SoldOut | NoProduct(_) | NotHad { .. } | RowChanged | AlreadyOrdered
     )
 }
 
@@ -274,14 +277,14 @@ async fn bounded(
 fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),
-        Err(e @ sqlx::Error::Database(_)) => Err(refused(e, job)),
+        Err(e @ sqlx::Error::Database(_)) if !is_cut_off(&e) => Err(refused(e, job)),
         Err(e) => Err(Error::unknown(Server::MySql, e)),
     }
 }
 
 /// Converts the error of a refused statement, which changed nothing.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
-    if is_contended(&error) {
+    if number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
         job.not_had("row in MySQL")
     } else {
         error.into()

@@ -5,7 +5,16 @@
 
 use oversell_lock::mysql::Conn;
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::timeout;
 
 /// How long an answer is waited for once the server was told to end its statement.
@@ -16,6 +25,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 pub(crate) struct Session {
     server: Arc<MySqlConnectOptions>,
     id: i64,
+    closes_when_done: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -23,12 +33,14 @@ impl Session {
         Self {
             server: conn.server(),
             id: conn.id(),
+            closes_when_done: conn.closes_when_done(),
         }
     }
 
     /// Waits for `statement`, which is sent on this connection, at most `limit`; then has the server end it, and waits
-    /// 3 s at most for its answer. One that was ended fails with error 1317 and has changed nothing; the connection can
-    /// be used on. [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done.
+    /// 3 s at most for its answer, which counts whatever becomes of that order. A statement that was ended fails with error 1317
+    /// and has changed nothing. [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done. The connection
+    /// can be used on after an answer; [`Conn::done`] closes it where the order may still be on its way.
     ///
     /// # Cancel safety
     ///
@@ -41,21 +53,32 @@ impl Session {
         if let Ok(answer) = timeout(limit, &mut statement).await {
             return answer;
         }
-        // Both, so that the connection is not used on while the order to end its statement is still on its way.
-        let both = async { tokio::join!(statement, self.end_statement()) };
+        let mut answer = None;
+        let both = async {
+            tokio::join!(
+                async { answer = Some(statement.await) },
+                self.end_statement()
+            )
+        };
         match timeout(ANSWER, both).await {
-            Ok((answer, ended)) => ended.and(answer),
-            Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
+            Ok(((), Ok(()))) => {}
+            Ok(((), Err(error))) => tracing::debug!(%error, "KILL QUERY was not carried out"),
+            Err(_) => tracing::debug!("KILL QUERY or its statement was not answered"),
         }
+        answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
     /// The statement is not answered yet, so the number is still this connection's.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);
+        self.closes_when_done.store(true, Ordering::Relaxed);
         match connection.execute(order.as_str()).await {
             // A connection that has ended by then is no error.
-            Ok(_) | Err(sqlx::Error::Database(_)) => connection.close().await,
+            Ok(_) | Err(sqlx::Error::Database(_)) => {
+                self.closes_when_done.store(false, Ordering::Relaxed);
+                connection.close().await
+            }
             Err(error) => Err(error),
         }
     }

@@ -35,7 +35,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
                 });
             }
             // Before the wait is over the server gives up only what it has rolled back.
-            Err(rolled_back @ Error::NotHad { .. }) => {
+            Err(rolled_back @ (Error::NotHad { .. } | Error::RowChanged)) => {
                 let pause = bound.mul_f64(fastrand::f64());
                 if pause >= job.wait_left() {
                     return Err(rolled_back);

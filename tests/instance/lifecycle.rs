@@ -8,10 +8,12 @@ use crate::support::{
 };
 use oversell::{
     addresses::Instance,
+    ctx::Ctx,
     lab::{Lab, Options, Part},
     stock::{self, Store},
 };
 use reqwest::StatusCode;
+use sqlx::{Connection, Executor, MySqlConnection};
 use std::{process::Stdio, sync::atomic::Ordering};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -152,5 +154,102 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
         lost[0],
         lost[1]
     );
+    Ok(())
+}
+
+/// MySQL is read-only for us, Redis is full or lacks its replicas: the instance is not ready and names the server, until it takes
+/// writes again. Of several nodes of MySQL the next one is taken.
+#[apply(test!)]
+async fn an_instance_without_writes_is_not_ready() -> Result<()> {
+    let lab = Lab::start(Options {
+        without: vec![Part::Instances, Part::Nginx],
+        redis_ports: vec![0],
+        ..labs::program()
+    })
+    .await?;
+    let at = lab.addresses();
+    let mut outsider = MySqlConnection::connect(&at.mysql.url).await?;
+    for statement in [
+        "CREATE USER shop@'127.0.0.1'",
+        "GRANT ALL ON test.* TO shop@'127.0.0.1'",
+    ] {
+        outsider.execute(statement).await?;
+    }
+    let shop = at.mysql.url.replace("root@", "shop@");
+    let folder = labs::folder()?;
+    let json = folder.path().join("instance.json");
+    let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .args(["serve", "--port", "0", "--json"])
+        .arg(&json)
+        .env("OVERSELL__MYSQL__URL", &shop)
+        .env("OVERSELL__REDIS__URL", &at.redis[0].url)
+        .env("OVERSELL__ZOOKEEPER__CONNECT", &at.zookeeper.connect)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let read = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
+    until("its address", || async { Ok(read().is_some()) }).await?;
+    let url = read().context("no address")?.url;
+    let is_ready = async || -> Result<bool> {
+        Ok(status(format!("{url}/health/ready")).await? == StatusCode::OK)
+    };
+    let says = async |server: &str, why: &str| -> Result<bool> {
+        let answer = http::client()
+            .get(format!("{url}/health/ready"))
+            .send()
+            .await?;
+        let is_down = answer.status() == StatusCode::SERVICE_UNAVAILABLE;
+        let states: serde_json::Value = answer.json().await?;
+        Ok(is_down && states["servers"][server]["detail"].as_str() == Some(why))
+    };
+    until("it is ready", || is_ready()).await?;
+
+    let urls = || vec![shop.clone().into(), at.mysql.url.clone().into()];
+    let mut config = config(at);
+    config.mysql.urls = urls();
+    let ctx = Ctx::new(config)?;
+    let user = async || -> Result<String> {
+        ctx.forget_idle();
+        let mut conn = ctx.db.conn(LONG).await?;
+        let user = sqlx::query_scalar("SELECT CURRENT_USER()")
+            .fetch_one(&mut *conn)
+            .await?;
+        conn.done();
+        Ok(user)
+    };
+    ensure!(user().await?.starts_with("shop"), "the first is not taken");
+    outsider.execute("SET GLOBAL read_only = ON").await?;
+    until("mysql is read-only", || says("mysql", "it is read-only")).await?;
+    ensure!(
+        user().await?.starts_with("root"),
+        "the first is taken, and takes no writes"
+    );
+    outsider.execute("SET GLOBAL read_only = OFF").await?;
+    until("it is ready again", || is_ready()).await?;
+
+    let redis = redis::Client::open(at.redis[0].url.as_str())?;
+    let mut redis = redis.get_multiplexed_async_connection().await?;
+    for (setting, bad, good, why) in [
+        ("maxmemory", "1", "0", "it is full (maxmemory)"),
+        (
+            "min-replicas-to-write",
+            "1",
+            "0",
+            "its main node or its replicas are away",
+        ),
+    ] {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg(setting).arg(bad);
+        set.exec_async(&mut redis).await?;
+        until(why, || says("redis", why)).await?;
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg(setting).arg(good);
+        set.exec_async(&mut redis).await?;
+        until("it is ready again", || is_ready()).await?;
+    }
+    instance.kill().await?;
+    outsider.close().await?;
+    lab.stop().await;
     Ok(())
 }

@@ -127,15 +127,26 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
         all[0],
         all[1]
     );
-    refused(
-        batch_at(&ctx, &prefix, 1, MIDNIGHT - 3600).await,
-        "the clock went back by 3602 s",
-    )?;
+    // By much: the same, for as long as the clock takes to be there again.
+    for back in [3600, 30 * 86_400] {
+        let more = given(&ctx, &prefix, 5, MIDNIGHT - back).await?;
+        ensure!(
+            more.start() > all[all.len() - 1].end(),
+            "a clock that went back by {back} s gives {more:?} after {all:?}"
+        );
+        all.push(more);
+    }
+    let later = given(&ctx, &prefix, 1, MIDNIGHT + 3).await?;
+    ensure!(
+        Id::from(*later.end()).seconds == seconds(MIDNIGHT + 3),
+        "the clock is there again, and its second is not taken: {later:?}"
+    );
+    all.push(later);
     // Another instance cannot know. Its ids are less: the order does not hold between clocks that disagree.
     let behind = servers.with(|_| ());
     all.push(given(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
     ensure!(
-        all[2].end() < all[0].start(),
+        all[all.len() - 1].end() < all[0].start(),
         "the clock that is behind has the greater ids"
     );
     // Over midnight and back: the old day's count goes on, within the very second of before.
@@ -144,6 +155,28 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
         0 => Ok(()),
         doubled => bail!("{doubled} ids twice in {all:?}"),
     }
+}
+
+/// The count of a day that has not begun is there when it begins, however far ahead the clock was; that of a day that is long
+/// over is kept, too.
+#[apply(test!)]
+async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> {
+    let (ctx, prefix) = fresh(servers).await;
+    let now = chrono::Utc::now().timestamp();
+    for at in [now - 30 * 86_400, now, now + 30 * 86_400] {
+        let id = Id::from(*given(&ctx, &prefix, 1, at).await?.end());
+        let key = day(&prefix, &id.date);
+        let left: i64 = redis::cmd("TTL")
+            .arg(&key)
+            .query_async(&mut ctx.redis.connection())
+            .await?;
+        let (kept, ahead) = (4 * 86_400, at - now);
+        ensure!(
+            left > kept - 60 && left > kept + ahead - 60,
+            "{key} is kept for {left} s"
+        );
+    }
+    Ok(())
 }
 
 /// 31 bits of seconds end in 2090: an id beyond would be negative. Before 2022 it would be, too.

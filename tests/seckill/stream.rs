@@ -238,6 +238,76 @@ impl Twin {
     }
 }
 
+/// Redis loses who has ordered, and the same users order again: MySQL refuses the second orders, and their pieces are on sale
+/// again. The twin has a piece that nobody sells.
+#[apply(test!)]
+async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
+    let mut stall = Stall::of(servers).await?;
+    stall.order(0..USERS).await?;
+    let mut redis = stall.ctx.redis.connection();
+    let users = stall
+        .ctx
+        .redis_key(&format!("seckill:order:{}", stall.voucher));
+    let _: () = redis.del(users).await?;
+    for user in 0..USERS {
+        stall.place(user).await?;
+    }
+    let waiting = voucher::books(&stall.ctx, stall.voucher).await?;
+    ensure!(
+        waiting.redis_stock.is_none(),
+        "orders wait, and it is judged: {waiting:?}"
+    );
+    let report = stall.settled().await?;
+    let key = stall
+        .ctx
+        .redis_key(&format!("seckill:stock:{}", stall.voucher));
+    let in_redis: i64 = redis.hget(&key, "stock").await?;
+    ensure!(
+        (report.verdict, report.stock, in_redis) == (Verdict::Exact, USERS, USERS),
+        "{in_redis} in Redis, {report:?}"
+    );
+    ensure!(
+        stream::backlog(&stall.ctx).await?.dead == USERS as u64,
+        "not all second orders were refused"
+    );
+    let _: i64 = redis.hincr(&key, "stock", -1).await?;
+    let twin = stall.report().await?;
+    ensure!(
+        (twin.verdict, twin.lost_pieces) == (Verdict::LostPieces, 1),
+        "{twin:?}"
+    );
+    let _: i64 = redis.hincr(&key, "stock", 1).await?;
+    stall.close(Verdict::Exact).await
+}
+
+/// Two consumers bury one entry: its piece goes back once.
+#[apply(test!)]
+async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<()> {
+    let mut stall = Stall::of(servers).await?;
+    stall.order(0..1).await?;
+    let mut redis = stall.ctx.redis.connection();
+    let users = stall
+        .ctx
+        .redis_key(&format!("seckill:order:{}", stall.voucher));
+    let _: () = redis.del(users).await?;
+    stall.settled().await?;
+    stall.place(0).await?;
+    let mut slow = stall.consumer("slow");
+    let mut pause = slow.pause_at(Point::Delivered);
+    let slow = tokio::spawn(slow.run());
+    soon("a delivery", pause.reached()).await?;
+    stall.settled().await?;
+    pause.go_on();
+    stall.ctx.closing.cancel();
+    slow.await?;
+    let key = stall
+        .ctx
+        .redis_key(&format!("seckill:stock:{}", stall.voucher));
+    let in_redis: i64 = redis.hget(&key, "stock").await?;
+    ensure!(in_redis == 2 * USERS - 1, "{in_redis} in Redis");
+    stall.close(Verdict::Exact).await
+}
+
 /// An entry that says nothing, an order that MySQL refuses for its user, for its stock, and for a reason of its own: each ends
 /// among the dead letters with its reason, and the others of its batch are written.
 #[apply(test!)]

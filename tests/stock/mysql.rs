@@ -6,7 +6,7 @@ use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    lab::Proxy,
+    lab::{Lab, Options, Part, Proxy},
     migrations::{in_the_way, migrator},
     section::{Deducted, Job, Pause, Point},
     shelf,
@@ -571,4 +571,136 @@ async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> 
         Err(Error::Refuses { why, .. }) if why.contains("missing") => Ok(()),
         came => bail!("{came:?}"),
     }
+}
+
+/// The statement outlives its limit, the connection for its KILL is refused (error 1045), and then the row is free: what the
+/// server says of the statement counts, in a transaction and without one.
+#[apply(test!)]
+async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
+    let site = servers.site().await;
+    site.put_stock(STOCK).await;
+    let (mut user, ctx) = servers.user(&format!("shop_{}", site.id), "test").await?;
+    until("zookeeper is there", || async {
+        Ok(ctx.zk.session().is_ok())
+    })
+    .await?;
+    let mut sold = 0;
+    for strategy in on_mysql() {
+        user.refuse_later_connections(&ctx).await?;
+        let (before, refusals) = (site.stock(Store::MySql).await, user.refusals().await?);
+        let mut holder = holding(servers, &site).await?;
+        let (running, _) = start(&ctx, strategy.slug, Job::new(site.id, NOW, PATIENCE));
+        user.until_refused(refusals).await?;
+        holder.execute("ROLLBACK").await?;
+        let outcome = timeout(BOUND, running).await.context(strategy.slug)??;
+        let gone = before - site.stock(Store::MySql).await;
+        agrees(strategy.slug, &outcome, gone)?;
+        sold += gone;
+    }
+    ensure!(
+        sold > 0,
+        "no statement was answered: the test shows nothing"
+    );
+    Ok(())
+}
+
+/// Whether an outcome is true of the pieces that are gone.
+fn agrees(slug: &str, outcome: &Result<Deducted, Error>, gone: i64) -> Result<()> {
+    let possible = match outcome {
+        Ok(_) => 1..=1,
+        Err(Error::Unknown { .. }) => 0..=1,
+        Err(_) => 0..=0,
+    };
+    ensure!(
+        possible.contains(&gone),
+        "{slug}: {gone} are gone, and it says {outcome:?}"
+    );
+    Ok(())
+}
+
+#[apply(test!)]
+fn a_refusal_that_has_sold_is_caught() -> Result<()> {
+    let refused = Error::Refuses {
+        server: "mysql",
+        why: "the user of mysql.url may not do this",
+        reason: String::new(),
+    };
+    caught(agrees("twin", &Err(refused), 1), "1 are gone")?;
+    caught(agrees("twin", &Ok(Deducted::default()), 0), "0 are gone")
+}
+
+/// A server behind a proxy that says that it shuts down may have carried the write out.
+#[apply(test!)]
+async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
+    let (mut outsider, ctx) = servers.database("cut_off").await?;
+    let site = shelf(&ctx).await;
+    for number in [1053, 1927] {
+        for statement in [
+            "DROP TRIGGER IF EXISTS cut_off".to_owned(),
+            format!(
+                "CREATE TRIGGER cut_off BEFORE UPDATE ON db_stock FOR EACH ROW \
+                 SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'as a proxy says it'"
+            ),
+        ] {
+            outsider.execute(statement.as_str()).await?;
+        }
+        for slug in ["single-update", "select-for-update", "version-cas"] {
+            let deduct = stock::find(slug).context("no such strategy")?.deduct;
+            let outcome = deduct(&ctx, &Job::new(site.id, NOW, PATIENCE)).await;
+            ensure!(
+                matches!(outcome, Err(Error::Unknown { .. })),
+                "{slug}: {number} is {outcome:?}"
+            );
+        }
+    }
+    outsider.execute("DROP DATABASE cut_off").await?;
+    Ok(())
+}
+
+/// MariaDB from 11.6.2 on has snapshot isolation by default: the course's strategies do what they do elsewhere all the same.
+#[apply(test!)]
+async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
+    let lab = Lab::start(Options {
+        without: vec![Part::Instances, Part::Nginx, Part::Redis, Part::ZooKeeper],
+        ..labs::program()
+    })
+    .await?;
+    let url = lab.addresses().mysql.url.clone();
+    let mut outsider = MySqlConnection::connect(&url).await?;
+    outsider
+        .execute("SET GLOBAL innodb_snapshot_isolation = ON")
+        .await?;
+    let config = |url: String| oversell::config::Config::load(&[("mysql.url", url)]);
+    let (slow, fast) = (
+        Ctx::new(config(url.clone())?)?,
+        Ctx::new(config(url.clone())?)?,
+    );
+    let (slow, fast) = (Arc::new(slow), Arc::new(fast));
+    let site = shelf(&fast).await;
+    let (running, _, between) =
+        stopped(&slow, "mutex-commit-late", Job::new(site.id, NOW, LONG)).await?;
+    buy(&fast, "mutex-commit-late", site.id).await?;
+    between.go_on();
+    let sold = running.await?;
+    ensure!(sold.is_ok(), "it should have oversold: {sold:?}");
+    // The twin: a connection without the setting is refused, and the error says what to do.
+    outsider
+        .execute("SET SESSION innodb_snapshot_isolation = ON")
+        .await?;
+    outsider.execute("START TRANSACTION").await?;
+    outsider
+        .execute("SELECT count FROM db_stock WHERE id = 1")
+        .await?;
+    buy(&fast, "single-update", site.id).await?;
+    let twin = outsider
+        .execute("UPDATE db_stock SET count = 0 WHERE id = 1")
+        .await;
+    let twin = Error::from(twin.err().context("the twin is not refused")?);
+    ensure!(
+        matches!(twin, Error::RowChanged) && twin.to_string().contains("innodb_snapshot_isolation"),
+        "{twin:?}"
+    );
+    outsider.close().await?;
+    lab.stop().await;
+    Ok(())
 }

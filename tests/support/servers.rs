@@ -1,6 +1,6 @@
 //! The servers that all tests share, and a product of its own for each test.
 
-use super::{Context, Result, labs::program};
+use super::{Context, Result, labs::program, soon};
 use oversell::{
     addresses::Addresses,
     config::Config,
@@ -110,6 +110,24 @@ impl Servers {
         Ok(MySqlConnection::connect(&self.mysql()).await?)
     }
 
+    /// A user of this name, with every right in this database, and an instance that signs in as it.
+    pub(crate) async fn user(&self, name: &str, database: &str) -> Result<(User, Arc<Ctx>)> {
+        let mut outsider = self.outsider().await?;
+        for statement in [
+            format!("CREATE USER {name}@'127.0.0.1' IDENTIFIED BY 'right'"),
+            format!("GRANT ALL ON {database}.* TO {name}@'127.0.0.1'"),
+        ] {
+            outsider.execute(statement.as_str()).await?;
+        }
+        let url = self.mysql();
+        let (server, _) = url.rsplit_once('/').context("no database")?;
+        let (_, host) = server.rsplit_once('@').context("no user")?;
+        let url = format!("mysql://{name}:right@{host}/{database}");
+        let ctx = self.with(|config| config.mysql.url = url.into());
+        let name = name.to_owned();
+        Ok((User { name, outsider }, ctx))
+    }
+
     /// A database of its own, by an outsider, and an instance that works in it.
     pub(crate) async fn database(&self, name: &str) -> Result<(MySqlConnection, Arc<Ctx>)> {
         let mut outsider = self.outsider().await?;
@@ -120,6 +138,55 @@ impl Servers {
         let (server, _) = url.rsplit_once('/').context("no database")?;
         let url = format!("{server}/{name}");
         Ok((outsider, self.with(|config| config.mysql.url = url.into())))
+    }
+}
+
+/// A user of MySQL whose new connections are let in or refused (error 1045).
+pub(crate) struct User {
+    name: String,
+    outsider: MySqlConnection,
+}
+
+impl User {
+    /// Has both pools of the instance make connections, and refuses every later one.
+    pub(crate) async fn refuse_later_connections(&mut self, ctx: &Ctx) -> Result<()> {
+        const EACH: usize = 3;
+        self.change_password("right").await?;
+        let wait = Duration::from_secs(10);
+        for pool in [&ctx.db, &ctx.desk] {
+            let mut conns = Vec::new();
+            for _ in 0..EACH {
+                conns.push(pool.conn(wait).await?);
+            }
+            conns.into_iter().for_each(oversell_lock::mysql::Conn::done);
+        }
+        self.change_password("another").await
+    }
+
+    /// How many connections the server has refused, of whichever user.
+    pub(crate) async fn refusals(&mut self) -> Result<i64> {
+        let refusals = "SHOW GLOBAL STATUS LIKE 'Aborted_connects'";
+        let (_, count): (String, String) = sqlx::query_as(refusals)
+            .fetch_one(&mut self.outsider)
+            .await?;
+        Ok(count.parse()?)
+    }
+
+    /// Waits until the server has refused one more than these.
+    pub(crate) async fn until_refused(&mut self, before: i64) -> Result<()> {
+        let look = async {
+            while self.refusals().await? == before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Ok(())
+        };
+        soon("a connection is refused", look).await?
+    }
+
+    async fn change_password(&mut self, to: &str) -> Result<()> {
+        let change = format!("ALTER USER {}@'127.0.0.1' IDENTIFIED BY '{to}'", self.name);
+        self.outsider.execute(change.as_str()).await?;
+        Ok(())
     }
 }
 

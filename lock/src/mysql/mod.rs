@@ -9,6 +9,6 @@ mod session;
 mod table_lock;
 
 pub use lease_lock::TableLeaseLock;
-pub use pool::{Conn, MySqlOptions, MySqlPool, PoolExhausted};
+pub use pool::{Conn, MySqlOptions, MySqlPool, PoolExhausted, is_cut_off};
 pub use row::Caller;
 pub use table_lock::TableLock;

@@ -21,7 +21,10 @@ use std::{
     fmt,
     ops::{Deref, DerefMut},
     str::FromStr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -54,6 +57,9 @@ const DEMOTED: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 /// The server shuts down (1053), or the connection was killed (1927): by a proxy's word also where the server behind it has
 /// gone, and then the statement may have been carried out.
 const CUT_OFF: [u16; 2] = [1053, 1927];
+
+/// The server does not know a variable.
+const UNKNOWN_VARIABLE: u16 = 1193;
 
 /// Why no connection was to be had: all of the pool's were in use for all of the wait. [`LockError::Unavailable`] has it as
 /// its reason.
@@ -89,6 +95,7 @@ pub struct MySqlOptions {
     servers: Vec<Option<MySqlConnectOptions>>,
     connections: usize,
     process: Process,
+    variables: Vec<String>,
 }
 
 /// Starts from what sqlx knows a server by, for what an address cannot say.
@@ -118,7 +125,7 @@ impl MySqlOptions {
     }
 
     /// Starts from the addresses of the nodes of one cluster. Each new connection tries them in order, and takes the first
-    /// that answers and is part of its cluster; it stays with that node as long as it lasts.
+    /// that answers, is part of its cluster and takes writes of this user; it stays with that node as long as it lasts.
     ///
     /// ```
     /// # use oversell_lock::mysql::MySqlOptions;
@@ -139,6 +146,7 @@ impl MySqlOptions {
             servers,
             connections: 10,
             process: Process::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -156,6 +164,14 @@ impl MySqlOptions {
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
     }
+
+    /// Sets a variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the variable
+    /// is used without it.
+    #[must_use]
+    pub fn session_variable(mut self, assignment: &str) -> Self {
+        self.variables.push(format!("SET SESSION {assignment}"));
+        self
+    }
 }
 
 /// The address may hold a password, and is not shown.
@@ -169,7 +185,10 @@ impl fmt::Debug for MySqlOptions {
 
 /// Makes connections, to the first of these that is well; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
-struct Connections(Vec<Arc<MySqlConnectOptions>>);
+struct Connections {
+    servers: Vec<Arc<MySqlConnectOptions>>,
+    variables: Vec<String>,
+}
 
 /// A connection, and what the server knows it by.
 struct Link {
@@ -178,6 +197,8 @@ struct Link {
     id: i64,
     host: Arc<str>,
     idle_since: Instant,
+    /// See [`Conn::closes_when_done`].
+    closes_when_done: Arc<AtomicBool>,
 }
 
 impl managed::Manager for Connections {
@@ -186,13 +207,11 @@ impl managed::Manager for Connections {
 
     /// Each server has its share of the time: one that is silent leaves the others theirs.
     async fn create(&self) -> Result<Link, sqlx::Error> {
-        let share = CONNECT / u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        let share = CONNECT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
-        for server in &self.0 {
+        for server in &self.servers {
             let late = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
-            made = timeout(share, Link::to(server, self.0.len() > 1))
-                .await
-                .unwrap_or_else(late);
+            made = timeout(share, self.link(server)).await.unwrap_or_else(late);
             if made.is_ok() {
                 break;
             }
@@ -205,27 +224,39 @@ impl managed::Manager for Connections {
     }
 }
 
-impl Link {
-    /// `one_of_several`: a node that is not part of its cluster is none.
-    async fn to(
-        server: &Arc<MySqlConnectOptions>,
-        one_of_several: bool,
-    ) -> Result<Self, sqlx::Error> {
+impl Connections {
+    async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
         const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;
         let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
-        if one_of_several {
-            // Of its own tables such a node still tells.
+        if self.servers.len() > 1 {
+            // A node without its cluster still answers from its own tables, but refuses this.
             connection.execute("SELECT 1").await?;
+            ask_for_writes(&mut connection).await?;
         }
-        Ok(Self {
+        for variable in &self.variables {
+            match connection.execute(variable.as_str()).await {
+                Err(sqlx::Error::Database(e)) if is_one_of(&*e, &[UNKNOWN_VARIABLE]) => {}
+                set => drop(set?),
+            }
+        }
+        Ok(Link {
             connection,
             server: Arc::clone(server),
             id,
             host: host.into(),
             idle_since: Instant::now(),
+            closes_when_done: Arc::default(),
         })
     }
+}
+
+/// Asks whether this user may write here: a read-only server refuses it (1290) and changes nothing either way. No transaction
+/// may be open.
+async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+    connection.execute("START TRANSACTION READ WRITE").await?;
+    connection.execute("ROLLBACK").await?;
+    Ok(())
 }
 
 /// A pool of MySQL or MariaDB connections. Cloning it is cheap.
@@ -292,7 +323,8 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let connections = Pool::builder(Connections(servers))
+        let variables = options.variables;
+        let connections = Pool::builder(Connections { servers, variables })
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
@@ -455,6 +487,9 @@ const FULL: &str = "only `done` and `drop` empty it, and both consume it";
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
+        if self.closes_when_done().load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(mut link) = self.0.take() {
             link.idle_since = Instant::now();
         }
@@ -470,6 +505,26 @@ impl Conn {
     #[must_use]
     pub fn server(&self) -> Arc<MySqlConnectOptions> {
         Arc::clone(&self.link().server)
+    }
+
+    /// Returns a flag: while it is set, [`done`](Self::done) closes the connection as a drop does, for what may still happen to
+    /// it, such as a `KILL QUERY` without an answer.
+    #[must_use]
+    pub fn closes_when_done(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link().closes_when_done)
+    }
+
+    /// Asks whether the server takes writes of this user, which changes nothing. No transaction may be open.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers; 1290 where it is read-only.
+    ///
+    /// # Cancel safety
+    ///
+    /// Drop the connection: its transaction may be open.
+    pub async fn ask_for_writes(&mut self) -> Result<(), sqlx::Error> {
+        ask_for_writes(self).await
     }
 
     /// What the server knows it by.
@@ -547,6 +602,15 @@ fn failed(error: sqlx::Error) -> LockError {
 /// QUERY`), so that it can be repeated at once.
 pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
     is_one_of(error, &[1205, 1213, 1317])
+}
+
+/// Whether the server's word is no answer to the statement: it shuts down (1053), or the connection was killed (1927). By a
+/// proxy's word the server behind it may have gone too, so a write may have been carried out.
+#[must_use]
+pub fn is_cut_off(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|error| is_one_of(error, &CUT_OFF))
 }
 
 fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {

@@ -113,26 +113,50 @@ pub(super) async fn plan(
     when: &'static str,
     sql: String,
 ) -> Result<DeadlockPlan, Error> {
-    let row = conn.fetch_one(format!("EXPLAIN {sql}").as_str()).await?;
+    // A table also where MySQL's `explain_format` is TREE.
+    let explain = format!("EXPLAIN FORMAT=TRADITIONAL {sql}");
+    let row = conn.fetch_one(explain.as_str()).await?;
     // MariaDB gives texts, MySQL numbers too; sent as text they are the same.
-    let text = |column: &str| {
-        row.try_get_unchecked::<Option<String>, _>(column)
-            .ok()
-            .flatten()
-    };
+    read_plan(when, sql, |column| {
+        row.try_get_unchecked::<Option<String>, _>(column).ok()
+    })
+}
+
+/// Reads a plan by its columns; `None` is a column that is not there, and an answer without the column `type` is no plan.
+fn read_plan(
+    when: &'static str,
+    sql: String,
+    column: impl Fn(&str) -> Option<Option<String>>,
+) -> Result<DeadlockPlan, Error> {
+    let no_plan = || Error::Internal("EXPLAIN has answered without a column `type`".to_owned());
     Ok(DeadlockPlan {
         when,
         sql,
-        r#type: text("type"),
-        key: text("key"),
-        rows: text("rows"),
-        extra: text("Extra"),
+        r#type: column("type").ok_or_else(no_plan)?,
+        key: column("key").flatten(),
+        rows: column("rows").flatten(),
+        extra: column("Extra").flatten(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_as_a_tree_is_no_plan() {
+        let read = |columns: &[(&str, &str)]| {
+            read_plan("before", "UPDATE goods".to_owned(), |name| {
+                let found = columns.iter().find(|(column, _)| *column == name);
+                found.map(|(_, value)| Some((*value).to_owned()))
+            })
+        };
+        let table = read(&[("id", "1"), ("type", "ALL"), ("rows", "100")]).expect("a plan");
+        assert_eq!(table.r#type.as_deref(), Some("ALL"));
+        assert_eq!((table.key, table.rows.as_deref()), (None, Some("100")));
+        let tree = read(&[("EXPLAIN", "-> Update goods (immediate)")]);
+        assert!(matches!(tree, Err(Error::Internal(_))), "{tree:?}");
+    }
 
     const STATUS: &str = "=====\nLATEST DETECTED DEADLOCK\n------------------------\n*** (1) TRANSACTION:\nTRANSACTION 7, ACTIVE 0 sec\n\
         MariaDB thread id 31, OS thread handle 1, query id 9\nUPDATE deadlock_1 SET\n*** WE ROLL BACK TRANSACTION (2)\n------------\n\

@@ -93,7 +93,9 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<See
             before.0, before.1, after.0, after.1
         );
     }
-    let holds = error == lesson.error
+    let shown = lesson.explain.is_none() || shows_the_cure(flaw, cure);
+    let holds = shown
+        && error == lesson.error
         && flaw.committed.len() == 1
         && cure.error.is_none()
         && cure.committed.len() == 2;
@@ -101,6 +103,16 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<See
     Ok(Seen::holds(holds, Words::new(zh, en))
         .value("flaw", figures(flaw))
         .value("cure", figures(cure)))
+}
+
+/// Whether the plans show what the cure changes: a way to the rows before, and another index after.
+fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
+    match (flaw.plans.last(), cure.plans.last()) {
+        (Some(before), Some(after)) => {
+            before.r#type.is_some() && after.key.is_some() && before.key != after.key
+        }
+        _ => false,
+    }
 }
 
 /// One locks the row of a code; another wants another row, without an index on the code and with it.
@@ -221,6 +233,30 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_plan_the_cure_is_not_shown() {
+        let played = |plans: serde_json::Value| -> Played {
+            let answer = json!({"error": null, "committed": [], "steps": [], "plans": plans});
+            serde_json::from_value(answer).unwrap()
+        };
+        let plan =
+            |way: Option<&str>, key: Option<&str>| played(json!([{"type": way, "key": key}]));
+        let (all, by_index) = (
+            plan(Some("ALL"), None),
+            plan(Some("range"), Some("idx_code")),
+        );
+        assert!(shows_the_cure(&all, &by_index));
+        let (none, tree) = (played(json!([])), plan(None, None));
+        for (flaw, cure) in [
+            (&tree, &tree),
+            (&none, &none),
+            (&all, &all),
+            (&tree, &by_index),
+        ] {
+            assert!(!shows_the_cure(flaw, cure));
+        }
+    }
 
     #[test]
     fn what_a_route_answers_is_read() {

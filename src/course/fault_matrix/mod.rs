@@ -429,6 +429,7 @@ mod tests {
             let books = Books {
                 pieces: 100,
                 stock: 100 - signed(books.len()),
+                redis_stock: None,
                 orders: books.to_vec(),
             };
             Cell {
