@@ -71,8 +71,10 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, script
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	@if cargo deny --version >/dev/null 2>&1; then \
-	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources; \
-	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
+	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \
+	    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --offline check advisories; \
+	    else echo 'the database of advisories (github.com/RustSec/advisory-db) cannot be reached: advisories not checked'; fi; \
+	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences, sources and advisories of dependencies not checked'; fi
 
 # A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
 # the compiler that checks the types in comments, puppeteer-core, by which the tests drive a browser, and axe-core, by which they
