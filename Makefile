@@ -106,7 +106,7 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRAT
 	@scripts/install jmeter
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
 	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
-	@$(MAVEN) $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+	@$(MAVEN) -Dorg.slf4j.simpleLogger.log.org.codehaus.mojo.exec.ExecMojo=off $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))
