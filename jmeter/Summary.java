@@ -231,7 +231,7 @@ class Summary {
         List<String> results = all.stream().filter(Sample::result).map(Sample::label).filter(l -> !l.contains(" oversold ")).toList();
         if (results.size() != 1) return "";
         Matcher shelves = LEFT.matcher(results.get(0));
-        return ", left: " + (shelves.matches() ? shelves.group(3) : results.get(0));
+        return shelves.matches() ? ", left: " + shelves.group(3) : ", " + results.get(0);
     }
 
     static List<Sample> read(Path file) throws IOException {
