@@ -109,8 +109,10 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRAT
 	@scripts/install jmeter
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
 	@test -r $(LAB_JSON) || { echo 'permission denied to read $(LAB_JSON): another user started that lab; run this as that user' >&2; exit 2; }
+	@java jmeter/Summary.java plans jmeter '$(or $(PLAN),*)' - "$$(sed -n 's|^ *"http": *"http://\(.*\)".*|\1|p' $(LAB_JSON))" \
+	    '$(or $(STRATEGY),none)' '$(or $(STEP),redis-rlock)' > /dev/null
 	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
-	@$(MAVEN) $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+	@$(MAVEN) -Dorg.slf4j.simpleLogger.log.org.codehaus.mojo.exec.ExecMojo=off $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))

@@ -8,16 +8,18 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Before: {@code java Summary.java plans FOLDER PLAN HOW HOST:PORT STRATEGY STEP} says what will run, and refuses a plan that is not
- * there and a strategy or step that the service does not have: before one request of the load is sent.
+ * Before: {@code java Summary.java plans FOLDER PLAN HOW HOST:PORT STRATEGY STEP} says what will run and about how long it takes, and
+ * refuses a plan that is not there and a strategy or step that the service does not have: before one request of the load is sent.
  *
- * <p>After: {@code java Summary.java results FOLDER COUNT} prints, for each result file of a folder, what JMeter's own
- * summariser leaves out, which is the 99 % line and what was sold; where the file and JMeter's dashboard are; and, as its
- * last line, how many were oversold of a stock of COUNT in each store.
+ * <p>Then: {@code java Summary.java run FOLDER PLAN COUNT JMETER RUN} runs each plan with the JMeter that Maven has laid out below
+ * JMETER, and prints after each, what JMeter's own summariser leaves out, which is the 99 % line and what was sold; where its
+ * results and its dashboard are; and, as its last line, how many were oversold of a stock of COUNT in each store. Exit status 1
+ * where a plan had an error.
  *
  * <p>By their labels, as the plans set them, each with its Chinese behind it: "set up: …" are no buyers' requests and count only where
  * they fail; what begins with a number is a result; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as
@@ -37,7 +39,7 @@ class Summary {
     /** What a strategy has left, as the label of a plan's result says: of what it sells, and in each store. */
     static final Pattern LEFT = Pattern.compile("(-?\\d+) left [^:]*: (.+), (mysql -?\\d+, redis -?\\d+)");
 
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments) throws IOException, InterruptedException {
         Path folder = Path.of(arguments[1]).toAbsolutePath().normalize();
         if (arguments[0].equals("plans")) {
             List<String> run = plans(folder, arguments[2], arguments[3]);
@@ -45,7 +47,46 @@ class Summary {
             if (run.contains("check-lock")) known(at + "/strategies/" + arguments[5]);
             if (run.contains("seckill")) known(at + "/voucher-order/strategies/" + arguments[6]);
         }
-        else results(folder, Long.parseLong(arguments[2]));
+        else run(folder, arguments[2], Long.parseLong(arguments[3]), Path.of(arguments[4]), Path.of(arguments[5]));
+    }
+
+    /** Runs the plans one after the other, with a report of each as soon as it is through. */
+    static void run(Path folder, String wanted, long count, Path layouts, Path run) throws IOException, InterruptedException {
+        Path home = laidOut(layouts);
+        Files.createDirectories(run.resolve("logs"));
+        boolean failed = false;
+        for (String plan : chosen(folder, wanted)) {
+            Path results = run.resolve(plan + ".csv");
+            Path dashboard = run.resolve("dashboards").resolve(plan);
+            Files.createDirectories(dashboard.getParent());
+            Path log = run.resolve("logs").resolve(plan + ".log");
+            // As JMeter's own start script opens them.
+            List<String> command = List.of("java", "-Xmx512m", "-Djava.awt.headless=true",
+                    "--add-opens", "java.base/java.lang=ALL-UNNAMED", "--add-opens", "java.base/java.lang.invoke=ALL-UNNAMED",
+                    "--add-opens", "java.base/java.lang.reflect=ALL-UNNAMED", "--add-opens", "java.base/java.util=ALL-UNNAMED",
+                    "--add-opens", "java.base/java.text=ALL-UNNAMED", "-jar", "ApacheJMeter-5.6.3.jar", "-n",
+                    "-t", folder.resolve(plan + ".jmx").toString(), "-l", results.toString(), "-j", log.toString(),
+                    "-e", "-o", dashboard.toString());
+            Path output = run.resolve("logs").resolve(plan + ".out");
+            int ended = new ProcessBuilder(command).directory(home.resolve("bin").toFile())
+                    .redirectErrorStream(true).redirectOutput(output.toFile()).start().waitFor();
+            if (Files.exists(results)) failed |= results(results, dashboard, count);
+            if (ended != 0 || !Files.exists(results)) {
+                System.out.println(plan + ": JMeter ended with " + ended + ": " + output);
+                failed = true;
+            }
+        }
+        if (failed) System.exit(1);
+    }
+
+    /** The newest JMeter below a folder. */
+    static Path laidOut(Path layouts) throws IOException {
+        List<Path> homes = new ArrayList<>();
+        for (Path layout : in(layouts, "")) {
+            if (Files.exists(layout.resolve("jmeter/bin/ApacheJMeter-5.6.3.jar"))) homes.add(layout.resolve("jmeter"));
+        }
+        if (homes.isEmpty()) throw new IOException("Maven has laid out no JMeter below " + layouts);
+        return homes.get(homes.size() - 1).toAbsolutePath();
     }
 
     /** Ends with the service's own words where it does not know the strategy: it names those that it has. */
@@ -63,35 +104,46 @@ class Summary {
         System.exit(2);
     }
 
+    /** About how long each plan takes with 100 × 50 on two cores, in seconds. */
+    static final Map<String, Integer> SECONDS = Map.of("check-lock", 20, "compare", 1500, "demo", 40, "latch", 20, "limits", 40,
+            "read-write", 60, "seckill", 20, "semaphore", 30);
+
     static List<String> plans(Path folder, String wanted, String how) throws IOException {
-        List<String> all = in(folder, ".jmx").stream().map(Summary::name).toList();
-        List<String> run = all.stream().filter(p -> wanted.matches("\\*?") || wanted.equals(p) || wanted.equals(p + ".jmx")).toList();
+        List<String> run = chosen(folder, wanted);
         if (run.isEmpty()) {
-            System.err.println("there is no plan " + wanted + "; there are: " + String.join(", ", all));
+            System.err.println("there is no plan " + wanted + "; there are: " + String.join(", ", all(folder)));
             System.exit(2);
         }
-        System.out.println("JMeter runs " + String.join(", ", run) + " (" + how + "); the figures come when all is through");
+        int minutes = (run.stream().mapToInt(plan -> SECONDS.getOrDefault(plan, 60)).sum() + 59) / 60;
+        System.out.println("JMeter runs " + String.join(", ", run) + " (" + how + "): about " + minutes
+                + (minutes == 1 ? " minute" : " minutes") + " with 100 × 50 on two cores; the figures of each come as it ends");
         return run;
     }
 
-    static void results(Path folder, long count) throws IOException {
-        List<Path> dashboards = in(folder.resolve("dashboards"), "");
-        for (Path file : in(folder, ".csv")) {
-            List<Sample> all = read(file);
-            List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
-            List<Sample> errors = all.stream().filter(s -> !s.success).toList();
-            String name = name(file);
-            List<Sample> limited = all.stream().filter(s -> s.label.startsWith("limit ")).toList();
-            if (limited.isEmpty()) System.out.println(name + ": " + figures(buyers, errors.size()) + left(all));
-            else strips(limited).forEach(System.out::println);
-            errors.stream().findFirst().ifPresent(e ->
-                    System.out.println(name + ": the first error: " + e.label + ": " + e.problem.replaceAll("\\s+", " ")));
-            System.out.println(name + ": results " + file);
-            dashboards.stream().filter(d -> d.getFileName().toString().startsWith(name)).forEach(d ->
-                    System.out.println(name + ": dashboard " + d.resolve("index.html")));
-            String oversold = oversold(all, buyers, count);
-            if (!oversold.isEmpty()) System.out.println(name + ": " + oversold);
-        }
+    static List<String> all(Path folder) throws IOException {
+        return in(folder, ".jmx").stream().map(Summary::name).toList();
+    }
+
+    static List<String> chosen(Path folder, String wanted) throws IOException {
+        return all(folder).stream().filter(p -> wanted.matches("\\*?") || wanted.equals(p) || wanted.equals(p + ".jmx")).toList();
+    }
+
+    /** Prints what came of a plan; whether it had an error. */
+    static boolean results(Path file, Path dashboard, long count) throws IOException {
+        List<Sample> all = read(file);
+        List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
+        List<Sample> errors = all.stream().filter(s -> !s.success).toList();
+        String name = name(file);
+        List<Sample> limited = all.stream().filter(s -> s.label.startsWith("limit ")).toList();
+        if (limited.isEmpty()) System.out.println(name + ": " + figures(all, buyers, errors.size()) + left(all));
+        else strips(limited).forEach(System.out::println);
+        errors.stream().findFirst().ifPresent(e ->
+                System.out.println(name + ": the first error: " + e.label + ": " + e.problem.replaceAll("\\s+", " ")));
+        System.out.println(name + ": results " + file);
+        System.out.println(name + ": dashboard " + dashboard.resolve("index.html"));
+        String oversold = oversold(all, buyers, count);
+        if (!oversold.isEmpty()) System.out.println(name + ": " + oversold);
+        return !errors.isEmpty();
     }
 
     /** What each strategy sold, less what left its shelf. */
@@ -122,7 +174,7 @@ class Summary {
         return file.getFileName().toString().replaceAll("\\.[a-z]+$", "");
     }
 
-    static String figures(List<Sample> buyers, int errors) {
+    static String figures(List<Sample> all, List<Sample> buyers, int errors) {
         long[] elapsed = buyers.stream().mapToLong(Sample::elapsed).sorted().toArray();
         long began = buyers.stream().mapToLong(Sample::start).min().orElse(0);
         long ended = buyers.stream().mapToLong(s -> s.start + s.elapsed).max().orElse(0);
@@ -131,6 +183,10 @@ class Summary {
         long soldOut = buyers.stream().filter(s -> s.success && s.label.contains(" sold out")).count();
         long notTwice = buyers.stream().filter(s -> s.success && s.label.contains(" not twice")).count();
         long sold = buyers.stream().filter(Sample::success).count() - soldOut - notTwice;
+        // Only a plan that asks what is left sells anything.
+        boolean sells = all.stream().anyMatch(s -> s.result() && (s.label.contains(" left ") || s.label.contains(" orders ")));
+        if (!sells) return String.format("samples %d, errors %d, average %.0f ms, longest %d ms",
+                buyers.size(), errors, average, elapsed.length == 0 ? 0 : elapsed[elapsed.length - 1]);
         String figures = String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
                 buyers.size(), errors, buyers.size() * 1000.0 / Math.max(1, ended - began), average, p99, sold, soldOut);
         return notTwice == 0 ? figures : figures + ", not twice " + notTwice;
@@ -175,7 +231,7 @@ class Summary {
         List<String> results = all.stream().filter(Sample::result).map(Sample::label).filter(l -> !l.contains(" oversold ")).toList();
         if (results.size() != 1) return "";
         Matcher shelves = LEFT.matcher(results.get(0));
-        return ", left: " + (shelves.matches() ? shelves.group(3) : results.get(0));
+        return shelves.matches() ? ", left: " + shelves.group(3) : ", " + results.get(0);
     }
 
     static List<Sample> read(Path file) throws IOException {

@@ -7,6 +7,7 @@
 //!
 //! A message that a command makes itself has both languages where it is made: [`told`].
 
+use crate::stdout::{columns, wrapped};
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -19,6 +20,9 @@ use std::{
 /// From each English text to the Chinese one.
 static TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
+
+/// Help is not wider than that, also where it goes to no terminal.
+const HELP_WIDTH: usize = 100;
 
 static WANTED: OnceLock<bool> = OnceLock::new();
 
@@ -60,17 +64,41 @@ macro_rules! told {
 pub(crate) use told;
 
 /// A label that takes so many columns; a Chinese character takes two.
-#[cfg(target_os = "linux")]
 pub(crate) fn padded(label: &str, columns: usize) -> String {
-    let width = |c: char| if c.is_ascii() { 1 } else { 2 };
-    let has: usize = label.chars().map(width).sum();
+    let has = textwrap::core::display_width(label);
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))
 }
 
-/// This command with all that is below it, in Chinese.
-pub(crate) fn spoken(mut command: Command) -> Command {
+/// This command with all that is below it, in the language of the terminal; what stands below the options fits it.
+pub(crate) fn spoken(command: Command) -> Command {
+    let width = columns().unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
+    let mut command = command.term_width(width);
     command.build();
-    in_chinese(command)
+    if is_wanted() {
+        command = in_chinese(command);
+    }
+    laid_out(command, width)
+}
+
+fn laid_out(mut command: Command, width: usize) -> Command {
+    if let Some(after) = command.get_after_help().map(ToString::to_string) {
+        command = command.after_help(fitted(&after, width));
+    }
+    command.mut_subcommands(|below| laid_out(below, width))
+}
+
+/// The text below the options: paragraphs fill the width; what is said of an example goes below it where both do not fit.
+fn fitted(text: &str, width: usize) -> String {
+    let text = each(text, str::to_owned);
+    let lines = text.lines().map(|line| match said_of(line) {
+        Some((example, said)) if textwrap::core::display_width(line) > width => {
+            let said = wrapped(&format!("      {said}"), width);
+            format!("{}\n{said}", example.trim_end())
+        }
+        _ if line.starts_with(' ') => line.to_owned(),
+        _ => wrapped(line, width),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn in_chinese(mut command: Command) -> Command {
@@ -145,7 +173,6 @@ fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
         }
         match std::mem::take(&mut paragraph)[..] {
             [] => {}
-            ["Examples:"] => lines.push("示例：".to_owned()),
             ref all => lines.push(replace(&all.join(" "))),
         }
         lines.push(match said_of(line) {
@@ -196,7 +223,7 @@ pub(crate) fn wrong(error: &Error) -> Option<String> {
         _ => format!("'{option}' 用得不对"),
     };
     if let Some(why) = std::error::Error::source(error) {
-        words += &format!("：{why}");
+        words += &format!("：{}", reason(&why.to_string()));
     }
     let suggested = [
         ContextKind::SuggestedValue,
@@ -212,6 +239,33 @@ pub(crate) fn wrong(error: &Error) -> Option<String> {
         words += &format!("；可取 {known}");
     }
     Some(format!("{words}\n用 --help 查看说明"))
+}
+
+/// Why a value is refused, as clap, the standard library and humantime say it.
+fn reason(why: &str) -> String {
+    if let Some((value, range)) = why.split_once(" is not in ")
+        && let Some((least, most)) = range.split_once("..")
+    {
+        let most = match most.strip_prefix('=') {
+            Some(most) => format!("，不大于 {most}"),
+            None if most.is_empty() => String::new(),
+            None => format!("，小于 {most}"),
+        };
+        return match least.is_empty() {
+            true => format!("{value} 要{}", most.trim_start_matches('，')),
+            false => format!("{value} 要不小于 {least}{most}"),
+        };
+    }
+    let known = match why {
+        "invalid digit found in string" => "不是数字",
+        "cannot parse integer from empty string" | "value was empty" => "是空的",
+        "number too large to fit in target type" => "太大",
+        "number too small to fit in target type" => "太小",
+        _ if why.starts_with("expected number") => "要以数字开头，如 3s",
+        _ if why.contains("time unit") => "要带时间单位，如 3s、200ms",
+        _ => why,
+    };
+    known.to_owned()
 }
 
 #[cfg(test)]
@@ -305,12 +359,34 @@ pub(crate) mod tests {
         }
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_label_takes_its_columns_in_either_language() {
         assert_eq!(padded("phones", 8), "phones  ");
         assert_eq!(padded("手机", 8), "手机    ");
         assert_eq!(padded("longer than it", 8), "longer than it");
+    }
+
+    #[test]
+    fn a_refused_value_has_its_reason_in_chinese() {
+        for (english, chinese) in [
+            ("0 is not in 1..=5000", "0 要不小于 1，不大于 5000"),
+            ("0 is not in 1..", "0 要不小于 1"),
+            ("99 is not in ..=9", "99 要不大于 9"),
+            ("invalid digit found in string", "不是数字"),
+            ("expected number at 0", "要以数字开头，如 3s"),
+        ] {
+            assert_eq!(reason(english), chinese);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_an_example_goes_below_it() {
+        let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
+        assert_eq!(
+            fitted(text, 30),
+            "Examples:\n  oversell lab\n      the servers, left running\n\nA paragraph that is wrapped\nonce."
+        );
+        assert!(fitted(text, 60).contains("lab   the servers, left running\n"));
     }
 
     #[test]

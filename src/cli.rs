@@ -11,15 +11,22 @@ use crate::{
     failure::{Failure, unusable},
     http, lab, load,
     shutdown::Shutdown,
-    stdout::{self, Output, Outputs, note, say},
+    stdout::{self, Output, Outputs, note},
 };
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// How often the bench has an instance of its lab started.
 const STARTS: usize = 3;
+
+/// A mistyped value is answered with all that there are, up to so many; of more only the nearest are named.
+const MAX_NAMED_VALUES: usize = 60;
+const NEAREST_VALUES: usize = 8;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,8 +61,11 @@ enum Command {
     Doctor(lab::doctor::Args),
     /// Prints what a shell needs to complete commands, options and names
     #[command(after_help = "Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   oversell completions bash > ~/.local/share/bash-completion/completions/oversell
-  oversell completions zsh  > ~/.zfunc/_oversell
+  mkdir -p ~/.zfunc   and in ~/.zshrc, before compinit: fpath+=~/.zfunc
+  oversell completions zsh > ~/.zfunc/_oversell
+  mkdir -p ~/.config/fish/completions
   oversell completions fish > ~/.config/fish/completions/oversell.fish")]
     Completions {
         /// Which shell
@@ -127,19 +137,43 @@ pub fn main() -> ExitCode {
 
 /// The command line, or its end where there is nothing to run: help, or what is wrong.
 fn parse() -> Cli {
-    if !chinese::by_locale() {
-        return Cli::parse();
-    }
+    let is_chinese = chinese::by_locale();
     let parsed = chinese::spoken(Cli::command())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| match chinese::wrong(&error) {
-        Some(words) => {
-            note(format_args!("oversell: {words}"));
-            std::process::exit(error.exit_code());
+    parsed.unwrap_or_else(|mut error| {
+        name_the_nearest(&mut error);
+        match chinese::wrong(&error).filter(|_| is_chinese) {
+            Some(words) => {
+                note(format_args!("oversell: {words}"));
+                std::process::exit(error.exit_code());
+            }
+            None => error.exit(),
         }
-        None => error.exit(),
     })
+}
+
+/// Of very many values only those are named that begin most like the one that was given.
+fn name_the_nearest(error: &mut clap::Error) {
+    let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) = (
+        error.get(ContextKind::ValidValue),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return;
+    };
+    if known.len() <= MAX_NAMED_VALUES {
+        return;
+    }
+    let alike = |name: &&String| {
+        let common = name.bytes().zip(given.bytes());
+        std::cmp::Reverse(common.take_while(|(a, b)| a == b).count())
+    };
+    let mut nearest: Vec<_> = known.iter().collect();
+    nearest.sort_by_key(alike);
+    nearest.truncate(NEAREST_VALUES);
+    let all = told!("……（共 {} 个）", "… ({} in all)", known.len());
+    let nearest = nearest.into_iter().cloned().chain([all]).collect();
+    error.insert(ContextKind::ValidValue, ContextValue::Strings(nearest));
 }
 
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
@@ -185,7 +219,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "oversell", &mut script);
-            say!("{}", String::from_utf8_lossy(&script));
+            stdout::verbatim(&String::from_utf8_lossy(&script));
             Ok(())
         }
     }

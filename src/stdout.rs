@@ -5,18 +5,22 @@ use crate::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
 };
+use console::{Term, style};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::{
     fmt,
     fs::File,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::PathBuf,
     str::FromStr,
     sync::{
         Arc, LazyLock, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
+use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 use tokio_util::sync::CancellationToken;
 
 /// Why stdout took no more.
@@ -34,11 +38,98 @@ pub(crate) use say;
 
 /// Prints a line for people.
 pub(crate) fn line(words: fmt::Arguments<'_>) {
+    let words = match columns() {
+        Some(width) => &wrapped(&words.to_string(), width),
+        None => &words as &dyn fmt::Display,
+    };
     if IS_A_FILE.load(Ordering::Relaxed) {
-        note(words);
+        note(format_args!("{words}"));
     } else {
         print(format_args!("{words}\n")).ok();
     }
+}
+
+/// Prints what must stay as it is: a script, or a command to copy.
+pub(crate) fn verbatim(text: &str) {
+    print(format_args!("{text}\n")).ok();
+}
+
+/// Breaks each line that is too long at its words; what follows is indented as the line is.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let lines = text.lines().map(|line| {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let how = Options::new(width)
+            .word_separator(WordSeparator::Custom(words))
+            .word_splitter(WordSplitter::NoHyphenation)
+            .break_words(false)
+            .subsequent_indent(&line[..indent]);
+        match textwrap::core::display_width(line) > width {
+            true => textwrap::fill(line, how),
+            false => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The words of a line, each with the spaces behind it. Chinese has none: each of its characters is a word, with the
+/// punctuation behind it.
+fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let is_chinese = |c: char| ('\u{2e80}'..='\u{9fff}').contains(&c);
+    let ends = move |(at, c): (usize, char)| {
+        let end = at + c.len_utf8();
+        let next = line[end..].chars().next()?;
+        let is_end = match c {
+            ' ' => next != ' ',
+            _ => {
+                "，。；：、！？）］》”".contains(c)
+                    || (is_chinese(c) && (is_chinese(next) || next.is_ascii()))
+            }
+        };
+        let closes = "，。；：、！？）］》”　 ".contains(next);
+        (is_end && !closes).then_some(end)
+    };
+    let ends = line.char_indices().filter_map(ends).chain([line.len()]);
+    Box::new(ends.scan(0, move |start, end| {
+        let word = Word::from(&line[*start..end]);
+        *start = end;
+        Some(word)
+    }))
+}
+
+/// ✓ in green, ✗ in red, any other mark in yellow: where lines for people go to a terminal that takes colours.
+pub(crate) fn mark(mark: &str) -> String {
+    if !has_colours() {
+        return mark.to_owned();
+    }
+    let styled = style(mark).bold().force_styling(true);
+    let styled = match mark {
+        "✓" => styled.green(),
+        "✗" => styled.red(),
+        _ => styled.yellow(),
+    };
+    styled.to_string()
+}
+
+/// Whether lines for people may have colours.
+pub(crate) fn has_colours() -> bool {
+    match IS_A_FILE.load(Ordering::Relaxed) {
+        true => console::colors_enabled_stderr(),
+        false => console::colors_enabled(),
+    }
+}
+
+/// A progress bar on stderr, hidden where that is no terminal. Only long steps are worth an estimate.
+pub(crate) fn progress(steps: usize, estimates: bool) -> ProgressBar {
+    let left = match estimates {
+        true => told!("还要约 {{eta}}  ", "about {{eta}} left  "),
+        false => String::new(),
+    };
+    let template = format!("{{elapsed_precise}} [{{bar:30}}] {{pos}}/{{len}}  {left}{{msg}}");
+    let style = ProgressStyle::with_template(&template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(steps as u64).with_style(style.progress_chars("=> "));
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
 }
 
 /// Prints a line on stderr, if it takes one.
@@ -75,15 +166,17 @@ fn no_more(why: &dyn fmt::Display) -> Failure {
 
 /// How many columns the terminal has on which lines for people appear; `None` where they go elsewhere.
 pub(crate) fn columns() -> Option<usize> {
-    let is_terminal = match IS_A_FILE.load(Ordering::Relaxed) {
-        true => io::stderr().is_terminal(),
-        false => io::stdout().is_terminal(),
+    let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
+        true => Term::stderr(),
+        false => Term::stdout(),
     };
-    is_terminal.then(|| usize::from(console_width()))
-}
-
-fn console_width() -> u16 {
-    comfy_table::Table::new().width().unwrap_or(80)
+    // A terminal of no columns is one that does not say how many it has.
+    let width = || {
+        terminal
+            .size_checked()
+            .map_or(80, |(_, columns)| columns.into())
+    };
+    terminal.is_term().then(width)
 }
 
 /// A file that a command is to write; `-` is stdout.
@@ -202,6 +295,23 @@ mod tests {
         assert_eq!(before, "a longer text of before");
         file.write("new").expect("it is written");
         assert_eq!(std::fs::read_to_string(&path).expect("a file"), "new");
+    }
+
+    #[test]
+    fn lines_break_at_their_words_and_keep_their_indent() {
+        let text = "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
+        for line in wrapped(text, 20).lines() {
+            assert!(textwrap::core::display_width(line) <= 20, "{line}");
+            assert!(line.starts_with("  "), "{line:?}");
+        }
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let english = text.lines().next().expect("a line");
+        assert_eq!(words(&wrapped(english, 20)), words(english));
+        assert!(wrapped(text, 20).contains("`redis-lock`"));
     }
 
     #[test]

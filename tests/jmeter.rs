@@ -94,6 +94,34 @@ fn a_plan_explains_itself_in_both_languages_and_has_three_reports() -> Result<()
     Ok(())
 }
 
+/// Else its total counts the set-up and the results as well.
+fn counts_buyers_alone(plan: &str) -> Result<()> {
+    let report = plan
+        .lines()
+        .find(|line| line.contains("\"StatVisualizer\""));
+    let report = report.context("no Aggregate Report")?;
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let group = plan.lines().find(|line| line.contains("<ThreadGroup "));
+    let group = group.context("no thread group")?;
+    ensure!(depth(report) > depth(group), "outside of its thread group");
+    Ok(())
+}
+
+#[apply(test!)]
+fn the_aggregate_report_counts_the_buyers_alone() -> Result<()> {
+    for (name, plan) in plans()? {
+        if plan.matches("<ThreadGroup ").count() == 1 {
+            counts_buyers_alone(&plan).context(name)?;
+            // The twin: the report beside the group.
+            let (inside, report) = ("        <ResultCollector", "      <ResultCollector");
+            let beside = plan.replace("      <ThreadGroup", "          <ThreadGroup");
+            let beside = beside.replace(inside, report);
+            caught(counts_buyers_alone(&beside), "outside of its thread group")?;
+        }
+    }
+    Ok(())
+}
+
 async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
     let mut command = Command::new(program);
     command

@@ -2,11 +2,13 @@
 
 use crate::support::*;
 use nix::{
+    pty::{Winsize, openpty},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use std::{
     fs::File,
+    io::Read,
     process::{Output, Stdio},
 };
 use tokio::{
@@ -287,6 +289,9 @@ async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
             "请用环境变量 OVERSELL__ADMIN__TOKEN",
         ),
         ("doctor", "实验环境要的程序"),
+        ("compare --threads 0", "不小于 1，不大于 5000"),
+        ("compare --duration x", "3s"),
+        ("course --lesson 99.9", "（共 "),
     ] {
         let chinese = oversell(line)
             .env("LC_ALL", "")
@@ -306,6 +311,172 @@ async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
             english.status == chinese.status && !shown(&english).chars().any(is_chinese),
             "{line}: {english:?}"
         );
+    }
+    Ok(())
+}
+
+/// What a command shows in a terminal of so many columns.
+async fn in_a_terminal(columns: u16, line: &str, variables: &[(&str, &str)]) -> Result<String> {
+    let size = Winsize {
+        ws_row: if columns == 0 { 0 } else { 24 },
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let pty = openpty(&size, None)?;
+    let mut command = oversell(line);
+    command
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(pty.slave))
+        .stderr(Stdio::null());
+    let mut running = command.spawn()?;
+    // Its side of the terminal is then open in the command alone, whose end ends the reading.
+    drop(command);
+    let mut terminal = File::from(pty.master);
+    let reading = tokio::task::spawn_blocking(move || {
+        let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+        while let Ok(read @ 1..) = terminal.read(&mut part) {
+            shown.extend_from_slice(&part[..read]);
+        }
+        String::from_utf8_lossy(&shown).replace('\r', "")
+    });
+    soon("its end", running.wait()).await??;
+    Ok(reading.await?)
+}
+
+fn shop(at: &oversell::addresses::Addresses) -> String {
+    format!(
+        "compare --http {} --instance {} --strategies none,single-update --targets one --threads 4 --loops 5",
+        at.http, at.instances[0].url
+    )
+}
+
+/// A terminal of no columns does not say how many it has.
+#[apply(test!)]
+async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
+    let lab = labs::whole().await?;
+    let line = shop(lab.addresses());
+    for (columns, fits) in [(0, 80), (60, 60), (80, 80)] {
+        let shown = in_a_terminal(columns, &line, &[("NO_COLOR", "1")]).await?;
+        let lines: Vec<_> = shown.lines().collect();
+        let last = lines
+            .iter()
+            .rposition(|line| line.contains("single-update ["));
+        let table = lines.iter().rposition(|line| line.contains("───"));
+        ensure!(table.is_some() && last > table, "{columns}: {shown}");
+        ensure!(
+            lines.iter().all(|line| line.chars().count() <= fits),
+            "{columns}: {shown}"
+        );
+        ensure!(
+            shown.contains("verdict") && !shown.contains(", \n"),
+            "{shown}"
+        );
+        ensure!(
+            !shown.contains("narrow:") || !shown.contains("from"),
+            "{shown}"
+        );
+    }
+    labs::hand_on(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
+    let lab = labs::whole().await?;
+    let line = shop(lab.addresses());
+    for (variables, coloured) in [
+        (&[][..], true),
+        (&[("NO_COLOR", "1")], false),
+        (&[("TERM", "dumb")], false),
+    ] {
+        let shown = in_a_terminal(80, &line, variables).await?;
+        ensure!(
+            shown.contains("\u{1b}[") == coloured && shown.contains("as promised"),
+            "{variables:?}: {shown:?}"
+        );
+    }
+    labs::hand_on(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
+    let lab = labs::whole().await?;
+    let output = oversell(&shop(lab.addresses()))
+        .env("LC_ALL", "zh_CN.UTF-8")
+        .env("LANGUAGE", "")
+        .output()
+        .await?;
+    let (_, words) = said(&output);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned() + &words;
+    for wanted in ["一个实例的上限", "策略", "结论", "如约", "分毫不差", "字节"]
+    {
+        ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
+    }
+    for english in [
+        "strategy", "verdict", "exact", "promised", "ceiling", "bytes", "cores", " on one",
+    ] {
+        ensure!(!shown.contains(english), "{english} is in {shown}");
+    }
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// One line for a claim that is so, and the count at the end.
+#[apply(test!)]
+async fn the_course_ends_with_its_count() -> Result<()> {
+    let lab = labs::whole().await?;
+    let at = lab.addresses();
+    let line = format!(
+        "course --http {} --instance {} --lesson 1.3",
+        at.http, at.instances[0].url
+    );
+    let output = oversell(&line).output().await?;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let last = shown.lines().last().unwrap_or_default();
+    ensure!(
+        last.contains("1 claims: 1 reproduced") && last.starts_with('✓'),
+        "{shown}"
+    );
+    ensure!(shown.contains("PUT '{") && !shown.contains("-H"), "{shown}");
+    labs::hand_on(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn a_mistyped_lesson_is_answered_with_the_nearest() -> Result<()> {
+    let output = oversell("course --lesson 99.9").output().await?;
+    let (code, words) = said(&output);
+    ensure!(
+        code == Some(2) && words.contains("in all") && words.len() < 500,
+        "{words}"
+    );
+    Ok(())
+}
+
+/// Help is wrapped once, and an example's command is never broken.
+#[apply(test!)]
+async fn help_fits_the_terminal_and_keeps_its_examples() -> Result<()> {
+    for command in ["compare", "course", "seckill", "faults", "lab", "bench"] {
+        let line = format!("{command} --help");
+        let shown = in_a_terminal(80, &line, &[("NO_COLOR", "1")]).await?;
+        let below = shown.split("Examples:").nth(1).context("no examples")?;
+        for line in below.lines() {
+            let is_command = line.starts_with("  oversell ");
+            ensure!(is_command || line.chars().count() <= 80, "{line}");
+        }
+        // A line that ends early is the last of its paragraph.
+        let (_, paragraphs) = below.split_once("\n\n").context("no paragraphs")?;
+        let lines: Vec<_> = paragraphs.lines().collect();
+        for pair in lines.windows(2).filter(|pair| !pair[1].is_empty()) {
+            let next = pair[1].split(' ').next().unwrap_or_default();
+            let fits = pair[0].chars().count() + 1 + next.chars().count() <= 80;
+            ensure!(!fits || pair[0].is_empty(), "{command}: {pair:?}");
+        }
     }
     Ok(())
 }

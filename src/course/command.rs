@@ -1,7 +1,7 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    ALL, Chapter, Cluster, Lesson, NoVerdict, experiments, find,
+    ALL, Chapter, Cluster, Lesson, NoVerdict, Verdict, experiments, find,
     found::{Found, Tried},
     lessons, report,
     stand::Stand,
@@ -17,11 +17,10 @@ use crate::{
         target::{Registry, Where, check},
         terminal::stopped,
     },
-    stdout::{Output, Outputs, note, say},
+    stdout::{Output, Outputs, note, progress, say},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -136,10 +135,8 @@ impl Course {
             }
             chosen = can;
         }
-        let bar = bar(chosen
-            .iter()
-            .filter(|(_, lesson)| lesson.is_tried())
-            .count());
+        let all = chosen.iter().filter(|(_, lesson)| lesson.is_tried());
+        let bar = progress(all.count(), true);
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
             let tried = tried(&on, chapter, lesson, args.twins).await;
@@ -203,8 +200,23 @@ impl Course {
         found
             .lessons
             .sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
-        say!("{}\n", table::summary(&found, args.lang()));
-        say!("{}", table::of(&found.lessons, args.lang()));
+        if args.quick && !args.twins {
+            for tried in &found.lessons {
+                say!("{}", table::verdict_line(tried, args.lang()));
+            }
+            say!("");
+        }
+        let is_shown = |tried: &&Tried| {
+            !args.quick
+                || args.twins
+                || tried.verdict() != Verdict::Reproduced
+                || tried.is_otherwise()
+        };
+        let shown: Vec<_> = found.lessons.iter().filter(is_shown).collect();
+        if !shown.is_empty() {
+            say!("{}\n", table::of(&shown, args.lang()));
+        }
+        say!("{}", table::summary(&found, args.lang()));
         if let Some(file) = &args.json {
             file.write_json(&without_events(&found)?)?;
         }
@@ -284,17 +296,4 @@ impl Args {
         };
         self.lang.unwrap_or_else(here)
     }
-}
-
-/// A bar with an estimate; nothing where stderr is not a terminal.
-fn bar(steps: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template(
-        "{elapsed_precise} [{bar:30}] {pos}/{len}  about {eta} left  {msg}",
-    );
-    let style = style
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ");
-    let bar = ProgressBar::new(steps as u64).with_style(style);
-    bar.enable_steady_tick(Duration::from_secs(1));
-    bar
 }

@@ -497,6 +497,17 @@ impl Verdict {
         }
     }
 
+    /// Its sign.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Reproduced => "✓",
+            Self::NotReproduced => "✗",
+            Self::Noise => "≈",
+            Self::Unavailable => "–",
+        }
+    }
+
     /// The word for people.
     #[must_use]
     pub const fn words(self) -> Bilingual {

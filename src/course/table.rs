@@ -4,7 +4,10 @@ use super::{
     Verdict, Words,
     found::{Found, Tried},
 };
-use crate::{bilingual::Bilingual, stdout::columns};
+use crate::{
+    bilingual::Bilingual,
+    stdout::{columns, has_colours, mark, wrapped},
+};
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
 /// As wide as it gets, also where it goes to no terminal.
@@ -47,23 +50,50 @@ impl Lang {
     }
 }
 
-pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
+/// A line for a claim: verdict and claim, as much of it as one line of a terminal takes.
+pub(super) fn verdict_line(tried: &Tried, lang: Lang) -> String {
+    let verdict = verdict(tried, lang);
+    let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
+    // Its mark and a space stand before it.
+    let width = columns().map(|width| width.saturating_sub(2));
+    let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
+    format!("{} {line}", mark(tried.verdict().mark()))
+}
+
+/// The words that fit in one line, and a sign that there are more.
+fn shortened(line: &str, width: usize) -> String {
+    if textwrap::core::display_width(line) <= width {
+        return line.to_owned();
+    }
+    let lines = wrapped(line, width.saturating_sub(2));
+    format!("{} …", lines.lines().next().unwrap_or_default())
+}
+
+/// The verdict in words, and what is to be known of it.
+fn verdict(tried: &Tried, lang: Lang) -> String {
+    let mut verdict = lang.of(tried.verdict().words()).to_owned();
+    if tried.timing {
+        verdict += lang.of(TIMING);
+    }
+    if tried.is_otherwise() {
+        verdict += lang.of(OTHERWISE);
+    }
+    verdict
+}
+
+pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
     let width = columns().and_then(|columns| u16::try_from(columns).ok());
     let width = width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH));
     let mut table = Table::new();
+    if !has_colours() {
+        table.force_no_tty();
+    }
     table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width);
     table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
     table.add_rows(lessons.iter().map(|tried| {
-        let mut verdict = lang.of(tried.verdict().words()).to_owned();
-        if tried.timing {
-            verdict += lang.of(TIMING);
-        }
-        if tried.is_otherwise() {
-            verdict += lang.of(OTHERWISE);
-        }
         [
             tried.id.to_owned(),
             match &tried.twin {
@@ -71,7 +101,7 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
                 None => lang.of(tried.claim).to_owned(),
             },
             lang.words(&tried.seen.words).to_owned(),
-            verdict,
+            format!("{} {}", tried.verdict().mark(), verdict(tried, lang)),
         ]
     }));
     for column in table.column_iter_mut() {
@@ -89,14 +119,19 @@ pub(super) fn summary(found: &Found, lang: Lang) -> String {
         found.count(Verdict::Unavailable),
     );
     let all = found.lessons.len();
+    let sign = mark(if found.verdict().is_ok() {
+        "✓"
+    } else {
+        "✗"
+    });
     match lang {
         Lang::Zh => {
             format!(
-                "{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{noise} 条在误差之内，{unavailable} 条未验证"
+                "{sign} {all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{noise} 条在误差之内，{unavailable} 条未验证"
             )
         }
         Lang::En => format!(
-            "{all} claims: {so} reproduced, {otherwise} not reproduced, {noise} noise, {unavailable} unavailable"
+            "{sign} {all} claims: {so} reproduced, {otherwise} not reproduced, {noise} noise, {unavailable} unavailable"
         ),
     }
 }

@@ -17,6 +17,12 @@ use futures::StreamExt;
 use std::{
     path::PathBuf,
     pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{SyncSender, TrySendError, sync_channel},
+    },
+    thread,
     time::{Duration, Instant},
 };
 use tokio::{sync::mpsc, time::timeout};
@@ -24,6 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a command that is interrupted may take to end by itself, before its lab is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Lines that wait to be printed, at most.
+const MAX_UNPRINTED: usize = 1000;
 
 /// How many columns the labels of the banner take.
 const LABEL: usize = 14;
@@ -35,6 +44,7 @@ Examples:
   oversell lab --zookeeper 3
   oversell lab --galera 3 --writers each   three MariaDB nodes as one cluster, and each instance writes to its own
   oversell lab --sentinels 3               the main Redis has two replicas; the instances ask three Sentinels who leads
+  oversell lab --strategy redis-lock       what /check/lock does: a JMeter plan of your own knows only that path
   oversell lab --lan                the students' phones take part; prints the token for what they may not do
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
@@ -68,7 +78,13 @@ enum Command {
 /// before everything was up.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(Command::Fault(fault)) = args.command {
-        return fault::run(fault).await;
+        return tokio::select! {
+            done = fault::run(fault) => done,
+            () = stop.cancelled() => Err(Failure::Interrupted(told!(
+                "被信号打断；命令可能已经执行",
+                "cut short by a signal; the order may have been carried out"
+            ))),
+        };
     }
     let (console, mut lines) = mpsc::unbounded_channel();
     let (control, mut orders) = fault::listen().await?;
@@ -111,11 +127,12 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         )
     );
 
+    let printer = Printer::start();
     let mut ends = lab.ends();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(line) = lines.recv() => say!("{line}"),
+            Some(line) = lines.recv() => printer.print(line),
             Some(end) = ends.next() => note(format_args!("oversell: {end}")),
             Some(given) = orders.recv() => {
                 let is_order = matches!(given, Given::Order(..));
@@ -124,7 +141,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
-                    say!("{}: {done}", told!("故障", "fault"));
+                    printer.print(told!("故障：{done}", "fault: {done}"));
                 }
                 if is_order {
                     ends = lab.ends();
@@ -134,6 +151,43 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
     lab.stop().await;
     Ok(())
+}
+
+/// Prints lines in a thread of its own: while nobody reads stdout the lab goes on, and lines that find no room are dropped.
+struct Printer {
+    lines: SyncSender<String>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Printer {
+    fn start() -> Self {
+        Self::printing(|line| say!("{line}"))
+    }
+
+    fn printing(print: impl Fn(String) + Send + 'static) -> Self {
+        let (lines, waiting) = sync_channel::<String>(MAX_UNPRINTED);
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let missing = Arc::clone(&dropped);
+        thread::spawn(move || {
+            for line in waiting {
+                print(line);
+                let missing = missing.swap(0, Ordering::Relaxed);
+                if missing > 0 {
+                    print(told!(
+                        "……这里少了 {missing} 行：当时没有人读标准输出",
+                        "… {missing} lines are missing here: nobody read stdout"
+                    ));
+                }
+            }
+        });
+        Self { lines, dropped }
+    }
+
+    fn print(&self, line: String) {
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(line) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Starts a lab on free ports, runs `run` against it, and stops it; where it is told to stop, `run` hears that too, and
@@ -338,4 +392,28 @@ fn for_phones(lab: Option<&str>) -> String {
 /// The port of a URL.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_nobody_reads_are_dropped_and_counted() {
+        let (reading, read) = sync_channel::<()>(0);
+        let (printed, shown) = std::sync::mpsc::channel();
+        let printer = Printer::printing(move |line| {
+            read.recv().ok();
+            printed.send(line).ok();
+        });
+        // One is being printed, at most.
+        let all = MAX_UNPRINTED + 20;
+        (0..all).for_each(|n| printer.print(n.to_string()));
+        drop(printer);
+        drop(reading);
+        let shown: Vec<_> = shown.iter().collect();
+        let missing = shown.iter().find(|line| line.contains("missing"));
+        let missing = missing.and_then(|line| line.split(' ').nth(1)?.parse::<usize>().ok());
+        assert_eq!(missing, Some(all + 1 - shown.len()), "{missing:?}");
+    }
 }

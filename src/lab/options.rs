@@ -18,17 +18,19 @@ use super::{
 };
 use crate::{
     addresses::{self, Addresses, Control, TOKEN, Token},
+    chinese::told,
     failure::{Failure, unusable, unusable_told},
+    stdout, stock,
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use futures::future::try_join_all;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::ProgressBar;
 use std::{
     collections::HashSet,
     io,
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet};
 
@@ -124,6 +126,9 @@ pub struct Options {
     /// when the main one is gone
     #[arg(long, value_name = "SENTINELS", default_value_t = 0, conflicts_with = "replica", value_parser = clap::value_parser!(u16).range(0..=5))]
     pub sentinels: u16,
+    /// The strategy that sells by `/check/lock`, as stock.strategy of the instances [default: none]
+    #[arg(long, value_name = "NAME", value_parser = slugs(), hide_possible_values = true)]
+    pub strategy: Option<String>,
     /// The folder for data, logs and lab.json
     // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
@@ -148,6 +153,11 @@ pub struct Options {
     pub progress: bool,
 }
 
+/// The names of the strategies; clap says which is meant where one is mistyped.
+fn slugs() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug))
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -163,6 +173,7 @@ impl Default for Options {
             ways: false,
             replica: false,
             sentinels: 0,
+            strategy: None,
             dir: None,
             without: Vec::new(),
             program: None,
@@ -218,7 +229,7 @@ impl Lab {
             .iter()
             .all(|m| m.tier != Tier::Server || m.wanted);
         let progress = if progress {
-            bar(lab.members.iter().filter(|m| m.wanted).count())
+            stdout::progress(lab.members.iter().filter(|m| m.wanted).count(), false)
         } else {
             ProgressBar::hidden()
         };
@@ -233,7 +244,8 @@ impl Lab {
                     .start(complete || tier == Tier::Server, &lab.setting)
                     .await?;
                 progress.inc(1);
-                progress.set_message(format!("{} is up", member.title()));
+                let name = member.title();
+                progress.set_message(told!("{name} 已启动", "{name} is up"));
                 Ok(())
             }))
             .await?;
@@ -242,6 +254,7 @@ impl Lab {
             let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
             lab.following.spawn(sentinel::follow(of, ways, console));
         }
+        progress.finish_and_clear();
         lab.publish()?;
         Ok(lab)
     }
@@ -465,7 +478,10 @@ impl Options {
                 "OVERSELL__CLUSTER__MEMBERS".to_owned(),
                 named.collect::<Vec<_>>().join(","),
             );
-            let more = [&[members], &self.env[..]].concat();
+            let strategy = self.strategy.clone();
+            let strategy = strategy.map(|slug| ("OVERSELL__STOCK__STRATEGY".to_owned(), slug));
+            let strategy: Vec<_> = strategy.into_iter().collect();
+            let more = [&[members], &strategy[..], &self.env[..]].concat();
             let instance = Box::new(Instance {
                 port,
                 program: program.to_owned(),
@@ -682,18 +698,6 @@ fn way_out() -> io::Result<IpAddr> {
 fn token(lan: bool) -> Option<Token> {
     let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))
-}
-
-/// One bar for all members; indicatif shows none where stderr is no terminal.
-fn bar(members: usize) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(members as u64)
-        .with_style(style)
-        .with_finish(ProgressFinish::AndClear);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 #[cfg(test)]

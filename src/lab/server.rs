@@ -8,6 +8,7 @@ use super::{
     user::User,
 };
 use crate::{
+    chinese::told,
     failure::{Failure, unusable, unusable_told},
     http_client::{Ask, client},
     orders::MemberState,
@@ -144,7 +145,7 @@ impl Member {
     /// What messages call it.
     pub(super) fn title(&self) -> String {
         match self.tier {
-            Tier::Instance => format!("instance {}", self.name),
+            Tier::Instance => told!("实例 {}", "instance {}", self.name),
             Tier::Server | Tier::Gate => self.name.clone(),
         }
     }

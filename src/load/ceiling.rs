@@ -10,7 +10,10 @@ use super::{
     stock_api,
     terminal::stopped,
 };
-use crate::failure::{Failure, unusable};
+use crate::{
+    chinese::told,
+    failure::{Failure, unusable, unusable_told},
+};
 use serde::Serialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -93,11 +96,15 @@ impl Ceiling {
     /// Describes it for a reader.
     pub(super) fn what(&self) -> String {
         let of = if self.target == ONE {
-            "one instance, directly"
+            told!("直接请求一个实例", "one instance, directly")
         } else {
-            "a static file from the same address"
+            told!("同一地址的静态文件", "a static file from the same address")
         };
-        format!("{of} (GET {}, {} bytes)", self.path, self.bytes)
+        let Self { path, bytes, .. } = self;
+        told!(
+            "{of}（GET {path}，{bytes} 字节）",
+            "{of} (GET {path}, {bytes} bytes)"
+        )
     }
 }
 
@@ -107,7 +114,11 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
             return Ok((path, bytes));
         }
     }
-    Err(unusable!("{base} does not serve {}", paths.join(" or ")))
+    let paths = paths.join(&told!("，也没有 ", " or "));
+    Err(unusable_told!(
+        "{base} 没有 {paths}",
+        "{base} does not serve {paths}"
+    ))
 }
 
 /// A file that is served is what a sale is to a strategy.

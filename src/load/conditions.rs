@@ -1,6 +1,6 @@
 //! The conditions of the figures, without which they mean little.
 
-use crate::{addresses::Addresses, four_letters::four_letters, redis_at::redis_at};
+use crate::{addresses::Addresses, chinese::told, four_letters::four_letters, redis_at::redis_at};
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;
 use std::{
@@ -207,12 +207,16 @@ impl fmt::Display for Conditions {
             kernel,
             ..
         } = self;
-        write!(
-            f,
+        f.write_str(&told!(
+            "oversell {version} ({commit})；{cpu}，{cores} 核；Linux {kernel}",
             "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}"
-        )?;
+        ))?;
         if let Some(us) = self.fdatasync_us {
-            write!(f, "; {}, fdatasync of 4 KB {us} µs", self.file_system)?;
+            let system = &self.file_system;
+            f.write_str(&told!(
+                "；{system}，4 KB 的 fdatasync {us} µs",
+                "; {system}, fdatasync of 4 KB {us} µs"
+            ))?;
         }
         self.servers
             .iter()

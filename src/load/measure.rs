@@ -7,7 +7,7 @@
 use super::{
     ceiling::Ceiling,
     conditions::Conditions,
-    plan::{ONE, Plan, THREE, Timed},
+    plan::{ONE, Plan, THREE, Timed, target_name},
     row::{Rate, Row},
     run::{Snapshot, run},
     target::{Registry, Where, check, token},
@@ -86,7 +86,7 @@ pub(super) struct Measurement {
 fn time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
     if time > LONGEST {
-        Err("at most 10m".into())
+        Err(told!("最多 10m", "at most 10m"))
     } else {
         Ok(time)
     }
@@ -99,7 +99,7 @@ fn time(text: &str) -> Result<Duration, String> {
 /// As [`run`].
 pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
-    let what = format!("{} on {}", plan.strategy, plan.target);
+    let what = on(plan);
     bar.during(&what, snapshots, run(plan, &progress, stop))
         .await
 }
@@ -141,7 +141,17 @@ fn not_run(
     round: usize,
     why: &Failure,
 ) -> String {
-    format!("{strategy} on {target}, round {round}: {why}")
+    let target = target_name(target);
+    told!(
+        "{strategy}，{target}，第 {round} 轮：{why}",
+        "{strategy} on {target}, round {round}: {why}"
+    )
+}
+
+/// Names a plan.
+fn on(plan: &Plan) -> String {
+    let (strategy, target) = (&plan.strategy, target_name(&plan.target));
+    told!("{strategy}，{target}", "{strategy} on {target}")
 }
 
 /// The targets, each with its address, and what they run on.
@@ -189,7 +199,7 @@ impl MeasureArgs {
     /// [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
-        on: Prepared,
+        ready: Prepared,
         slugs: &[&str],
         load: impl Fn(Plan) -> Plan,
         rate: Option<u32>,
@@ -198,9 +208,9 @@ impl MeasureArgs {
     ) -> Result<Measurement, Failure> {
         let mut plans = Vec::new();
         for slug in slugs {
-            for (target, base) in &on.targets {
+            for (target, base) in &ready.targets {
                 plans.push(load(Plan {
-                    token: on.token.clone(),
+                    token: ready.token.clone(),
                     ..Plan::new(base, target, slug)
                 }));
             }
@@ -222,22 +232,17 @@ impl MeasureArgs {
             match one(&bar, &plan, stop).await {
                 // A verdict on part of a run would say more than was seen.
                 Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
-                    let (
-                        Plan {
-                            strategy, target, ..
-                        },
-                        sent,
-                    ) = (&plan, row.stats.samples);
-                    let of = plan.planned();
-                    not_run.push(format!(
-                        "{strategy} on {target}: cut short after {sent} of {of} requests"
+                    let (plan, sent, of) = (on(&plan), row.stats.samples, plan.planned());
+                    not_run.push(told!(
+                        "{plan}：{of} 个请求发了 {sent} 个就被打断",
+                        "{plan}: cut short after {sent} of {of} requests"
                     ));
                 }
                 Ok(row) => {
                     rows.push(row);
                     run.push(plan);
                 }
-                Err(why) => not_run.push(format!("{} on {}: {why}", plan.strategy, plan.target)),
+                Err(why) => not_run.push(told!("{}：{why}", "{}: {why}", on(&plan))),
             }
         }
         let rated = match timed {
@@ -269,7 +274,7 @@ impl MeasureArgs {
                 rounds: self.rounds,
                 rate,
             }),
-            conditions: on.conditions,
+            conditions: ready.conditions,
             ceilings,
             kept: rows.iter().all(|row| row.complaint().is_none()),
             rows,

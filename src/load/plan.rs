@@ -1,5 +1,6 @@
 //! The plan of one row: its target and its workload.
 
+use crate::chinese::told;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
@@ -8,6 +9,15 @@ use std::time::Duration;
 pub const ONE: &str = "one";
 /// The target that is nginx in front of three instances.
 pub const THREE: &str = "three";
+/// Their names in the language of the terminal.
+pub(super) fn target_name(target: &str) -> String {
+    match target {
+        ONE => told!("一个实例", "one"),
+        THREE => told!("三个实例", "three"),
+        other => other.to_owned(),
+    }
+}
+
 /// How many that are.
 pub(super) const INSTANCES: u64 = 3;
 /// The stock for measuring a rate: more than a run can sell.

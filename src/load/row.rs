@@ -4,12 +4,13 @@ use super::{
     engine::LoadResult,
     history::{Contention, OutcomeCounts},
     lanes::Lanes,
-    plan::{INSTANCES, ONE, Orders, Plan},
+    plan::{INSTANCES, ONE, Orders, Plan, target_name},
     spread::Spread,
     stats::Stats,
     verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
 };
 use crate::{
+    chinese::told,
     seckill::{Step, check},
     stock::{Promise, Store, Strategy},
 };
@@ -239,7 +240,10 @@ impl Row {
         let mut notes: Vec<_> = absent(plan, &ended.all.instances).into_iter().collect();
         let (samples, planned) = (counts.samples(), plan.planned());
         if !cancelled && plan.timed.is_none() && samples != planned {
-            notes.push(format!("{samples} of {planned} requests were sent"));
+            notes.push(told!(
+                "{planned} 个请求只发了 {samples} 个",
+                "{samples} of {planned} requests were sent"
+            ));
         }
         let expected = match sold.orders {
             // Everybody orders once and nobody stays inside: no fault has room to show.
@@ -332,9 +336,10 @@ impl Row {
             .map(|(why, n)| format!("{n}× {why}"))
             .collect();
         (!reasons.is_empty()).then(|| {
-            format!(
+            told!(
+                "{}，{} 个连接：{}",
                 "{}, {} connections: {}",
-                self.target,
+                target_name(&self.target),
                 self.threads,
                 reasons.join("; ")
             )
@@ -346,7 +351,10 @@ impl Row {
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;
-            return Some(format!("while its rate was measured: {broken}"));
+            return Some(told!(
+                "测速率时：{broken}",
+                "while its rate was measured: {broken}"
+            ));
         }
         let Self {
             strategy, target, ..
@@ -358,25 +366,42 @@ impl Row {
             unknown,
         } = self.counts;
         let seen = match &self.orders {
-            None => format!("sold {sold}, {} gone", self.gone()),
+            None => told!("卖出 {sold}，少了 {}", "sold {sold}, {} gone", self.gone()),
             Some(OrderFigures {
                 orders,
                 pieces,
                 stock,
                 ..
             }) => {
-                format!("{sold} ordered, {orders} written, {stock} pieces of {pieces} left")
+                told!(
+                    "下单 {sold}，写下 {orders}，{pieces} 件还剩 {stock} 件",
+                    "{sold} ordered, {orders} written, {stock} pieces of {pieces} left"
+                )
             }
         };
         let what = match (self.expected, self.verdict) {
-            (Verdict::Exact, Verdict::Oversold) => format!("oversold {}: {seen}", self.oversold),
-            (Verdict::Exact, fault @ Verdict::Wrong(_)) => format!("{fault}: {seen}"),
-            (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: {seen}"),
-            _ => format!("{errors} errors, {unknown} unknown, {sold_out} sold out; {seen}"),
+            (Verdict::Exact, Verdict::Oversold) => {
+                told!("超卖 {}：{seen}", "oversold {}: {seen}", self.oversold)
+            }
+            (Verdict::Exact, fault @ Verdict::Wrong(_)) => {
+                let fault = fault.here();
+                told!("{fault}：{seen}", "{fault}: {seen}")
+            }
+            (Verdict::Oversold, Verdict::Exact) => {
+                told!("缺陷没有显现：{seen}", "did not show its fault: {seen}")
+            }
+            _ => told!(
+                "出错 {errors}，未知 {unknown}，售罄 {sold_out}；{seen}",
+                "{errors} errors, {unknown} unknown, {sold_out} sold out; {seen}"
+            ),
         };
         let notes = self.notes.iter().chain(self.reasons.keys());
         let notes: String = notes.map(|note| format!("; {note}")).collect();
-        Some(format!("{strategy} on {target}: {what}{notes}"))
+        let target = target_name(target);
+        Some(told!(
+            "{strategy}，{target}：{what}{notes}",
+            "{strategy} on {target}: {what}{notes}"
+        ))
     }
 
     /// Why a round in which a rate was measured breaks the promise: of a product, that it was oversold; that a fault does
@@ -397,7 +422,7 @@ fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
     };
     let names: Vec<_> = answered.keys().map(String::as_str).collect();
     let names = if names.is_empty() {
-        "none".to_owned()
+        told!("没有", "none")
     } else {
         names.join(", ")
     };
@@ -408,7 +433,8 @@ fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
         answered < asked
     };
     wrong.then(|| {
-        format!(
+        told!(
+            "目标 {} 应有 {asked} 个实例，应答的有 {answered} 个：{names}",
             "target {} is {asked} instance(s), and {answered} answered: {names}",
             plan.target
         )

@@ -95,11 +95,11 @@ pub async fn run(
         .how
         .measure(ready, &slugs, load, None, Vec::new(), &stop)
         .await?;
+    if !found.rows.is_empty() {
+        say!("\n{}\n", table::orders(&found.rows, args.how.markdown));
+    }
     for line in table::promises(&found.rows) {
         say!("{line}");
-    }
-    if !found.rows.is_empty() {
-        say!("\n{}", table::orders(&found.rows, args.how.markdown));
     }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;

@@ -2,89 +2,128 @@
 
 use super::{
     history::Contention,
-    plan::ONE,
+    plan::{ONE, target_name},
     row::{OrderFigures, Rate, Row},
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
 };
+use crate::{bilingual::Bilingual, chinese::told, stdout::mark};
 use comfy_table::{Cell, Color};
+
+const fn of(zh: &'static str, en: &'static str) -> Bilingual {
+    Bilingual::of(zh, en)
+}
 
 /// The stock, and the Aggregate Report.
 const AGGREGATE: [Column<Row>; 19] = [
-    ("strategy", |row| row.strategy.into()),
-    ("target", |row| row.target.as_str().into()),
-    ("verdict", |row| red(row, row.verdict.to_string().into())),
-    ("oversold", |row| red(row, whole(row.oversold).into())),
-    ("sold", |row| count(row.counts.sold)),
-    ("before", |row| whole(row.shelf.before).into()),
-    ("after", |row| whole(row.shelf.after).into()),
-    ("samples", |row| count(row.stats.samples)),
-    ("err %", |row| {
+    (of("策略", "strategy"), |row| row.strategy.into()),
+    (of("目标", "target"), |row| target(row).into()),
+    (of("结论", "verdict"), |row| {
+        red(row, row.verdict.here().into())
+    }),
+    (of("超卖", "oversold"), |row| {
+        red(row, whole(row.oversold).into())
+    }),
+    (of("卖出", "sold"), |row| count(row.counts.sold)),
+    (of("之前", "before"), |row| whole(row.shelf.before).into()),
+    (of("之后", "after"), |row| whole(row.shelf.after).into()),
+    (of("请求", "samples"), |row| count(row.stats.samples)),
+    (of("出错 %", "err %"), |row| {
         format!("{:.2}", row.stats.error_percent).into()
     }),
-    ("per s", |row| rate(row.stats.throughput).into()),
-    ("median ms", |row| ms(row.stats.median).into()),
-    ("99% ms", |row| ms(row.stats.p99_line).into()),
-    ("avg ms", |row| ms(row.stats.average).into()),
-    ("90% ms", |row| ms(row.stats.p90_line).into()),
-    ("95% ms", |row| ms(row.stats.p95_line).into()),
-    ("min ms", |row| ms(row.stats.min).into()),
-    ("max ms", |row| ms(row.stats.max).into()),
-    ("in KB/s", |row| rate(row.stats.received_kb_per_sec).into()),
-    ("out KB/s", |row| rate(row.stats.sent_kb_per_sec).into()),
+    (of("每秒", "per s"), |row| {
+        rate(row.stats.throughput).into()
+    }),
+    (of("中位 ms", "median ms"), |row| {
+        ms(row.stats.median).into()
+    }),
+    (of("99% ms", "99% ms"), |row| ms(row.stats.p99_line).into()),
+    (of("平均 ms", "avg ms"), |row| {
+        ms(row.stats.average).into()
+    }),
+    (of("90% ms", "90% ms"), |row| ms(row.stats.p90_line).into()),
+    (of("95% ms", "95% ms"), |row| ms(row.stats.p95_line).into()),
+    (of("最短 ms", "min ms"), |row| ms(row.stats.min).into()),
+    (of("最长 ms", "max ms"), |row| ms(row.stats.max).into()),
+    (of("收 KB/s", "in KB/s"), |row| {
+        rate(row.stats.received_kb_per_sec).into()
+    }),
+    (of("发 KB/s", "out KB/s"), |row| {
+        rate(row.stats.sent_kb_per_sec).into()
+    }),
 ];
 
 /// How the strategies contend, and what they sell in a second where that was measured.
 const CONTENTION: [Column<Row>; 12] = [
-    ("strategy", |row| row.strategy.into()),
-    ("target", |row| row.target.as_str().into()),
-    ("sold/s", |row| rate(row.sales().median).into()),
-    ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
-    ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
-    ("99% ms", |row| rated(row, |r| ms(r.p99_ms))),
-    ("retries/sold", |row| {
+    (of("策略", "strategy"), |row| row.strategy.into()),
+    (of("目标", "target"), |row| target(row).into()),
+    (of("卖出/秒", "sold/s"), |row| {
+        rate(row.sales().median).into()
+    }),
+    (of("最低", "from"), |row| {
+        rated(row, |r| rate(r.sold_per_sec.min))
+    }),
+    (of("最高", "to"), |row| {
+        rated(row, |r| rate(r.sold_per_sec.max))
+    }),
+    (of("99% ms", "99% ms"), |row| rated(row, |r| ms(r.p99_ms))),
+    (of("重试/件", "retries/sold"), |row| {
         told(row, |t| format!("{:.2}", t.retries_per_sold))
     }),
-    ("mean wait ms", |row| told(row, |t| ms(t.waited_mean_ms))),
-    ("longest ms", |row| {
+    (of("平均等待 ms", "mean wait ms"), |row| {
+        told(row, |t| ms(t.waited_mean_ms))
+    }),
+    (of("最长等待 ms", "longest ms"), |row| {
         told(row, |t| ms(t.waited_max_ms as f64))
     }),
-    ("locks lost", |row| told(row, |t| t.lock_lost.to_string())),
-    ("instances", |row| instances(row).into()),
-    ("", |row| remarks(row).into()),
+    (of("锁丢失", "locks lost"), |row| {
+        told(row, |t| t.lock_lost.to_string())
+    }),
+    (of("实例", "instances"), |row| instances(row).into()),
+    (of("备注", "remarks"), |row| remarks(row).into()),
 ];
 
 /// Orders of a voucher.
 const ORDERS: [Column<Row>; 19] = [
-    ("strategy", |row| row.strategy.into()),
-    ("target", |row| row.target.as_str().into()),
-    ("verdict", |row| red(row, row.verdict.to_string().into())),
-    ("oversold", |row| whole(row.oversold).into()),
-    ("twice", |row| {
+    (of("策略", "strategy"), |row| row.strategy.into()),
+    (of("目标", "target"), |row| target(row).into()),
+    (of("结论", "verdict"), |row| {
+        red(row, row.verdict.here().into())
+    }),
+    (of("超卖", "oversold"), |row| whole(row.oversold).into()),
+    (of("重复", "twice"), |row| {
         of_orders(row, |o| count(o.duplicate_orders as u64))
     }),
-    ("lost", |row| {
+    (of("丢失", "lost"), |row| {
         of_orders(row, |o| count(o.lost_orders as u64))
     }),
-    ("left", |row| whole(row.shelf.after).into()),
-    ("written", |row| of_orders(row, |o| whole(o.orders).into())),
-    ("samples", |row| count(row.stats.samples)),
-    ("ordered", |row| count(row.counts.sold)),
-    ("sold out", |row| count(row.counts.sold_out)),
-    ("already", |row| {
+    (of("剩余", "left"), |row| whole(row.shelf.after).into()),
+    (of("写下", "written"), |row| {
+        of_orders(row, |o| whole(o.orders).into())
+    }),
+    (of("请求", "samples"), |row| count(row.stats.samples)),
+    (of("下单", "ordered"), |row| count(row.counts.sold)),
+    (of("售罄", "sold out"), |row| count(row.counts.sold_out)),
+    (of("已买过", "already"), |row| {
         of_orders(row, |o| count(o.tally.already_ordered))
     }),
-    ("under way", |row| {
+    (of("下单中", "under way"), |row| {
         of_orders(row, |o| count(o.tally.under_way))
     }),
-    ("errors", |row| count(row.counts.failed())),
-    ("median ms", |row| ms(row.stats.median).into()),
-    ("99% ms", |row| ms(row.stats.p99_line).into()),
-    ("orders/s", |row| {
+    (of("出错", "errors"), |row| count(row.counts.failed())),
+    (of("中位 ms", "median ms"), |row| {
+        ms(row.stats.median).into()
+    }),
+    (of("99% ms", "99% ms"), |row| ms(row.stats.p99_line).into()),
+    (of("订单/秒", "orders/s"), |row| {
         rated(row, |r| rate(r.sold_per_sec.median))
     }),
-    ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
-    ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
+    (of("最低", "from"), |row| {
+        rated(row, |r| rate(r.sold_per_sec.min))
+    }),
+    (of("最高", "to"), |row| {
+        rated(row, |r| rate(r.sold_per_sec.max))
+    }),
 ];
 
 /// The Aggregate Report of these rows.
@@ -133,14 +172,25 @@ pub(super) fn instances(row: &Row) -> String {
     names.join(" ")
 }
 
+fn target(row: &Row) -> String {
+    target_name(&row.target)
+}
+
 fn remarks(row: &Row) -> String {
     let (errors, behind) = row.rate.as_ref().map_or((0, 0), |r| (r.errors, r.behind));
     let remarks = [
-        (row.bounded_by_generator).then(|| "bounded by the generator".to_owned()),
-        (errors > 0).then(|| format!("{errors} errors in the rounds")),
-        (behind > 0).then(|| format!("{behind} due, not sent: 99% is a lower bound")),
+        row.bounded_by_generator
+            .then(|| told!("受限于压测端", "bounded by the generator")),
+        (errors > 0).then(|| told!("各轮里有 {errors} 个出错", "{errors} errors in the rounds")),
+        (behind > 0).then(|| {
+            told!(
+                "{behind} 个到时没有发出：99% 只是下限",
+                "{behind} due, not sent: 99% is a lower bound"
+            )
+        }),
     ];
-    remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let remarks: Vec<_> = remarks.into_iter().flatten().collect();
+    remarks.join(&told!("；", "; "))
 }
 
 /// One line for each strategy: what it promises, and whether it was so.
@@ -153,12 +203,11 @@ pub(super) fn promises(rows: &[Row]) -> Vec<String> {
 fn promise(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(seen).collect();
     let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
-        (row.strategy, row.promise.to_string())
+        (row.strategy, row.promise.here())
     });
-    let verb = if rows.iter().all(|row| row.complaint().is_none()) {
-        "✓ as promised"
-    } else {
-        "✗ NOT as promised"
+    let (sign, verb) = match rows.iter().all(|row| row.complaint().is_none()) {
+        true => ("✓", told!("如约", "as promised")),
+        false => ("✗", told!("没有如约", "NOT as promised")),
     };
     let notes: Vec<_> = rows
         .iter()
@@ -166,19 +215,28 @@ fn promise(rows: &[Row]) -> String {
         .collect();
     let notes = match notes.is_empty() {
         true => String::new(),
-        false => format!(" ({})", notes.join("; ")),
+        false => told!("（{}）", " ({})", notes.join(&told!("；", "; "))),
     };
-    format!("{verb}  {strategy} [{promise}]: {}{notes}", on.join(", "))
+    let (sign, on) = (mark(sign), on.join(&told!("，", ", ")));
+    told!(
+        "{sign} {verb}  {strategy}［{promise}］：{on}{notes}",
+        "{sign} {verb}  {strategy} [{promise}]: {on}{notes}"
+    )
 }
 
 fn seen(row: &Row) -> String {
-    let place = if row.target == ONE {
-        "one instance"
-    } else {
-        "three instances"
+    let place = match row.target == ONE {
+        true => told!("一个实例", "one instance"),
+        false => told!("三个实例", "three instances"),
     };
     match row.verdict {
-        Verdict::Oversold => format!("oversold {} on {place}", whole(row.oversold)),
-        verdict => format!("{verdict} on {place}"),
+        Verdict::Oversold => {
+            let pieces = whole(row.oversold);
+            told!("{place}超卖 {pieces}", "oversold {pieces} on {place}")
+        }
+        verdict => {
+            let verdict = verdict.here();
+            told!("{place}{verdict}", "{verdict} on {place}")
+        }
     }
 }

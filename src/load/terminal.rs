@@ -2,15 +2,16 @@
 
 use super::run::Snapshot;
 use crate::{
+    bilingual::Bilingual,
     chinese::told,
     failure::Failure,
-    stdout::{columns, note},
+    stdout::{columns, has_colours, note, progress},
 };
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
 };
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
@@ -30,11 +31,7 @@ pub(crate) struct Bar {
 impl Bar {
     /// A bar of so many steps.
     pub(crate) fn new(steps: usize) -> Self {
-        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  {msg}");
-        let style = style
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("=> ");
-        let bar = ProgressBar::new(steps as u64).with_style(style);
+        let bar = progress(steps, true);
         let speaks = bar.is_hidden();
         Self { bar, speaks }
     }
@@ -83,10 +80,10 @@ impl Drop for Bar {
 }
 
 /// A column of a table: its head, and what stands in it.
-pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
+pub(crate) type Column<T> = (Bilingual, fn(&T) -> Cell);
 
-/// A table of these rows; `words` are the columns that are not figures. The columns come in the order of their weight: on a terminal
-/// those at the end that do not fit are left out, and a line says which.
+/// A table of these rows; `words` are the columns that are not figures. The columns come in the order of their weight. Where a
+/// terminal is too narrow, empty ones go first, then those at the end, and a line says which.
 pub(crate) fn table<T>(all: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> String {
     let width = columns().filter(|_| !markdown);
     fitting(all, words, rows, markdown, width)
@@ -99,27 +96,31 @@ fn fitting<T>(
     markdown: bool,
     width: Option<usize>,
 ) -> String {
-    let mut shown = all.len();
-    let mut table = drawn(all, words, rows, markdown);
-    while let Some(width) = width
-        && shown > 2
-        && drawn_width(&table) > width
+    let mut shown: Vec<_> = all.iter().enumerate().collect();
+    let draw = |shown: &[(usize, &Column<T>)]| drawn(shown, words, rows, markdown);
+    let mut table = draw(&shown);
+    let is_too_wide = |table: &Table| width.is_some_and(|width| drawn_width(table) > width);
+    if is_too_wide(&table) {
+        shown.retain(|(_, (_, cell))| rows.iter().any(|row| !cell(row).content().is_empty()));
+        table = draw(&shown);
+    }
+    let mut left = Vec::new();
+    while is_too_wide(&table)
+        && shown.len() > 2
+        && let Some((_, (head, _))) = shown.pop()
     {
-        shown -= 1;
-        table = drawn(&all[..shown], words, rows, markdown);
+        left.insert(0, head.here());
+        table = draw(&shown);
     }
-    let mut text = table.to_string();
-    if shown < all.len() {
-        let left: Vec<_> = all[shown..].iter().map(|(head, _)| *head).collect();
-        let left = told!(
-            "终端太窄，没有显示： {}",
-            "not shown, as the terminal is narrow: {}",
-            left.join(", ")
-        );
-        let left = wrapped(&left, width.unwrap_or(80));
-        text = format!("{text}\n{left}");
+    if left.is_empty() {
+        return table.to_string();
     }
-    text
+    let left = told!(
+        "终端太窄，没有显示：{}",
+        "not shown, as the terminal is narrow: {}",
+        left.join(&told!("、", ", "))
+    );
+    format!("{table}\n{left}")
 }
 
 /// Its columns, and a space between each two.
@@ -129,41 +130,26 @@ fn drawn_width(table: &Table) -> usize {
     contents + columns.len().saturating_sub(1)
 }
 
-/// Breaks an English line at its spaces.
-fn wrapped(line: &str, width: usize) -> String {
-    let mut text = String::new();
-    let mut used = 0;
-    for word in line.split(' ') {
-        if used > 0 && used + 1 + word.len() > width {
-            text.push('\n');
-            used = 0;
-        } else if used > 0 {
-            text.push(' ');
-            used += 1;
-        }
-        text.push_str(word);
-        used += word.len();
-    }
-    text
-}
-
-fn drawn<T>(columns: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> Table {
+fn drawn<T>(columns: &[(usize, &Column<T>)], words: &[usize], rows: &[T], markdown: bool) -> Table {
     let mut table = Table::new();
+    if !has_colours() {
+        table.force_no_tty();
+    }
     if markdown {
         table.load_style(ASCII_MARKDOWN);
     } else {
         table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     }
-    table.set_header(columns.iter().map(|(head, _)| *head));
+    table.set_header(columns.iter().map(|(_, (head, _))| head.here()));
     table.add_rows(
         rows.iter()
-            .map(|row| columns.iter().map(|(_, cell)| cell(row))),
+            .map(|row| columns.iter().map(|(_, (_, cell))| cell(row))),
     );
-    for (i, column) in table.column_iter_mut().enumerate() {
+    for (column, (i, _)) in table.column_iter_mut().zip(columns) {
         if !markdown {
             column.set_padding((0, 0));
         }
-        if !words.contains(&i) {
+        if !words.contains(i) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -233,19 +219,25 @@ mod tests {
 
     #[test]
     fn a_table_fits_its_terminal_and_says_what_it_leaves_out() {
-        const COLUMNS: [Column<i64>; 4] = [
-            ("strategy", |_| "redis-lock".into()),
-            ("verdict", |_| "exact".into()),
-            ("99% ms", |n| whole(*n).into()),
-            ("recv KB/s", |n| whole(*n).into()),
+        const COLUMNS: [Column<i64>; 5] = [
+            (Bilingual::of("策略", "strategy"), |_| "redis-lock".into()),
+            (Bilingual::of("从", "from"), |_| "".into()),
+            (Bilingual::of("结论", "verdict"), |_| "exact".into()),
+            (Bilingual::of("99% ms", "99% ms"), |n| whole(*n).into()),
+            (Bilingual::of("收", "recv KB/s"), |n| whole(*n).into()),
         ];
-        let at = |width| fitting(&COLUMNS, &[0, 1], &[1, 2], false, width);
+        let at = |width| fitting(&COLUMNS, &[0, 1, 2], &[1, 2], false, width);
         assert!(
-            !at(None).contains("not shown"),
+            !at(None).contains("not shown") && at(None).contains("from"),
             "elsewhere nothing is left out"
         );
+        let without_the_empty = at(Some(35));
+        assert!(
+            without_the_empty.contains("recv") && !without_the_empty.contains("from"),
+            "{without_the_empty}"
+        );
         for width in [20, 30] {
-            let text = at(Some(width));
+            let text = crate::stdout::wrapped(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
             assert!(

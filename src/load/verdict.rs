@@ -5,7 +5,7 @@
 //! said counts, as in Jepsen: a proof of overselling outweighs a doubt, a doubt outweighs "exact".
 
 use super::history::OutcomeCounts;
-use crate::{seckill::check, stock::Promise};
+use crate::{chinese::told, seckill::check, stock::Promise};
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
 
@@ -34,6 +34,23 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
+    /// Its word in the language of the terminal.
+    pub(super) fn here(self) -> String {
+        use check::Verdict as Fault;
+        let english = self.to_string();
+        let chinese = match self {
+            Self::Exact | Self::Wrong(Fault::Exact) => "分毫不差",
+            Self::Errors => "有出错",
+            Self::Oversold | Self::Wrong(Fault::Oversold) => "超卖",
+            Self::Wrong(Fault::DuplicateOrders) => "一人多单",
+            Self::Wrong(Fault::LostOrders) => "订单丢失",
+            Self::Wrong(Fault::RepeatedIds) => "编号重复",
+            Self::Wrong(Fault::UnaskedOrders) => "订单多出",
+            Self::Wrong(Fault::StockDiffers) => "库存不符",
+        };
+        told!("{chinese}", "{english}")
+    }
+
     /// Whether it is sure that something is wrong.
     #[must_use]
     pub const fn is_refuted(self) -> bool {

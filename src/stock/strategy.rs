@@ -1,6 +1,7 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use crate::{
+    chinese::told,
     config::Config,
     ctx::Ctx,
     error::Error,
@@ -65,6 +66,20 @@ impl fmt::Display for Promise {
     /// The word in answers and tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
+    }
+}
+
+impl Promise {
+    /// Its words in the language of the terminal.
+    pub(crate) fn here(self) -> String {
+        let english = self.to_string();
+        let chinese = match self {
+            Self::Unsafe => "会超卖",
+            Self::OneProcess => "一个实例不超卖，三个超卖",
+            Self::Lease => "租约之内不超卖",
+            Self::Safe => "不超卖",
+        };
+        told!("{chinese}", "{english}")
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::{ENGINES, Engine, Matrix, Ran, page, run};
 use crate::{
-    chinese,
+    chinese::{self, told},
     course::{NoVerdict, experiments::own_lab::OwnLab, table::Lang},
     failure::Failure,
     load::{conditions::Conditions, terminal::stopped},
-    stdout::{Output, Outputs, note, say},
+    stdout::{Output, Outputs, mark, note, say},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
@@ -60,12 +60,20 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         () = stop.cancelled() => Err(stopped()),
     };
     // What was found before it was stopped is printed all the same.
-    say!("{}", page::tables(&found, lang));
+    if !found.runs.is_empty() {
+        say!("{}", page::shown(&found, lang));
+    }
     if let Some(file) = &args.json {
         file.write_json(&found)?;
     }
     done?;
-    match broken(&found) {
+    let broken = broken(&found);
+    let (sign, verdict) = match broken.is_empty() {
+        true => ("✓", told!("承诺都兑现了", "every promise kept")),
+        false => ("✗", told!("有承诺被打破", "a promise was broken")),
+    };
+    say!("{} {verdict}", mark(sign));
+    match broken {
         broken if broken.is_empty() => Ok(()),
         broken => Err(Failure::Promise(broken.join("; "))),
     }

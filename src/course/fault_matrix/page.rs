@@ -1,7 +1,11 @@
 //! The matrix in words: a table for each engine, in Chinese or in English.
 
 use super::{Cell, ENGINES, Engine, Fault, Matrix};
-use crate::{bilingual::Bilingual, course::table::Lang};
+use crate::{
+    bilingual::Bilingual,
+    course::table::Lang,
+    load::terminal::{self, Column},
+};
 
 /// The last full run that the tree keeps; docs/faults.md is made from it.
 #[cfg(test)]
@@ -73,32 +77,75 @@ fn conditions(found: &Matrix, lang: Lang) -> String {
     }
 }
 
-/// A table for each engine that was tried.
-pub(super) fn tables(found: &Matrix, lang: Lang) -> String {
-    let tables = ENGINES.iter().map(|engine| table(engine, found, lang));
-    tables.collect()
+/// A table in Markdown for each engine that was tried.
+#[cfg(test)]
+fn tables(found: &Matrix, lang: Lang) -> String {
+    let table = |engine: &Engine| {
+        let rows = rows(engine, found, lang, true);
+        let rows: Vec<_> = rows.iter().map(|cells| line(cells.clone())).collect();
+        match rows.is_empty() {
+            true => String::new(),
+            false => format!(
+                "\n## {}\n\n{}{}{}",
+                lang.of(engine.title),
+                line(COLUMNS.map(|(head, _)| lang.of(head).to_owned())),
+                "|---".repeat(COLUMNS.len()) + "|\n",
+                rows.concat()
+            ),
+        }
+    };
+    ENGINES.iter().map(table).collect()
 }
 
-const COLUMNS: Bilingual = Bilingual::of(
-    "| 故障 | 策略 | 卖出 | 丢 | 重 | 拒绝 | 未知 | 停 | 承诺 |\n|---|---|---|---|---|---|---|---|---|\n",
-    "| fault | strategy | sold | lost | doubled | refused | unknown | gap | promise |\n|---|---|---|---|---|---|---|---|---|\n",
+#[cfg(test)]
+fn line(cells: [String; 9]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// The tables for the terminal, with what their columns mean.
+pub(super) fn shown(found: &Matrix, lang: Lang) -> String {
+    let table = |engine: &Engine| {
+        let rows = rows(engine, found, lang, false);
+        let title = lang.of(engine.title);
+        let table = || terminal::table(&COLUMNS, &[0, 1, 8], &rows, false);
+        (!rows.is_empty()).then(|| format!("{title}\n{}\n", table()))
+    };
+    let tables: Vec<_> = ENGINES.iter().filter_map(table).collect();
+    format!("{}\n\n{}", lang.of(LEGEND), tables.join("\n"))
+}
+
+const LEGEND: Bilingual = Bilingual::of(
+    "丢：答了卖出，还在货架上。重：同一件答给了两个买家。未知：不知道做了没有，括号里是至少做了几个。停：最长多久没有卖出一件，秒。承诺：每件一次，就是不丢不重；无，就是这种故障下不作承诺。",
+    "lost: sold by answer, and still on the shelf. doubled: one piece answered to two buyers. unknown: nobody knows whether it was done; in brackets how many were, at least. gap: the longest time without a sale, in seconds. promise: each once is none lost and none doubled; none is no promise under this fault.",
 );
 
-fn table(engine: &Engine, found: &Matrix, lang: Lang) -> String {
-    let its = found.runs.iter().filter(|run| run.engine == engine.id);
-    let rows = its.flat_map(|run| run.cells.iter().map(|cell| row(run.fault, cell, lang)));
-    let rows: String = rows.collect();
-    if rows.is_empty() {
-        return rows;
-    }
-    format!(
-        "\n## {}\n\n{}{rows}",
-        lang.of(engine.title),
-        lang.of(COLUMNS)
-    )
+const COLUMNS: [Column<[String; 9]>; 9] = [
+    (Bilingual::of("故障", "fault"), |cells| cell(cells, 0)),
+    (Bilingual::of("策略", "strategy"), |cells| cell(cells, 1)),
+    (Bilingual::of("卖出", "sold"), |cells| cell(cells, 2)),
+    (Bilingual::of("丢", "lost"), |cells| cell(cells, 3)),
+    (Bilingual::of("重", "doubled"), |cells| cell(cells, 4)),
+    (Bilingual::of("拒绝", "refused"), |cells| cell(cells, 5)),
+    (Bilingual::of("未知", "unknown"), |cells| cell(cells, 6)),
+    (Bilingual::of("停", "gap"), |cells| cell(cells, 7)),
+    (Bilingual::of("承诺", "promise"), |cells| cell(cells, 8)),
+];
+
+fn cell(cells: &[String; 9], n: usize) -> comfy_table::Cell {
+    cells[n].as_str().into()
 }
 
-fn row(fault: Fault, cell: &Cell, lang: Lang) -> String {
+fn rows(engine: &Engine, found: &Matrix, lang: Lang, markdown: bool) -> Vec<[String; 9]> {
+    let its = found.runs.iter().filter(|run| run.engine == engine.id);
+    let rows = its.flat_map(|run| {
+        run.cells
+            .iter()
+            .map(|cell| row(run.fault, cell, lang, markdown))
+    });
+    rows.collect()
+}
+
+fn row(fault: Fault, cell: &Cell, lang: Lang, markdown: bool) -> [String; 9] {
     let Cell {
         strategy,
         sold,
@@ -117,12 +164,18 @@ fn row(fault: Fault, cell: &Cell, lang: Lang) -> String {
         _ => format!("{unknown} ({done})"),
     };
     let promise = match (cell.broken(), cell.promises) {
-        (Some(broken), _) => format!("**{}**", lang.words(&broken)),
+        (Some(broken), _) if markdown => format!("**{}**", lang.words(&broken)),
+        (Some(broken), _) => format!("✗ {}", lang.words(&broken)),
         (None, true) => lang.of(Bilingual::of("每件一次", "each once")).to_owned(),
         (None, false) => lang.of(Bilingual::of("无", "none")).to_owned(),
     };
-    format!(
-        "| {} | `{strategy}` | {sold} | {lost} | {doubled} | {refused} | {unknown} | {gap} | {promise} |\n",
-        lang.of(fault.words())
-    )
+    let strategy = match markdown {
+        true => format!("`{strategy}`"),
+        false => strategy.clone(),
+    };
+    let [sold, lost, doubled, refused] = [sold, lost, doubled, refused].map(ToString::to_string);
+    let fault = lang.of(fault.words()).to_owned();
+    [
+        fault, strategy, sold, lost, doubled, refused, unknown, gap, promise,
+    ]
 }

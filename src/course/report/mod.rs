@@ -167,12 +167,7 @@ impl<'a> Shown<'a> {
 
     /// The mark of its verdict, which is also a class of the style.
     fn mark(&self) -> &'static str {
-        match self.tried.verdict() {
-            Verdict::Reproduced => "✓",
-            Verdict::NotReproduced => "✗",
-            Verdict::Noise => "≈",
-            Verdict::Unavailable => "–",
-        }
+        self.tried.verdict().mark()
     }
 
     fn class(&self) -> &'static str {

@@ -1,8 +1,13 @@
 //! A figure, its ceiling, and the threshold that it must reach.
 
-use crate::load::{
-    spread::Spread,
-    terminal::{Column, ms, rate, table},
+use super::words::here;
+use crate::{
+    bilingual::Bilingual,
+    chinese::told,
+    load::{
+        spread::Spread,
+        terminal::{Column, ms, rate, table},
+    },
 };
 use comfy_table::{Cell, Color};
 use serde::Serialize;
@@ -109,36 +114,40 @@ impl Figure {
 
     fn shown(&self, value: f64) -> String {
         match self.unit {
-            Unit::PerSecond => format!("{}/s", rate(value)),
+            Unit::PerSecond => told!("{}/秒", "{}/s", rate(value)),
             Unit::Megabytes => format!("{value:.0} MB"),
             Unit::Milliseconds => format!("{} ms", ms(value)),
-            Unit::Times => format!("{value:.1} ×"),
+            Unit::Times => told!("{value:.1} 倍", "{value:.1} ×"),
         }
     }
 }
 
 const COLUMNS: [Column<Figure>; 8] = [
-    ("figure", |f| f.figure.as_str().into()),
-    ("seen", |f| f.shown(f.seen).into()),
-    ("ceiling", |f| {
+    (Bilingual::of("数字", "figure"), |f| {
+        here(&f.figure).into()
+    }),
+    (Bilingual::of("测得", "seen"), |f| f.shown(f.seen).into()),
+    (Bilingual::of("上限", "ceiling"), |f| {
         f.ceiling.map(|c| f.shown(c)).unwrap_or_default().into()
     }),
-    ("of", |f| f.against.as_str().into()),
-    ("ratio", |f| {
+    (Bilingual::of("上限是", "of"), |f| {
+        here(&f.against).into()
+    }),
+    (Bilingual::of("比值", "ratio"), |f| {
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
         f.ratio.map(ratio).unwrap_or_default().into()
     }),
-    ("wanted", |f| match f.wanted {
+    (Bilingual::of("要求", "wanted"), |f| match f.wanted {
         Wanted::Ratio(least) => format!("≥ {least:.2}").into(),
         Wanted::AtMost(most) => format!("≤ {}", f.shown(most)).into(),
         Wanted::Nothing => "".into(),
     }),
-    ("reached", |f| match f.reached {
-        true => "yes".into(),
-        false => Cell::new("NO").fg(Color::Red),
+    (Bilingual::of("达到", "reached"), |f| match f.reached {
+        true => told!("是", "yes").into(),
+        false => Cell::new(told!("否", "NO")).fg(Color::Red),
     }),
-    ("bounded by", |f| {
-        f.void.as_deref().unwrap_or(f.bounded_by).into()
+    (Bilingual::of("受限于", "bounded by"), |f| {
+        here(f.void.as_deref().unwrap_or(f.bounded_by)).into()
     }),
 ];
 

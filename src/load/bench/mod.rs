@@ -12,6 +12,7 @@ mod figure;
 mod keys;
 mod memory;
 mod thresholds;
+mod words;
 
 use super::{
     conditions::Conditions,
@@ -24,6 +25,7 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
+    chinese::told,
     failure::Failure,
     stdout::{Output, Outputs, say},
     stock,
@@ -113,7 +115,11 @@ pub async fn run(
     let conditions = Conditions::of(Some(&at)).await;
     // First, while this process is small.
     let keys = keys::figures(at.main_redis()).await?;
-    say!("{conditions}\nmedian of {} rounds", args.rounds);
+    let rounds = args.rounds;
+    say!(
+        "{conditions}\n{}",
+        told!("{rounds} 轮的中位数", "median of {rounds} rounds")
+    );
     let mut bench = Bench {
         at: &at,
         bar: Bar::new(args.rounds as usize * works.len()),
@@ -131,7 +137,7 @@ pub async fn run(
     let missed: Vec<_> = figures
         .iter()
         .filter(|f| !f.reached)
-        .map(|f| f.figure.clone())
+        .map(|f| words::here(&f.figure))
         .collect();
     if let Some(file) = &args.json {
         let rounds = args.rounds;
@@ -144,7 +150,11 @@ pub async fn run(
     if missed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Promise(format!("missed: {}", missed.join("; "))))
+        Err(Failure::Promise(told!(
+            "没有达到：{}",
+            "missed: {}",
+            missed.join("; ")
+        )))
     }
 }
 

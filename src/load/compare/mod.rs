@@ -10,7 +10,7 @@ mod tests;
 use super::{
     ceiling::Ceiling,
     measure::{MeasureArgs, Measurement},
-    plan::{PLENTIFUL_STOCK, Plan},
+    plan::{PLENTIFUL_STOCK, Plan, target_name},
     table,
     target::Registry,
     terminal::rate,
@@ -112,12 +112,13 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
 
-    for line in table::promises(&found.rows) {
-        say!("{line}");
-    }
     if !found.rows.is_empty() {
         say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
-        say!("{}", table::contention(&found.rows, args.how.markdown));
+        say!("{}\n", table::contention(&found.rows, args.how.markdown));
+    }
+    // The answer comes last, where it is seen.
+    for line in table::promises(&found.rows) {
+        say!("{line}");
     }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
@@ -141,10 +142,13 @@ async fn compare(
     let mut ceilings = Vec::new();
     for (name, base) in &ready.targets {
         let ceiling = Ceiling::of(name, base, threads, stop).await?;
+        let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.what());
         say!(
-            "ceiling of {name}: {}/s, {}",
-            rate(ceiling.throughput),
-            ceiling.what()
+            "{}",
+            told!(
+                "{target}的上限：{most}/秒，{what}",
+                "ceiling of {target}: {most}/s, {what}"
+            )
         );
         ceilings.push(ceiling);
     }
