@@ -280,7 +280,10 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
     let settings: toml::Table = toml::from_str(&fs::read_to_string(home.join("config.toml"))?)?;
     let source = settings["source"]["crates-io"]["replace-with"].as_str();
     let registry = &settings["source"][source.context("no source")?]["registry"];
-    ensure!(registry.as_str() == Some(crates), "crates from {registry:?}");
+    ensure!(
+        registry.as_str() == Some(crates),
+        "crates from {registry:?}"
+    );
     // It looks for the sources that a manifest names before it misses this program, and compiles nothing.
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--offline", "--bin", "none"]);
