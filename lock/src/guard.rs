@@ -212,15 +212,11 @@ impl Guard {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&self.name, rule));
         }
-        let mut ends = self
-            .ends
-            .iter()
-            .filter(|end| end.renew.is_some())
-            .peekable();
-        if ends.peek().is_none() {
+        if self.ends.iter().all(|end| end.renew.is_none()) {
             return Err(LockError::invalid(&self.name, "has no lease to extend"));
         }
-        for End { sure_until, renew } in ends {
+        // No iterator with a closure: held across the await it would keep this future from being `Send`.
+        for End { sure_until, renew } in &self.ends {
             let (Some(renew), sent) = (renew, Instant::now()) else {
                 continue;
             };

@@ -21,7 +21,7 @@ use tokio::{
 
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How long a hold lasts: 1 ms to ten years.
+/// How long a hold lasts: 1 ms to ten years, of which the whole milliseconds count.
 ///
 /// ```
 /// use oversell_lock::Lease;
@@ -64,7 +64,6 @@ impl Lease {
     }
 
     /// Whether one that began at `leased` is not surely held any more.
-    #[cfg(feature = "redis")]
     pub(crate) fn is_over(self, leased: Instant) -> bool {
         Instant::now() >= self.sure(leased)
     }

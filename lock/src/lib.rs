@@ -112,6 +112,8 @@ mod owner;
 mod reentry;
 mod registry;
 mod sure_until;
+#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+mod tasks;
 
 pub mod local;
 #[cfg(feature = "mysql")]

@@ -31,7 +31,8 @@ const SHARE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
-/// fence, or none ([`Guard::fences`]).
+/// fence, or none ([`Guard::fences`]). It belongs to no client: its guard is lost, and its parts are given back, where the
+/// runtime ends in which it was acquired.
 ///
 /// ```no_run
 /// # #[cfg(feature = "redis")]

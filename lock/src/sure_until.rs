@@ -37,9 +37,11 @@ impl End {
     }
 }
 
-/// How much of a lease nobody else can have: all but a twentieth, for clocks that run at different speeds.
+/// How much of a lease nobody else can have: all but a twentieth of its whole milliseconds. Servers are told no more than those,
+/// and clocks run at different speeds.
 pub(crate) fn sure(lease: Duration) -> Duration {
-    lease.mul_f64(0.95)
+    let parts = lease.subsec_nanos() % 1_000_000;
+    (lease - Duration::from_nanos(parts.into())).mul_f64(0.95)
 }
 
 /// How long this machine has been suspended since it was started.
@@ -169,6 +171,14 @@ mod tests {
         SUSPENDED.set(LONG * 2);
         assert!(sure.is_over() && !sure.extend(Instant::now() + LONG * 9));
         assert!(futures::poll!(&mut waiter).is_ready(), "its keeper is told");
+    }
+
+    /// A server would end such a lease before its holder does.
+    #[test]
+    fn parts_of_a_millisecond_are_never_relied_on() {
+        let micros = |n| sure(Duration::from_micros(n));
+        assert_eq!(micros(1_999), micros(1_000));
+        assert_eq!(micros(10_999), Duration::from_micros(9_500));
     }
 
     #[tokio::test]

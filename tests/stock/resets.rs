@@ -254,7 +254,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
     }
     let mut conn = ctx.db.conn(LONG).await?;
     let rows: Vec<String> =
-        sqlx::query_scalar("SELECT lock_name FROM tb_lock WHERE lock_name LIKE ?")
+        sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
             .bind(format!("%:{id}"))
             .fetch_all(&mut *conn)
             .await?;

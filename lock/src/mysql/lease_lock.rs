@@ -15,7 +15,7 @@
 //! Next to read: `row.rs`.
 
 use super::{
-    pool::MySqlPool,
+    pool::{MySqlPool, unanswered},
     row::{ANSWER, Caller, Contender, Row},
 };
 use crate::{
@@ -185,6 +185,10 @@ impl Lock for TableLeaseLock {
             Some(owner) => self.as_owner(owner, wait).await?,
             None => self.first(wait, None).await?,
         };
+        // A guard that is lost already is given to nobody: its row goes with the share.
+        if self.lease.is_over(share.leased) {
+            return Err(unanswered());
+        }
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
         let hold = Arc::downgrade(&share.hold);

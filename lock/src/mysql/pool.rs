@@ -9,7 +9,7 @@
 //! Next to read: `session.rs`.
 
 use super::session::Session;
-use crate::{LockError, Owner, Process, deadline, left, local::ByType};
+use crate::{LockError, Owner, Process, deadline, left, local::ByType, tasks::Tasks};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
 use sqlx::{
@@ -31,7 +31,7 @@ use tokio::{
     runtime::Handle,
     time::{Instant, error::Elapsed, timeout, timeout_at},
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::task::AbortOnDropHandle;
 
 const SERVER: &str = "mysql";
 
@@ -150,7 +150,8 @@ impl MySqlOptions {
         }
     }
 
-    /// Sets the most connections, 1 or more. A waiter has none; acquiring and releasing need one.
+    /// Sets the most connections, 1 or more. A waiter has none; acquiring, renewing and releasing need one: a lease that finds
+    /// none free until it ends is lost.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self {
@@ -186,6 +187,14 @@ impl fmt::Debug for MySqlOptions {
 /// Makes connections, to the first of these that is well; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
 struct Connections {
+    nodes: Arc<Nodes>,
+    /// A connection ends with the runtime in which it is made, and a caller's may end before the pool's.
+    runtime: Handle,
+}
+
+/// The servers in the order in which they are tried, and what each new session is told first.
+#[derive(Debug)]
+struct Nodes {
     servers: Vec<Arc<MySqlConnectOptions>>,
     variables: Vec<String>,
 }
@@ -205,8 +214,22 @@ impl managed::Manager for Connections {
     type Type = Link;
     type Error = sqlx::Error;
 
-    /// Each server has its share of the time: one that is silent leaves the others theirs.
     async fn create(&self) -> Result<Link, sqlx::Error> {
+        let nodes = Arc::clone(&self.nodes);
+        let making = self.runtime.spawn(async move { nodes.connect().await });
+        AbortOnDropHandle::new(making)
+            .await
+            .unwrap_or_else(|stopped| Err(sqlx::Error::Io(std::io::Error::other(stopped))))
+    }
+
+    async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+impl Nodes {
+    /// To the first that is well. Each server has its share of the time: one that is silent leaves the others theirs.
+    async fn connect(&self) -> Result<Link, sqlx::Error> {
         let share = CONNECT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
         for server in &self.servers {
@@ -219,12 +242,6 @@ impl managed::Manager for Connections {
         made
     }
 
-    async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
-        Ok(())
-    }
-}
-
-impl Connections {
     async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
         const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;
@@ -280,7 +297,7 @@ struct Inner {
     connections: Pool<Connections>,
     shared: ByType,
     process: Process,
-    tasks: TaskTracker,
+    tasks: Tasks,
 }
 
 /// A connection that closes unless it is [`done`](Conn::done).
@@ -305,11 +322,12 @@ impl MySqlPool {
         Ok(pool)
     }
 
-    /// Makes a pool that connects when first used.
+    /// Makes a pool that connects when first used. Its connections and tasks live in the tokio runtime in which it is made: locks
+    /// may be used in another one, but nothing is taken, renewed or given back while that first one does not run.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where the address is not one, or there are to be no connections.
+    /// [`LockError::Invalid`] where the address is not one, there are to be no connections, or there is no runtime.
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
         let invalid = |name: &str, rule| LockError::invalid(name, rule);
         // The address may hold a password, and is not repeated.
@@ -323,16 +341,20 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
+        let tasks = Tasks::in_current_runtime()?;
         let variables = options.variables;
-        let connections = Pool::builder(Connections { servers, variables })
+        let connections = Connections {
+            nodes: Arc::new(Nodes { servers, variables }),
+            runtime: tasks.runtime().clone(),
+        };
+        let connections = Pool::builder(connections)
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| LockError::unavailable(SERVER, e))?;
-        let (shared, tasks) = (ByType::default(), TaskTracker::new());
         Ok(Self(Arc::new(Inner {
             connections,
-            shared,
+            shared: ByType::default(),
             process: options.process,
             tasks,
         })))
@@ -454,8 +476,10 @@ impl MySqlPool {
     /// Waits, 3 s at most, for locks that are being given back and for abandoned statements that are being ended, and
     /// closes the idle connections. What is asked of the pool from then on fails.
     pub async fn close(&self) {
-        self.0.tasks.close();
-        if timeout(LAST_STATEMENTS, self.0.tasks.wait()).await.is_err() {
+        if timeout(LAST_STATEMENTS, self.0.tasks.ended())
+            .await
+            .is_err()
+        {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the mysql pool before all locks in tb_lock are deleted"
@@ -470,7 +494,7 @@ impl MySqlPool {
     }
 
     /// The tasks that [`close`](Self::close) waits for.
-    pub(super) fn tasks(&self) -> &TaskTracker {
+    pub(super) fn tasks(&self) -> &Tasks {
         &self.0.tasks
     }
 }
@@ -549,13 +573,11 @@ impl Drop for Conn {
         }
         let session = self.session();
         drop(self.0.take().map(Object::take));
-        if Handle::try_current().is_ok() {
-            self.1.tasks().spawn(async move {
-                if let Err(error) = session.end().await {
-                    tracing::debug!(%error, ?session, "an abandoned connection was not killed");
-                }
-            });
-        }
+        self.1.tasks().spawn(async move {
+            if let Err(error) = session.end().await {
+                tracing::debug!(%error, ?session, "an abandoned connection was not killed");
+            }
+        });
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! What it survives: a caller that goes away at any point (the insert runs to its end in a task of its own), a lost answer
 //! (each insert's owner is a fresh one, so what it may have written can be deleted without harm to anybody).
-//! **What breaks it**: names are compared as the column's collation does: those that differ only in case, or in spaces at
-//! the end, are one lock.
+//! **What breaks it**: a table whose `lock_name` has a collation that takes different names for one, as one that was made by an
+//! earlier version or by another program may.
 //!
 //! Next to read: `pool.rs`.
 
@@ -23,7 +23,6 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    runtime::Handle,
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
@@ -94,7 +93,8 @@ pub(super) struct Row {
 
 impl MySqlPool {
     /// Makes the table `tb_lock` where it is not there yet; the account needs the right to. One that is there is left as it
-    /// is.
+    /// is, and compares names as its column does: one of an earlier version takes `Stock` and `stock` for one lock until
+    /// `lock_name` has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL 8).
     ///
     /// # Errors
     ///
@@ -353,7 +353,7 @@ impl Row {
 
 impl Drop for Row {
     fn drop(&mut self) {
-        if self.gone.load(Ordering::Relaxed) || Handle::try_current().is_err() {
+        if self.gone.load(Ordering::Relaxed) {
             return;
         }
         let row = Self::gone(&self.pool, &self.name, self.owner);
@@ -367,6 +367,7 @@ fn cut(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 
+/// What the database adds to its clock. It cuts the time of day to whole milliseconds, and so needs one more.
 fn micros(lease: Lease) -> u64 {
-    lease.millis().saturating_mul(1000)
+    lease.millis().saturating_add(1).saturating_mul(1000)
 }

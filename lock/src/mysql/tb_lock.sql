@@ -1,6 +1,6 @@
 CREATE TABLE IF NOT EXISTS tb_lock (
   id          BIGINT       NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  lock_name   VARCHAR(50)  NOT NULL,
+  lock_name   VARCHAR(50)  CHARACTER SET utf8mb4 /*M!100200 COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ NOT NULL,
   class_name  VARCHAR(100) NULL,
   method_name VARCHAR(50)  NULL,
   server_name VARCHAR(50)  NULL,

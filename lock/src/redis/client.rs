@@ -8,7 +8,7 @@
 use super::{
     connection::Connection,
     failure::{Failure, failed},
-    options::{RedisOptions, invalid},
+    options::RedisOptions,
     primary::Primary,
     scripts,
     wakeups::Wakeups,
@@ -17,6 +17,7 @@ use crate::{
     Holder, Lease, LockError, Owner,
     local::ByType,
     registry::{Registration, Registry},
+    tasks::Tasks,
 };
 use parking_lot::Mutex;
 use redis::{
@@ -24,8 +25,7 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle, time::timeout};
-use tokio_util::task::TaskTracker;
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 /// How long [`RedisClient::close`] waits for what is held to be given back.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
@@ -57,8 +57,7 @@ pub(super) struct Inner {
     cuts: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
     shared: ByType,
-    runtime: Handle,
-    tasks: TaskTracker,
+    pub(super) tasks: Tasks,
 }
 
 impl RedisClient {
@@ -91,7 +90,9 @@ impl RedisClient {
         Ok(redis)
     }
 
-    /// Makes a client that connects when it is first used. Its tasks run in the tokio runtime in which it is made.
+    /// Makes a client that connects when it is first used. Its connections and tasks live in the tokio runtime in which it is
+    /// made: locks may be used in another one, but nothing is taken, renewed or given back while that first one does not run, as a
+    /// `current_thread` runtime outside of `block_on`.
     ///
     /// # Errors
     ///
@@ -128,11 +129,11 @@ impl RedisClient {
     }
 
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
-        let runtime = Handle::try_current()
-            .map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
+        let tasks = Tasks::in_current_runtime()?;
+        let runtime = tasks.runtime();
         let cuts = watch::Sender::new(());
         let primary = options.primary(cuts.clone())?;
-        let wakeups = Wakeups::new(primary.clone(), &options.process, &runtime, cuts.clone());
+        let wakeups = Wakeups::new(primary.clone(), &options.process, runtime, cuts.clone());
         let connection = given
             .unwrap_or_else(|| Connection::new(primary.clone(), runtime.clone(), cuts.clone()));
         Ok(Self(Arc::new(Inner {
@@ -143,8 +144,7 @@ impl RedisClient {
             cuts,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
-            runtime,
-            tasks: TaskTracker::new(),
+            tasks,
         })))
     }
 
@@ -184,8 +184,7 @@ impl RedisClient {
     ///
     /// Safe: it only waits, and may be called again.
     pub async fn close(&self) {
-        self.0.tasks.close();
-        if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
+        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the redis client under its holders"
@@ -237,7 +236,7 @@ impl RedisClient {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.tasks.spawn_on(task, &self.0.runtime)
+        self.0.tasks.spawn(task)
     }
 
     /// Runs one script.

@@ -16,7 +16,7 @@
 use super::{
     client::RedisClient,
     engine::{Tried, undo},
-    failure::Failure,
+    failure::{Failure, SERVER},
 };
 use crate::{
     Fence, Guard, Lease, LockError, Owner, deadline,
@@ -141,22 +141,21 @@ impl<C: Claim> Hold<C> {
     /// This, once as many replicas have it as are to have it. Where they do not, it is given back, and was not had.
     async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
-        match self.claim.replicated(self.lease).await {
-            Ok(renewed) => {
-                if renewed {
-                    self.leased = sent;
-                }
-                Ok(self)
+        let error = match self.claim.replicated(self.lease).await {
+            Ok(false) => return Ok(self),
+            Ok(true) if !self.lease.is_over(sent) => {
+                self.leased = sent;
+                return Ok(self);
             }
-            Err(error) => {
-                if let Some(turn) = &self.state.get_mut().turn {
-                    C::fail(turn, &error);
-                }
-                // What is not given back now is given back in the background.
-                drop(self.give_back().await);
-                Err(error)
-            }
+            Ok(true) => late("as many replicas had the lock"),
+            Err(error) => error,
+        };
+        if let Some(turn) = &self.state.get_mut().turn {
+            C::fail(turn, &error);
         }
+        // What is not given back now is given back in the background.
+        drop(self.give_back().await);
+        Err(error)
     }
 
     /// Its first guard.
@@ -172,11 +171,14 @@ impl<C: Claim> Hold<C> {
             return Ok(None);
         }
         let (mut entering, sent) = (Entering(Some(Arc::clone(&self))), Instant::now());
-        if self.renew(lease).await? {
-            entering.0 = None;
-            return Ok(Some(self.guard_for(lease, sent)));
+        if !self.renew(lease).await? {
+            return Ok(None);
         }
-        Ok(None)
+        if lease.is_over(sent) {
+            return Err(late("it was renewed"));
+        }
+        entering.0 = None;
+        Ok(Some(self.guard_for(lease, sent)))
     }
 
     /// Lengthens the lease. Where the identity is not there, all guards become lost.
@@ -255,6 +257,14 @@ impl<C: Claim> Hold<C> {
         }
         given_back
     }
+}
+
+/// Why no guard is given: it would be lost already.
+fn late(what: &str) -> LockError {
+    LockError::unavailable(
+        SERVER,
+        format!("its lease ended before {what}: it is given back"),
+    )
 }
 
 /// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.

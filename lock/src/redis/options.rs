@@ -31,6 +31,18 @@ pub enum Replicas {
 ///     .lease(Duration::from_secs(10))
 ///     .timeout(Duration::from_secs(1));
 /// ```
+///
+/// # Rights
+///
+/// A user other than `default` needs the keys and channels of the locks, and commands of these categories; `ROLE` where there are
+/// Sentinels or replicas:
+///
+/// ```text
+/// ACL SETUSER app on >secret ~* &* +@read +@write +@scripting +@pubsub +@connection +time +role
+/// ```
+///
+/// `&redisson*` in place of `&*` is enough for all but fair locks, whose waiters listen by a pattern. Since Redis 7 a user has no
+/// channel unless it is given some. Without channels every lock works, but waiters look twice a second instead of being woken.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
@@ -123,7 +135,8 @@ impl RedisOptions {
     }
 
     /// Sets how long an answer is waited for: a command without one by then is given up, and may have run. From 1 ms to
-    /// an hour.
+    /// an hour. With Sentinels, half of it is for each server that may be the primary. A connection that has fallen silent is
+    /// known by this alone: a lease of less than twice of it may be lost with that connection, though the server is there.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -155,8 +168,9 @@ impl RedisOptions {
 
     /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it is had; without this none. Where
     /// fewer have it within a second, or half of [`timeout`](Self::timeout), it is given back, and the acquire ends with
-    /// [`LockError::Unavailable`]. It costs two or three commands more for each acquire. Redlock, semaphores, latches and
-    /// rates do not wait.
+    /// [`LockError::Unavailable`]; so it does where the lease has ended by then. It costs two or three commands more for each acquire.
+    /// Redlock, semaphores, latches and rates do not wait. `WAIT` is no consensus: a replica that was not among those, and is
+    /// promoted, does not have the lock.
     #[must_use]
     pub fn wait_replicas(self, replicas: Replicas) -> Self {
         Self { replicas, ..self }

@@ -1,9 +1,10 @@
 //! Where the primary is, and connections to it: at one address, or where Sentinels say that it is.
 //!
 //! 1. Each new connection asks the Sentinels in turn (`SENTINEL GET-MASTER-ADDR-BY-NAME`), first the one that was of use
-//!    last.
+//!    last, or the next one where the last search was in vain.
 //! 2. Whoever listens at that address must say that it is a primary (`ROLE`), on the connection that is used then: a
-//!    Sentinel may not have noticed yet that it is a replica by now. Where it is none, the next Sentinel is asked.
+//!    Sentinel may not have noticed yet that it is a replica by now, or dead. Where it is none, or has not answered within half
+//!    of the time that is left, the next Sentinel is asked.
 //! 3. Where a connection leads elsewhere than the one before, all that rely on the server are told, as after a cut.
 //!
 //! What it survives: Sentinels that are down, silent, or behind. **What breaks it**: a primary that is cut off from replicas
@@ -12,19 +13,25 @@
 //!
 //! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
 
+use crate::left;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisError, RedisResult, Role,
     aio::MultiplexedConnection,
 };
 use std::{
-    fmt, io,
+    fmt,
+    future::Future,
+    io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 /// A Sentinel that has not answered within this is passed over.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
@@ -53,7 +60,7 @@ pub(super) struct Sentinels {
     pub(super) clients: Vec<Client>,
     /// What they call the primary and its replicas.
     pub(super) master: String,
-    /// Which of them was of use last.
+    /// Which of them is asked first: the one that was of use last; during a search, and after one in vain, the next.
     pub(super) first: AtomicUsize,
 }
 
@@ -100,9 +107,11 @@ impl Primary {
             let connection = client.get_multiplexed_async_connection_with_config(config);
             return Ok((connection.await?, None));
         };
-        let found = timeout(*limit, self.found(sentinels, config));
-        let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        let (connection, address) = found.await.unwrap_or_else(late)?;
+        let found = in_time(
+            *limit,
+            self.found(sentinels, config, Instant::now() + *limit),
+        );
+        let (connection, address) = found.await?;
         let before = self.0.at.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| *before != address) {
             tracing::info!(?before, now = ?address, "another redis is the primary");
@@ -126,12 +135,15 @@ impl Primary {
         &self,
         sentinels: &Sentinels,
         config: &AsyncConnectionConfig,
+        end: Instant,
     ) -> RedisResult<(MultiplexedConnection, Address)> {
         let (number, first) = (
             sentinels.clients.len(),
             sentinels.first.load(Ordering::Relaxed),
         );
-        // The primary has as long as each of them.
+        sentinels
+            .first
+            .store((first + 1) % number, Ordering::Relaxed);
         let patience = LONGEST_PATIENCE
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
         let (mut in_vain, mut failed) = (Vec::new(), none_of_them());
@@ -146,7 +158,8 @@ impl Primary {
             if in_vain.contains(&address) {
                 continue;
             }
-            match self.primary_at(&address, config).await {
+            // A silent one leaves time to ask the others.
+            match in_time(left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first.store(index, Ordering::Relaxed);
                     return Ok((connection, address));
@@ -207,6 +220,14 @@ impl Sentinels {
             RedisError::from((kind, "no primary of this name", self.master.clone()))
         })
     }
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = RedisResult<T>>,
+) -> RedisResult<T> {
+    let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
+    timeout(limit, answer).await.unwrap_or_else(late)
 }
 
 fn none_of_them() -> RedisError {

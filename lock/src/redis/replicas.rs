@@ -3,7 +3,8 @@
 //! 1. The lock is taken as always.
 //! 2. On a connection that nobody else uses meanwhile (`WAIT` stops all that is sent behind it) the hold is renewed, and then
 //!    `WAIT` asks how many replicas have what was written on this connection. So what they have is this hold, and the
-//!    server that answers has it too, also where it is another primary by now.
+//!    server that answers has it too, also where it is another primary by now. The renewal must write, whatever the lease is:
+//!    since Redis 7.2, and in Valkey, `WAIT` knows of no command that has written nothing.
 //! 3. Fewer than asked for within the bound: the lock is given back, and was not had.
 //!
 //! What it survives: a primary that dies or is demoted at any time after the lock was had, where all who may be promoted
@@ -23,7 +24,7 @@ use redis::{
     PushInfo, PushKind, RedisResult, Role, ScriptInvocation,
     aio::{MultiplexedConnection, SendError},
 };
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 /// The longest wait for the replicas; at most half of what an answer may take.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -85,7 +86,13 @@ impl RedisClient {
             }
             Ok::<_, SendError>(())
         });
-        Ok(self.inner().primary.connect(&config).await?.0)
+        // In the client's runtime: it is used again by callers in others.
+        let primary = self.inner().primary.clone();
+        let made = self.spawn(async move { primary.connect(&config).await });
+        let made = made
+            .await
+            .unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()));
+        Ok(made?.0)
     }
 }
 

@@ -8,7 +8,8 @@
 //!    that was lost: messages sent in between are gone, and every waiter looks again.
 //!
 //! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway: so a lost
-//! message, a connection that cannot be made or a server that does not answer costs time and nothing else.
+//! message, a connection that cannot be made or a server that does not answer costs time and nothing else. Nor does a user
+//! who may not publish: the scripts do so by `pcall`, after the work is done.
 //!
 //! Next to read: `engine.rs`.
 

@@ -13,12 +13,11 @@
 use super::ZkOptions;
 use super::engine::session::{Connection, Lost, Session, Supervisor};
 use super::engine::{Wait, unavailable};
-use crate::{LockError, Owner, Process, local::ByType};
+use crate::{LockError, Owner, Process, local::ByType, tasks::Tasks};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 use zookeeper_client::Client;
 
 /// How long [`ZkClient::close`] waits for what is held to be released.
@@ -47,8 +46,8 @@ pub(super) struct Inner {
     timeout: Duration,
     process: Process,
     pub(super) shared: ByType,
-    tasks: TaskTracker,
-    supervisor: TaskTracker,
+    tasks: Tasks,
+    supervisor: Tasks,
     closing: CancellationToken,
     end: CancellationToken,
     _end_with_the_last_clone: DropGuard,
@@ -56,7 +55,9 @@ pub(super) struct Inner {
 
 impl ZkClient {
     /// Starts to connect, in the background, and goes on as long as it takes. A call before it is
-    /// connected waits for at most half of [`ZkOptions::timeout`], and is then told [`LockError::Unavailable`].
+    /// connected waits for at most half of [`ZkOptions::timeout`], and is then told [`LockError::Unavailable`]. Its session and tasks
+    /// live in the tokio runtime in which it is made: locks may be used in another one, but while that first one does not run the
+    /// session is not kept, and nothing is given back.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), oversell_lock::LockError> {
@@ -69,17 +70,13 @@ impl ZkClient {
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for options with which it could never connect.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
+    /// [`LockError::Invalid`] for options with which it could never connect, or where there is no runtime.
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
         let timeout = options.timeout;
         let (sender, connection) = watch::channel(Connection::new());
-        let (end, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let supervisor = TaskTracker::new();
+        let (end, tasks) = (CancellationToken::new(), Tasks::in_current_runtime()?);
+        let supervisor = Tasks::in_current_runtime()?;
         supervisor.spawn(
             Supervisor {
                 options,
@@ -159,16 +156,14 @@ impl ZkClient {
     /// Once polled, locks are no longer given. Dropped, it leaves the session to the last clone and guard.
     pub async fn close(&self) {
         self.0.closing.cancel();
-        self.0.tasks.close();
-        if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
+        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 held = self.0.tasks.len(),
                 "closing the zookeeper session under its holders"
             );
         }
         self.0.end.cancel();
-        self.0.supervisor.close();
-        self.0.supervisor.wait().await;
+        self.0.supervisor.ended().await;
     }
 
     /// The live session, waiting for a connection that was just lost.
@@ -257,8 +252,8 @@ impl ZkClient {
         self.0.end.cancelled().await;
     }
 
-    /// The tasks that [`close`](Self::close) waits for.
-    pub(super) fn tasks(&self) -> &TaskTracker {
+    /// Its tasks: [`close`](Self::close) waits for those that are spawned by themselves.
+    pub(super) fn tasks(&self) -> &Tasks {
         &self.0.tasks
     }
 }
@@ -272,5 +267,16 @@ impl fmt::Debug for ZkClient {
         f.debug_tuple("ZkClient")
             .field(&self.0.connection.borrow())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_outside_a_runtime_is_refused() {
+        let made = ZkClient::new(ZkOptions::new("127.0.0.1:2181"));
+        assert!(matches!(made, Err(LockError::Invalid { name, .. }) if name == "runtime"));
     }
 }

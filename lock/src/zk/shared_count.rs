@@ -198,7 +198,7 @@ impl ZkSharedCount {
     pub async fn listen(&self) -> Result<watch::Receiver<Versioned>, LockError> {
         let (sender, receiver) = watch::channel(self.get().await?);
         let count = self.clone();
-        tokio::spawn(async move {
+        self.client.tasks().runtime().spawn(async move {
             tokio::select! {
                 () = sender.closed() => {}
                 () = count.client.ended() => {}

@@ -122,3 +122,36 @@ async fn waiters_are_served_in_order_of_arrival<S: Server>(family: Family<S>) ->
     ensure!(turns.is_sorted(), "the turns were {turns:?}");
     family.nothing_left(&name).await
 }
+
+/// A caller's runtime has ended, or is not entered, when it drops what it has: a waiter's future, and a guard. The client's own
+/// runtime goes on, and gives back what they had.
+#[apply(one_server!)]
+async fn what_is_dropped_outside_a_runtime_is_given_back<S: Server>(family: Family<S>) -> Result {
+    let (name, process) = (name(), family.process().await);
+    let held = take(&process.lock(&name)).await?;
+    let waiter = process.lock(&name);
+    let mut waiting = Box::pin(async move { waiter.acquire(SOON).await.map(drop) });
+    beside(&mut waiting, family.until_queued(&name, 2)).await?;
+    outside(move || drop(waiting))?;
+    held.release().await?;
+    for stays in [false, true] {
+        let lock = process.lock(&name);
+        outside(move || {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let guard = runtime.block_on(async {
+                let guard = take(&lock).await?;
+                Ok::<_, anyhow::Error>(Some(guard).filter(|_| stays))
+            });
+            drop(runtime);
+            guard.map(drop)
+        })??;
+    }
+    pass(&process.lock(&name)).await?;
+    family.nothing_left(&name).await
+}
+
+/// Does this in a thread that is in no runtime.
+fn outside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let thread = std::thread::spawn(work);
+    thread.join().map_err(|_| anyhow::anyhow!("it panicked"))
+}

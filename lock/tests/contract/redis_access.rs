@@ -1,9 +1,14 @@
 //! Access to Redis: users with passwords, and servers that speak TLS.
 
-use super::{certificates, redis_own, support::*};
+use super::{
+    certificates,
+    redis::{self, with_lease},
+    redis_own,
+    support::*,
+};
 use oversell::lab::Port;
 use oversell_lock::redis::{RedisClient, RedisOptions};
-use std::path::PathBuf;
+use std::{num::NonZeroU32, path::PathBuf};
 use tokio::process::Child;
 
 /// A user that the server knows, until the test has ended.
@@ -153,4 +158,63 @@ async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) ->
         invalid(what, RedisClient::new(broken).map(drop))?;
     }
     tls.end().await
+}
+
+/// What the documentation of the options says a user needs.
+const RIGHTS: &str = "~* &* +@read +@write +@scripting +@pubsub +@connection +time +role";
+
+/// A client of a user with these rights.
+async fn with_rights(redis: &Redis, rights: &str) -> Result<RedisClient> {
+    let user = format!("user-{}", name().replace('/', ""));
+    let words: Vec<_> = ["SETUSER", &user, "on", ">secret"]
+        .into_iter()
+        .chain(rights.split(' '))
+        .collect();
+    acl(redis, &words).await?;
+    let address = format!("redis://{user}:secret@{}", redis.host());
+    RedisClient::connect(address).await.context("it connects")
+}
+
+/// Everything that ends with a message to waiters is done, and said to be, by a user who may send none; and the waiters get in.
+#[apply(test!)]
+async fn a_user_without_channels_is_told_what_was_done(redis: &'static Redis) -> Result {
+    let silent = RIGHTS.replace("&*", "resetchannels");
+    for rights in [RIGHTS, &silent] {
+        let client = with_rights(redis, rights).await?;
+        for Family { kind, .. } in with_lease(redis) {
+            let name = name();
+            let what = format!("{} with {rights}", kind.name);
+            // Readers wait for a writer alone.
+            let holds = if kind.name == "redis_read" {
+                redis::write
+            } else {
+                kind.make
+            };
+            let held = take(&holds(&client, &name, Ask::default())).await?;
+            let waiter = acquiring((kind.make)(&client, &name, Ask::default()));
+            held.release().await.context(what.clone())?;
+            let next = waiter.await?.context(what.clone())?;
+            next.release().await.context(what.clone())?;
+            let _held = take(&(kind.make)(&client, &name, Ask::default())).await?;
+            let freed = match kind.name {
+                "redis_fair" => client.fair_lock(&name).force_unlock().await,
+                "redis_write" => client.rw_lock(&name).write().force_unlock().await,
+                "redis_read" => client.rw_lock(&name).read().force_unlock().await,
+                _ => client.lock(&name).force_unlock().await,
+            };
+            ensure!(freed.context(what.clone())?, "{what}: it was not held");
+        }
+        let semaphore = client.semaphore(&name());
+        ensure!(semaphore.try_set_permits(1).await?, "permits with {rights}");
+        semaphore.acquire(1, SOON).await?.release().await?;
+        is("permits", semaphore.available_permits().await?, 1)?;
+        let latch = client.latch(&name());
+        ensure!(
+            latch.try_set_count(NonZeroU32::MIN).await?,
+            "a latch with {rights}"
+        );
+        latch.count_down().await.context("the last count")?;
+        latch.wait(SOON).await?;
+    }
+    Ok(())
 }

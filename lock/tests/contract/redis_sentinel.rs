@@ -257,3 +257,30 @@ async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Re
     lab.stop().await;
     Ok(())
 }
+
+/// The first Sentinel still names the old primary, which takes connections and says nothing; the others know the new one.
+#[apply(test!)]
+async fn a_silent_old_primary_is_left_for_the_new_one(_: &Redis) -> Result {
+    let lab = group().await?;
+    let old = Mute::to(Redis::at(first(&lab).to_owned()).host())?;
+    old.mute();
+    let [behind, knows, _] = &lab.addresses().sentinels[..] else {
+        bail!("three Sentinels");
+    };
+    for (sentinel, primary) in [
+        (behind, old.address()),
+        (knows, Redis::at(first(&lab).to_owned()).host()),
+    ] {
+        let (host, port) = primary.rsplit_once(':').context("a port")?;
+        let monitor = ["SENTINEL", "MONITOR", "moved", host, port, "3"];
+        Redis::at(sentinel.url.clone()).ask::<()>(&monitor).await?;
+    }
+    let options = |urls: &[&str]| RedisOptions::new(first(&lab)).sentinels(urls.to_vec(), "moved");
+    let alone = RedisClient::new(options(&[&behind.url]))?;
+    unavailable("the twin", alone.lock(&name()).acquire(SHORT).await)?;
+    let client = RedisClient::new(options(&[&behind.url, &knows.url]))?;
+    let found = async || passes(&client).await;
+    until("the new one is found", found).await?;
+    lab.stop().await;
+    Ok(())
+}

@@ -137,3 +137,45 @@ async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result {
     let none = async || table.left(&name).await.is_empty();
     until("no row is left", none).await
 }
+
+/// Names that a collation may take for one.
+const ALIKE: [(&str, &str); 6] = [
+    ("Stock", "stock"),
+    ("a", "a "),
+    ("é", "e"),
+    ("ß", "s"),
+    ("🍎", "🍌"),
+    ("\u{e9}", "e\u{301}"),
+];
+
+/// In the table of the migrations, and in one that the library makes.
+#[apply(test!)]
+async fn names_that_are_only_alike_are_two_locks(table: &Table) -> Result {
+    table.run(&["CREATE DATABASE names"]).await?;
+    let own = MySqlPool::connect(&format!("mysql://root@{}/names", table.address())).await?;
+    own.create_table().await?;
+    for pool in [own, table.client().await] {
+        for (one, other) in ALIKE {
+            let begin = name();
+            let names = [one, other].map(|end| format!("{begin}{end}"));
+            let both = names.map(|name| pool.table_lease_lock(&name));
+            let both = oversell_lock::MultiLock::new(both.into());
+            both.acquire(SOON).await.context(one)?.release().await?;
+        }
+    }
+    Ok(())
+}
+
+/// A table of an earlier version, or of the course's own program, stays as it is.
+#[apply(test!)]
+async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
+    let make = include_str!("../../../migrations/0002_lock.sql");
+    let make = make.replace("tb_lock", "earlier.tb_lock");
+    let row = "INSERT INTO earlier.tb_lock (lock_name) VALUES ('by-hand')";
+    table.run(&["CREATE DATABASE earlier", &make, row]).await?;
+    let pool = MySqlPool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
+    pool.create_table().await?;
+    let there = pool.table_lease_lock("by-hand").try_acquire().await;
+    taken("the row that was there", there)?;
+    pass(&pool.table_lock(&name())).await
+}

@@ -56,6 +56,6 @@ end
 -- Tells the head, and nobody else, that the lock is free.
 local function wake(head)
   if head and redis.call('exists', KEYS[1]) == 0 then
-    redis.call('publish', KEYS[4] .. ':' .. head, '0')
+    redis.pcall('publish', KEYS[4] .. ':' .. head, '0')
   end
 end

@@ -13,5 +13,5 @@ redis.call('del', KEYS[1])
 redis.call('incr', KEYS[2])
 -- Nobody waits for a day with nobody looking.
 redis.call('pexpire', KEYS[2], 86400000)
-redis.call('publish', ARGV[1], '0')
+redis.pcall('publish', ARGV[1], '0')
 return 0

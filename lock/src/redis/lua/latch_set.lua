@@ -8,5 +8,5 @@ end
 redis.call('set', KEYS[1], ARGV[1])
 -- Somebody may wait until it is opened again, however long that is.
 redis.call('persist', KEYS[2])
-redis.call('publish', ARGV[2], '1')
+redis.pcall('publish', ARGV[2], '1')
 return 1

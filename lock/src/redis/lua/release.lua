@@ -5,4 +5,6 @@
 if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   return nil
 end
-return redis.call('publish', KEYS[2], '0')
+-- A user who may not publish has given it back all the same.
+local told = redis.pcall('publish', KEYS[2], '0')
+return type(told) == 'number' and told or 0

@@ -5,8 +5,6 @@
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return 0
 end
--- Never shorter than what another guard of the same hold relies on.
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-  redis.call('pexpire', KEYS[1], ARGV[1])
-end
+-- Never shorter than what another guard of the same hold relies on. Written in any case: a WAIT that follows asks for it.
+redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[1])))
 return 1

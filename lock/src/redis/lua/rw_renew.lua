@@ -5,10 +5,9 @@
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 or (KEYS[2] and redis.call('exists', KEYS[2]) == 0) then
   return 0
 end
--- Never shorter than what another guard of the same hold, or another reader, relies on.
+-- Never shorter than what another guard of the same hold, or another reader, relies on. Written in any case: a WAIT that
+-- follows asks for it.
 for _, key in ipairs(KEYS) do
-  if redis.call('pttl', key) < tonumber(ARGV[1]) then
-    redis.call('pexpire', key, ARGV[1])
-  end
+  redis.call('pexpire', key, math.max(redis.call('pttl', key), tonumber(ARGV[1])))
 end
 return 1

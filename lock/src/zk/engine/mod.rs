@@ -21,6 +21,9 @@ use zookeeper_client::Error;
 
 const SERVER: &str = "zookeeper";
 
+/// A server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several nodes.
+const LONGEST_PATH: usize = 64 * 1024;
+
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
@@ -91,6 +94,10 @@ where
 ///
 /// [`LockError::Invalid`].
 pub(super) fn valid(path: &str) -> Result<(), LockError> {
+    if path.len() > LONGEST_PATH {
+        let beginning: String = path.chars().take(100).collect();
+        return Err(LockError::invalid(beginning, "a path has at most 64 KiB"));
+    }
     let mut parts = path.split('/');
     let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_taken);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
@@ -160,6 +167,7 @@ mod tests {
             "/\u{9f}",
             "/\u{e000}",
             "/\u{f8ff}",
+            &format!("/{}", "a".repeat(LONGEST_PATH)),
             "/\u{fff0}",
             "/🔒",
         ] {

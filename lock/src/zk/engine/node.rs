@@ -18,7 +18,7 @@ use super::{
 };
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
-use tokio::{runtime::Handle, time::sleep};
+use tokio::time::sleep;
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
@@ -205,7 +205,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if !self.there || Handle::try_current().is_err() {
+        if !self.there {
             return;
         }
         let (entry, line) = (self.entry.clone(), self.line.take());

@@ -24,7 +24,7 @@
 //! delayed acknowledgement; one cycle alone takes 0.4 ms.
 
 use super::{insist, over, unanswered, unless};
-use crate::{local::ByType, sure_until::SureUntil, zk::ZkOptions};
+use crate::{local::ByType, sure_until::SureUntil, tasks::Tasks, zk::ZkOptions};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use std::{ops::Deref, sync::Arc, time::Duration};
@@ -32,7 +32,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
 };
@@ -60,7 +60,7 @@ pub(in crate::zk) struct Session {
     /// What this process knows of the directories in which it queues.
     pub(super) shared: ByType,
     /// What deletes nodes in the background.
-    pub(super) tasks: TaskTracker,
+    pub(super) tasks: Tasks,
     /// It is over, and its nodes have gone.
     pub(super) over: CancellationToken,
     /// The client was closed.
@@ -235,7 +235,7 @@ impl Connection {
 pub(in crate::zk) struct Supervisor {
     pub(in crate::zk) options: ZkOptions,
     pub(in crate::zk) connection: watch::Sender<Connection>,
-    pub(in crate::zk) tasks: TaskTracker,
+    pub(in crate::zk) tasks: Tasks,
     pub(in crate::zk) end: CancellationToken,
 }
 
