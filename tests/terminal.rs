@@ -72,8 +72,8 @@ async fn what_is_wrong_on_the_command_line_is_said_before_anything_is_measured()
             "no folder /no/such",
         ),
         (
-            format!("compare {at} --report /proc/report.html"),
-            "/proc/report.html: ",
+            format!("compare {at} --json /proc/rows.json"),
+            "/proc/rows.json: ",
         ),
         (
             format!("compare {at}"),

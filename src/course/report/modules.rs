@@ -79,8 +79,7 @@ mod tests {
 
     #[test]
     fn imports_are_named_from_the_folder_of_all() {
-        let text =
-            "import { a } from './layout.js';\nimport * as b from '../shared/dom.js';\nlet from = 'x';";
+        let text = "import { a } from './layout.js';\nimport * as b from '../shared/dom.js';\nlet from = 'x';";
         let (text, imports) = renamed("js/timeline/drawing.js", text);
         assert_eq!(imports, ["js/timeline/layout.js", "js/shared/dom.js"]);
         assert!(

@@ -3,7 +3,6 @@
 //!
 //! The verdict comes from one run of 100 × 50, the course's load.
 
-mod report;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +16,6 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese::told,
     failure::Failure,
     stdout::{Output, Outputs, say},
     stock::{self, Strategy},
@@ -45,7 +43,7 @@ const KNOWN: [&str; 9] = [
   oversell compare --lab --course --duration 3s           all of the course, and their rates
   oversell compare --strategies none,mutex --targets three   two of them, against the lab that runs
   oversell compare --strategies single-update --duration 10s --rate 500   open loop: 500 requests due each second
-  oversell compare --report report.html --json rows.json
+  oversell compare --json rows.json
   oversell compare --http http://shop:8080 --instance http://shop:8000   any running cluster
 
 Each run takes a product of its own and removes it. `three` means that three instances answered.
@@ -80,9 +78,6 @@ pub struct Args {
     /// Open loop: so many requests are due each second
     #[arg(long, value_name = "N", requires = "duration", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
-    /// Writes a report to this file: one HTML page that needs nothing else
-    #[arg(long, value_name = "FILE")]
-    report: Option<Output>,
     #[command(flatten)]
     how: MeasureArgs,
 }
@@ -95,7 +90,7 @@ fn known() -> impl TypedValueParser<Value = &'static Strategy> {
 
 impl Outputs for Args {
     fn outputs(&self) -> Vec<&Output> {
-        self.report.iter().chain(&self.how.json).collect()
+        self.how.json.iter().collect()
     }
 }
 
@@ -122,10 +117,6 @@ pub async fn run(
     }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
-    }
-    if let Some(file) = &args.report {
-        file.write(&report::html(&found)?)?;
-        say!("{}", told!("报告：{file}", "report: {file}"));
     }
     found.verdict(&stop)
 }

@@ -7,7 +7,7 @@ use crate::load::{
     fake::{Fake, Fault},
     history::{AnswerDetails, History, Outcome},
     plan::{ONE, THREE},
-    row::{Rate, Row, SaleResult},
+    row::{Row, SaleResult},
     stats::{Bytes, Stats},
     verdict::{StockChange, Verdict},
 };
@@ -15,7 +15,7 @@ use clap::Parser;
 use std::time::Duration;
 
 /// A row as a run makes it: so many sold, so many gone.
-pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
+fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut history = History::default();
     let names = match target {
         ONE => &["8000"][..],
@@ -54,15 +54,7 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     Row::new(&plan, sold, ended, false)
 }
 
-/// A rate of no round.
-pub(super) fn rate() -> Rate {
-    Rate {
-        verdict: Verdict::Exact,
-        ..Rate::of(&[])
-    }
-}
-
-pub(super) fn found(rows: Vec<Row>) -> Measurement {
+fn found(rows: Vec<Row>) -> Measurement {
     let conditions = Conditions {
         command: "oversell compare".into(),
         cores: 2,

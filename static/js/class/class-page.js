@@ -163,15 +163,15 @@ function draw() {
   const at = shown.from + shown.now;
   const size = $('lanes').clientWidth;
   if (!hasNews && lastDrawnAt === at && lastDrawnSize === size) return;
-  const told = hasNews;
+  const hadNews = hasNews;
   [hasNews, lastDrawnAt, lastDrawnSize] = [false, at, size];
   drawState(all, shown);
   $('empty').hidden = all.length > 0;
   setText($('empty'), t(isPhone ? 'classEmptyMine' : 'classEmpty'));
   drawLanes($('lanes'), shown, isPhone ? ownName() : '');
   if (isPhone) drawOwnTimes(all, now);
-  else if (told) drawConsoles(shown.from, key);
-  if ($('in-words').open && (told || now - lastSentencesAt > 1e6)) drawSentences(shown, all, now);
+  else if (hadNews) drawConsoles(shown.from, key);
+  if ($('in-words').open && (hadNews || now - lastSentencesAt > 1e6)) drawSentences(shown, all, now);
 }
 
 /** @param {import('./visits.js').Visit[]} all @param {ClassPicture} shown */
@@ -183,15 +183,15 @@ function drawState(all, shown) {
   // The barrier is set, or removed, when the visit that does it ends.
   const gate = since.filter((visit) => /\/(set|remove)$/.test(visit.route) && visit.entered != null && visit.left != null).toSorted((a, b) => Number(a.left) - Number(b.left)).at(-1);
   // A reading older than the last event is out of date: until the next one the events decide.
-  const known = objectsAskedAt > Math.max(0, ...since.map((visit) => visit.left ?? visit.entered ?? visit.from));
+  const isFresh = objectsAskedAt > Math.max(0, ...since.map((visit) => visit.left ?? visit.entered ?? visit.from));
   const isPermits = view().key === 'semaphore' && objects.semaphore != null;
   // A killed instance loses its permits; one that is stopped releases them.
   const gone = since.filter((visit) => visit.lost && visit.entered != null).length;
-  if (known || !isPermits) lostPermits = isPermits && room - Number(objects.semaphore) - counts.inside === gone ? gone : 0;
-  const free = !isPermits ? null : known ? objects.semaphore : Math.max(0, room - counts.inside - lostPermits);
+  if (isFresh || !isPermits) lostPermits = isPermits && room - Number(objects.semaphore) - counts.inside === gone ? gone : 0;
+  const free = !isPermits ? null : isFresh ? objects.semaphore : Math.max(0, room - counts.inside - lostPermits);
   // A latch at 0: all have counted down, or nobody has begun.
-  const count = known && objects.latch != null ? objects.latch || (counted ? 0 : null) : counted?.n ?? null;
-  const closed = gate && !known ? /set$/.test(gate.route) : objects.barrier ?? null;
+  const count = isFresh && objects.latch != null ? objects.latch || (counted ? 0 : null) : counted?.n ?? null;
+  const closed = gate && !isFresh ? /set$/.test(gate.route) : objects.barrier ?? null;
   const text = t('classState', view().state, { ...counts, room, free, missing: lostPermits, count, closed });
   setText($('state'), crowded ? `${text}${t('space')} ${t('classCrowded')}` : text);
   $('state').classList.toggle('red', crowded);
@@ -266,9 +266,9 @@ $('who').addEventListener('input', () => {
 /** The events do not tell everything: a permit may be lost with its instance. */
 async function askObjects() {
   isLooking = true;
-  const begun = clock();
+  const askedAt = clock();
   const seen = await api.classroomObjects().catch(() => ({}));
-  [objects, objectsAskedAt, nextLookAt, isLooking] = [seen, begun, Date.now() + OBJECTS_MS, false];
+  [objects, objectsAskedAt, nextLookAt, isLooking] = [seen, askedAt, Date.now() + OBJECTS_MS, false];
   // Draw even if no time has passed.
   lastDrawnAt = -1;
 }

@@ -19,9 +19,9 @@ export async function draw(id, who, say) {
     if (shown.id !== id) return;
     shown = { id, race };
   }
-  const asked = shown.race && questionOf(shown.race);
-  setText($('guess-ask'), asked ? asked.ask : t('classNoGuess'));
-  $('guess-choices').replaceChildren(...(asked?.choices ?? []).map((n) => {
+  const question = shown.race && questionOf(shown.race);
+  setText($('guess-ask'), question ? question.ask : t('classNoGuess'));
+  $('guess-choices').replaceChildren(...(question?.choices ?? []).map((n) => {
     const button = el('button', { class: 'big', 'data-guess': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n));
     button.addEventListener('click', async () => {
       if (!who()) {

@@ -19,8 +19,8 @@ const numbers = new Map();
 function nextNames(who, many, visits) {
   const word = t('classWho', who);
   if (SINGLE_ROLES.includes(who)) return [word];
-  const known = visits.filter((visit) => visit.who.startsWith(`${word} `)).map((visit) => Number(visit.who.slice(word.length + 1)) || 0);
-  const last = Math.max(numbers.get(word) ?? 0, ...known);
+  const numbersGiven = visits.filter((visit) => visit.who.startsWith(`${word} `)).map((visit) => Number(visit.who.slice(word.length + 1)) || 0);
+  const last = Math.max(numbers.get(word) ?? 0, ...numbersGiven);
   numbers.set(word, last + many);
   return Array.from({ length: many }, (_, i) => `${word} ${last + 1 + i}`);
 }
@@ -35,11 +35,11 @@ const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 /** From the desk: the service sends them, since a browser has six connections. @param {Action} action @param {Visit[]} visits @returns {Promise<string>} the error, or an empty text */
 export async function sendFromDesk({ visit, many, who, hold_ms, members, apart_ms }, visits) {
   const term = { visit, hold_ms, members, wait_ms: WAIT_MS };
-  const asked = isLeave(visit)
+  const requests = isLeave(visit)
     ? insideNow(visits).map((one) => api.sendVisitors({ ...term, names: [one.who], member: one.member }))
     : apart_ms == null ? [api.sendVisitors({ ...term, names: nextNames(who, many, visits) })]
       : nextNames(who, many, visits).map((name, i) => pause(i * apart_ms).then(() => api.sendVisitors({ ...term, names: [name] })));
-  return failureText(Promise.all(asked));
+  return failureText(Promise.all(requests));
 }
 
 /** From a phone: one request under the own name. @param {Action} action @param {string} who @param {Visit[]} visits @returns {Promise<string>} the error, or an empty text */
@@ -50,5 +50,5 @@ export function visitFromPhone({ visit, hold_ms, members }, who, visits) {
   return failureText(api.requestText(`${visit}?${query}`));
 }
 
-/** @param {Promise<any>} asked */
-const failureText = (asked) => asked.then(() => '', (error) => errorText(error));
+/** @param {Promise<any>} requests */
+const failureText = (requests) => requests.then(() => '', (error) => errorText(error));

@@ -18,11 +18,11 @@ const fileOf = (slug, of) => `${FOLDERS[of]}/${slug.replaceAll('-', '_')}.rs`;
 
 /** @template T @param {string} name @param {() => Promise<T>} ask @returns {Promise<T>} */
 function cached(name, ask) {
-  const known = cache.get(name) ?? ask();
-  cache.set(name, known);
+  const answer = cache.get(name) ?? ask();
+  cache.set(name, answer);
   // A failed request is made again the next time.
-  known.catch(() => cache.delete(name));
-  return known;
+  answer.catch(() => cache.delete(name));
+  return answer;
 }
 
 /** A strategy's Rust file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */

@@ -64,14 +64,14 @@ async function acquireConnection() {
 
 /** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
 async function sendBurst(path, answers, changed) {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const one = async (/** @type {number} */ n) => {
     await pause(n * INTERVAL_MS);
     const done = await acquireConnection();
-    const mine = { sent: performance.now() - begun, at: Infinity, status: 0, instance: '' };
+    const mine = { sent: performance.now() - startedAt, at: Infinity, status: 0, instance: '' };
     answers.push(mine);
     const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => null);
-    Object.assign(mine, { at: performance.now() - begun, status: answer?.status ?? 0, instance: answer?.headers.get('x-instance') ?? '' });
+    Object.assign(mine, { at: performance.now() - startedAt, status: answer?.status ?? 0, instance: answer?.headers.get('x-instance') ?? '' });
     await answer?.text().catch(() => '');
     done();
     changed();
@@ -131,40 +131,40 @@ function answersPicture(answers, label) {
 function limiterRow(limiter) {
   const { id, path, at_once } = limiter;
   const send = el('button', { class: 'send' });
-  const said = el('output', {});
+  const summaryOutput = el('output', {});
   const [name, note, rate] = [el('h2', {}), el('p', { class: 'dim' }), el('p', { class: 'rates' })];
   const [full, shown] = [el('div', {}), el('div', {})];
   /** @type {Answer[]} */
   let answers = [];
-  let [busy, begun] = [false, 0];
+  let [busy, startedAt] = [false, 0];
   /** Nothing was answered: the limiter is elsewhere. */
   let missing = false;
 
   /** Infinity once nothing moves. */
-  const now = () => (begun ? performance.now() - begun : Infinity);
+  const now = () => (startedAt ? performance.now() - startedAt : Infinity);
 
   const draw = () => {
     const at = now();
-    const known = answers.filter((answer) => answer.at <= at && answer.at < Infinity);
-    const through = known.filter((answer) => answer.status === 200).length;
-    const refused = known.filter((answer) => answer.status === 429).length;
-    const summary = missing || known.some((answer) => answer.status === 404) ? t('limitsNginx') : t('limitsSaid', through, refused, known.length - through - refused);
+    const received = answers.filter((answer) => answer.at <= at && answer.at < Infinity);
+    const through = received.filter((answer) => answer.status === 200).length;
+    const refused = received.filter((answer) => answer.status === 429).length;
+    const summary = missing || received.some((answer) => answer.status === 404) ? t('limitsNginx') : t('limitsSaid', through, refused, received.length - through - refused);
     setText(name, t('limiter', id));
     setText(note, t('limiterNote', id));
     setText(send, t('limitsSend', at_once ?? REQUESTS));
     send.setAttribute('aria-disabled', String(busy));
-    setText(said, known.length || missing ? summary : '');
-    full.replaceChildren(levelsPicture(limiter, answers, begun ? at : Number.MAX_SAFE_INTEGER));
-    setText(rate, begun ? t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
+    setText(summaryOutput, received.length || missing ? summary : '');
+    full.replaceChildren(levelsPicture(limiter, answers, startedAt ? at : Number.MAX_SAFE_INTEGER));
+    setText(rate, startedAt ? t('limitsNow', { ...rateAt(answers, at), waiting: id === 'queued' ? levelsAt(id, answers, at)[0].full : null }) : '');
     // One moment is no picture over time.
-    if (!at_once) shown.replaceChildren(answersPicture(known, `${t('limiter', id)}: ${summary}`));
+    if (!at_once) shown.replaceChildren(answersPicture(received, `${t('limiter', id)}: ${summary}`));
   };
 
   /** Draws until all has been seen. */
   const move = () => {
     draw();
     const over = !busy && now() > Math.max(0, ...answers.map(({ at }) => at)) + TIME_AFTER_LAST_MS;
-    if (over) begun = 0;
+    if (over) startedAt = 0;
     if (over) draw();
     else if (reducedMotion.matches) setTimeout(move, REDUCED_MOTION_MS);
     else requestAnimationFrame(move);
@@ -177,13 +177,13 @@ function limiterRow(limiter) {
     const sent = at_once ? await api.sendBurst(/** @type {'address' | 'server'} */ (id)).catch(() => null) : [];
     missing = sent == null;
     answers = (sent ?? []).map(({ at_ms, status }) => ({ sent: 0, at: at_ms, status, instance: '' }));
-    const idle = !begun;
-    begun = performance.now();
+    const idle = !startedAt;
+    startedAt = performance.now();
     if (idle) move();
     if (!at_once) await sendBurst(path, answers, () => {});
     busy = false;
   });
-  const element = el('li', { id }, el('div', { class: 'heading' }, name, el('code', {}, `GET /${path}`), said, send), note, el('div', { class: 'moving' }, full, rate), shown);
+  const element = el('li', { id }, el('div', { class: 'heading' }, name, el('code', {}, `GET /${path}`), summaryOutput, send), note, el('div', { class: 'moving' }, full, rate), shown);
   return { element, draw };
 }
 

@@ -178,9 +178,9 @@ startPage('mineTitle', () => {
 });
 
 try {
-  const kept = await api.ownLock();
-  stages = kept.stages;
-  fill(kept.scripts);
+  const saved = await api.ownLock();
+  stages = saved.stages;
+  fill(saved.scripts);
   await runs.refresh();
 } catch (error) {
   setStatus(() => t('failed', errorText(error)));

@@ -199,29 +199,29 @@ function addressOfPlan(plan) {
 }
 
 function showAddress() {
-  const wanted = address.parseAddress(location.hash);
-  const found = findLesson(chapters, wanted.name);
+  const parsed = address.parseAddress(location.hash);
+  const found = findLesson(chapters, parsed.name);
   const before = lesson;
   lesson ??= allLessons()[0];
   strategy ??= lesson.strategies[0] ?? null;
-  if (wanted.name === 'compare' || wanted.name === 'verdicts') view = wanted.name;
-  else if (wanted.name && !found) view = 'unknown';
+  if (parsed.name === 'compare' || parsed.name === 'verdicts') view = parsed.name;
+  else if (parsed.name && !found) view = 'unknown';
   else {
     if (found) lesson = found.lesson;
-    strategy = lesson.strategies.find((s) => s.slug === wanted.strategy) ?? found?.strategy ?? lesson.strategies[0] ?? null;
+    strategy = lesson.strategies.find((s) => s.slug === parsed.strategy) ?? found?.strategy ?? lesson.strategies[0] ?? null;
     view = strategy ? 'lesson' : 'text';
   }
   viewSwitch.showView(view);
-  if (view === 'compare' && wanted.strategy) comparison.selectStrategies(wanted.strategy.split(','));
+  if (view === 'compare' && parsed.strategy) comparison.selectStrategies(parsed.strategy.split(','));
   // Fill the form first: a wrong number in the address is shown like one that was typed.
-  settingsForm.fill(wanted.typed);
-  settings = address.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
+  settingsForm.fill(parsed.typed);
+  settings = address.settingsOf(parsed.target, parsed.typed) ?? { ...settings, target: parsed.target };
   // An empty address is completed.
-  if (!wanted.name) history.replaceState(null, '', addressOfLesson(settings));
+  if (!parsed.name) history.replaceState(null, '', addressOfLesson(settings));
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
   // Sections that do not show the claim are folded, unless the address has settings.
-  if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && wanted.asksForRun);
+  if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && parsed.asksForRun);
   previousView = view;
   if (shown && shown.claim && !shown.byHand) loadCommands(shown);
   if (view === 'lesson') loadPollInterval(/** @type {Strategy} */ (strategy).slug);
@@ -383,8 +383,8 @@ export async function begin(pressed) {
     return;
   }
   // A reload without an address shows the active run.
-  const asked = Promise.all([refresh(), askVerdicts()]);
-  if (!location.hash) await asked;
+  const polls = Promise.all([refresh(), askVerdicts()]);
+  if (!location.hash) await polls;
   if (!location.hash && runs.active) {
     history.replaceState(null, '', addressOfPlan(runs.active.plan) ?? '#/');
   }
@@ -392,7 +392,7 @@ export async function begin(pressed) {
   showAddress();
   delete document.body.dataset.first;
   if (pressed()) race.run();
-  await asked;
+  await polls;
   draw();
   setTimeout(poll, POLL_MS);
 }

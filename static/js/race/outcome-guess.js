@@ -35,14 +35,14 @@ export function questionOf({ ends, cured_ends }) {
  * @param {((n: number) => number) | null} [votes] how many of the class chose a number
  */
 export function draw(race, ending, votes = null) {
-  const asked = questionOf(race);
-  const known = asked && ending?.as_meant ? asked.is : null;
+  const question = questionOf(race);
+  const answer = question && ending?.as_meant ? question.is : null;
   // Afterwards only the guess and the real number are shown.
-  $('race-guess').hidden = !asked || (known != null && guessed == null && !votes);
-  if (!asked) return;
-  const { ask, choices } = asked;
+  $('race-guess').hidden = !question || (answer != null && guessed == null && !votes);
+  if (!question) return;
+  const { ask, choices } = question;
   $('race-guess').setAttribute('aria-label', ask);
-  $('race-guess').replaceChildren(known == null ? el('span', {}, ask) : '', ...choices.filter((n) => known == null || n === guessed || votes).map((n) => {
+  $('race-guess').replaceChildren(answer == null ? el('span', {}, ask) : '', ...choices.filter((n) => answer == null || n === guessed || votes).map((n) => {
     const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
     button.addEventListener('click', () => {
       guessed = n;
@@ -50,7 +50,7 @@ export function draw(race, ending, votes = null) {
       $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
     });
     return button;
-  }), known == null ? '' : guessed != null ? el('b', {}, t(known === guessed ? 'guessRight' : 'guessWrong', formatNumber(known))) : el('b', {}, t('guessWrong', formatNumber(known))));
+  }), answer == null ? '' : guessed != null ? el('b', {}, t(answer === guessed ? 'guessRight' : 'guessWrong', formatNumber(answer))) : el('b', {}, t('guessWrong', formatNumber(answer))));
 }
 
 /** @param {() => void} then called on each guess */

@@ -132,8 +132,8 @@ export function show(id, isScheduledOnly) {
     if (shownRace) outcomeGuess.clearGuess();
     shownRace = found;
     for (const cured of shownRace ? [false, true] : []) {
-      const kept = recordingOf(cured) ? null : sessionStore.get(`race ${keyOf(id, cured)}`);
-      if (kept) recordings.set(keyOf(id, cured), kept);
+      const stored = recordingOf(cured) ? null : sessionStore.get(`race ${keyOf(id, cured)}`);
+      if (stored) recordings.set(keyOf(id, cured), stored);
     }
     scheduler.closePanel();
     ownTimes.closePanel();
@@ -157,9 +157,9 @@ function loadPlayer() {
 /** Both as one recording: a finished half stands beside the active one. @returns {Recording} */
 function combinedRecording() {
   const both = halves.flatMap(({ cured }) => recordingOf(cured) ?? []);
-  const going = both.filter((one) => one.live);
-  const shown = going.length ? going : both;
-  return { ...emptyRecording(), events: shown.flatMap((one) => one.events), live: going.length > 0, stepped: false };
+  const isPlaying = both.filter((one) => one.live);
+  const shown = isPlaying.length ? isPlaying : both;
+  return { ...emptyRecording(), events: shown.flatMap((one) => one.events), live: isPlaying.length > 0, stepped: false };
 }
 
 // ---- playing ---------------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ function draw() {
   const span = spanFor(models, timed ? ownTimes.SPAN_US : SPAN_US_PER_MS * Math.max(flaw, cure));
   frame(shownRace);
   const scale = scaleOf(models);
-  const going = isPlayingShown();
+  const isPlaying = isPlayingShown();
   $('times').style.setProperty('--scale', String(scale));
   for (const half of halves) {
     const recording = recordingOf(half.cured);
@@ -290,7 +290,7 @@ function draw() {
     if (!recording) continue;
     half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing, scaled: !recording.stepped, span, scale });
     // What is below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = going ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
+    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
     const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
     const over = recording.ending && player.cursor >= half.model.end;
@@ -350,10 +350,10 @@ function frame(its) {
   if (now === lastFrame) return;
   lastFrame = now;
   const lang = currentLanguage();
-  const going = isPlayingShown();
-  setText($('race-run'), t(going ? 'cancel' : both.some(Boolean) ? 'raceAgain' : 'race'));
-  $('race-run').classList.toggle('cancel', going);
-  const cannot = Boolean(disabledReason) || its.cannot != null || (activeReplays.size > 0 && !going);
+  const isPlaying = isPlayingShown();
+  setText($('race-run'), t(isPlaying ? 'cancel' : both.some(Boolean) ? 'raceAgain' : 'race'));
+  $('race-run').classList.toggle('cancel', isPlaying);
+  const cannot = Boolean(disabledReason) || its.cannot != null || (activeReplays.size > 0 && !isPlaying);
   $('race-run').setAttribute('aria-disabled', String(cannot));
   $('race-idle').replaceChildren(...idleNote(its, both));
   $('race-player').hidden = !both.some(Boolean);
@@ -375,7 +375,7 @@ function frame(its) {
   $('race').classList.toggle('playing', activeReplays.size > 0);
   scheduler.frame(its, activeReplays.size > 0 || cannot);
   ownTimes.frame(its, activeReplays.size > 0, Boolean(disabledReason) || its.cannot != null);
-  if (!going || !picturesTop) picturesTop = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
+  if (!isPlaying || !picturesTop) picturesTop = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
   wokenWaiters.draw(both.map((one) => one?.events ?? []));
 }
 

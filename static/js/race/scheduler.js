@@ -94,7 +94,7 @@ class ScheduledReplay {
   stageOf(actor) {
     const its = this.recording.events.filter((e) => e.actor === actor);
     if (its.some((e) => END_EVENTS.includes(e.event))) return 'end';
-    const pressed = this.schedule.filter((one) => one === actor).length;
+    const pressed = this.schedule.filter((name) => name === actor).length;
     if (!pressed) return 'start';
     // A transaction also pauses before its first statement.
     const stood = its.filter((e, i) => e.event === 'stands' && its.slice(0, i).some((before) => before.event !== 'start')).length;
@@ -169,16 +169,16 @@ class ScheduledReplay {
     if (!this.ending) return false;
     if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
     if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
-    const came = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
-    return came.join() !== this.entryOrder.join();
+    const resumedOrder = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
+    return resumedOrder.join() !== this.entryOrder.join();
   }
 
   /** May it be waiting for another? Else it is only slow. @param {string} actor */
   #mayWait(actor) {
     const { events } = this.recording;
-    const told = events.findLastIndex((e) => e.actor === actor && ['stands', 'start'].includes(e.event));
+    const lastPause = events.findLastIndex((e) => e.actor === actor && ['stands', 'start'].includes(e.event));
     const owner = this.holder()?.owner;
-    return (owner && owner !== actor) || events.slice(told).some((e) => e.actor === actor && ['waits', 'refused'].includes(e.event));
+    return (owner && owner !== actor) || events.slice(lastPause).some((e) => e.actor === actor && ['waits', 'refused'].includes(e.event));
   }
 
   stop() {
@@ -284,8 +284,8 @@ async function restart() {
   redraw(race);
 }
 
-/** @param {ScheduledReplay} one @param {Race} race */
-const beginReplay = (one, race) => retryWhileBusy(() => one.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
+/** @param {ScheduledReplay} replay @param {Race} race */
+const beginReplay = (replay, race) => retryWhileBusy(() => replay.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
 
 /** Tries again while another replay is active. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
 async function retryWhileBusy(does) {
@@ -334,14 +334,14 @@ function programOf(events, points) {
   return parts;
 }
 
-/** What it will send next, in words and as commands. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
-function nextStepOf(race, one, actor) {
-  if (goalOf(race) === 'deadlock') return { what: '', sent: one.pointOf(actor) };
+/** What it will send next, in words and as commands. @param {Race} race @param {ScheduledReplay} replay @param {string} actor */
+function nextStepOf(race, replay, actor) {
+  if (goalOf(race) === 'deadlock') return { what: '', sent: replay.pointOf(actor) };
   const parts = programs.get(keyOf(race)) ?? [];
-  const stage = one.stageOf(actor);
-  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === one.pointOf(actor));
+  const stage = replay.stageOf(actor);
+  const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === replay.pointOf(actor));
   // After a conflict or refusal it begins again.
-  const part = ['conflict', 'refused'].includes(one.pointOf(actor)) ? parts[0] : parts[at + 1];
+  const part = ['conflict', 'refused'].includes(replay.pointOf(actor)) ? parts[0] : parts[at + 1];
   return { what: t('scheduleNext', part?.point ?? '', stage === 'start'), sent: sentCommands.withoutIds((part?.sent ?? []).join('; ')) };
 }
 
@@ -353,14 +353,14 @@ function nextStepOf(race, one, actor) {
  */
 async function searchAll() {
   const race = shownRace();
-  const who = race && optionsOf(race);
-  if (!race || !who) return;
+  const options = race && optionsOf(race);
+  if (!race || !options) return;
   generation += 1;
   const mine = generation;
   const name = keyOf(race);
-  const players = { ...who, actors: who.actors.slice(0, who.goal === 'overtaken' ? 3 : 2) };
+  const players = { ...options, actors: options.actors.slice(0, options.goal === 'overtaken' ? 3 : 2) };
   // An instance plays one pair of transactions at a time, and there is one main Redis.
-  const atOnce = who.goal === 'deadlock' || who.fails_over ? 1 : PARALLEL_REPLAYS;
+  const atOnce = options.goal === 'deadlock' || options.fails_over ? 1 : PARALLEL_REPLAYS;
   const seen = { tried: 0, wrong: 0, done: false };
   searches.set(name, seen);
   /** The prefixes of schedules that are still to be tried. @type {string[][]} */
@@ -375,17 +375,17 @@ async function searchAll() {
         continue;
       }
       busy += 1;
-      const one = new ScheduledReplay();
-      shownReplay = one;
+      const replay = new ScheduledReplay();
+      shownReplay = replay;
       try {
-        await playSchedule(one, race, players, prefix, left, () => mine === generation);
+        await playSchedule(replay, race, players, prefix, left, () => mine === generation);
       } finally {
         busy -= 1;
-        if (!one.isOver) one.stop();
+        if (!replay.isOver) replay.stop();
       }
       if (mine !== generation) return;
       seen.tried += 1;
-      if (one.hasReachedGoal(who)) seen.wrong += 1;
+      if (replay.hasReachedGoal(options)) seen.wrong += 1;
       redraw(race);
     }
   };
@@ -401,24 +401,24 @@ async function searchAll() {
   announce($('schedule-say').textContent, true);
 }
 
-/** Plays one schedule: its prefix, then always the first actor that can go on. The alternatives are added to `left`. @param {ScheduledReplay} one @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn */
-async function playSchedule(one, race, players, prefix, left, goesOn) {
-  await beginReplay(one, race);
-  while (!one.isOver && !one.isStuck && goesOn()) {
+/** Plays one schedule: its prefix, then always the first actor that can go on. The alternatives are added to `left`. @param {ScheduledReplay} replay @param {Race} race @param {ScheduleOptions} players @param {string[]} prefix @param {string[][]} left @param {() => boolean} goesOn */
+async function playSchedule(replay, race, players, prefix, left, goesOn) {
+  await beginReplay(replay, race);
+  while (!replay.isOver && !replay.isStuck && goesOn()) {
     // Let the clock run once; where it ends a dead actor's lease, only after the death.
-    const mayEnd = !one.schedule.includes(CLOCK) && (!players.dies || one.schedule.includes(DEATH));
-    const able = one.runnable(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || one.schedule.includes('A')));
+    const mayEnd = !replay.schedule.includes(CLOCK) && (!players.dies || replay.schedule.includes(DEATH));
+    const able = replay.runnable(players).filter((actor) => (actor !== CLOCK || mayEnd) && (actor !== 'B' || !players.fails_over || replay.schedule.includes('A')));
     if (!able.length) {
       await tick();
       continue;
     }
-    const n = one.schedule.length;
+    const n = replay.schedule.length;
     const chosen = prefix[n] ?? able[0];
-    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...one.schedule, other]);
-    await one.resume(chosen);
-    await one.settle(players);
+    if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...replay.schedule, other]);
+    await replay.resume(chosen);
+    await replay.settle(players);
   }
-  if (one.error) throw new Error(one.error);
+  if (replay.error) throw new Error(replay.error);
 }
 
 // ---- drawing -----------------------------------------------------------------------------------------------------------
@@ -426,75 +426,75 @@ async function playSchedule(one, race, players, prefix, left, goesOn) {
 /** @param {Race} race */
 export function redraw(race) {
   if (!isShown || !shownReplay) return;
-  const who = optionsOf(race);
-  const going = searches.get(keyOf(race));
-  if (!who) return;
+  const options = optionsOf(race);
+  const search = searches.get(keyOf(race));
+  if (!options) return;
   const shown = shownReplay;
-  const auto = going != null && !going.done && !shown.error;
-  const able = auto ? [] : shown.runnable(who);
-  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, going, generation, programs.has(keyOf(race))]);
+  const isSearching = search != null && !search.done && !shown.error;
+  const able = isSearching ? [] : shown.runnable(options);
+  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search, generation, programs.has(keyOf(race))]);
   if (now === lastDrawn) return;
   lastDrawn = now;
-  const wrong = !auto && shown.hasReachedGoal(who);
-  if (wrong) fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.schedule.length));
+  const hasGoneWrong = !isSearching && shown.hasReachedGoal(options);
+  if (hasGoneWrong) fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.schedule.length));
   for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
-  setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', who.goal));
-  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, who.goal));
-  setText($('schedule-all'), t(auto ? 'cancel' : 'scheduleAll'));
-  $('schedule-all').dataset.going = auto ? '1' : '';
-  replaceKeepingFocus($('schedule-buttons'), [...who.actors, ...(who.clock ? [CLOCK] : []), ...(who.dies ? [DEATH] : []), ...(who.fails_over ? [FAILOVER] : [])].map((actor) => actorButton(race, shown, actor, able.includes(actor))));
-  setText($('schedule-say'), statusText(race, shown, going, auto));
-  $('schedule-say').classList.toggle('red', wrong);
-  const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: who.actors });
+  setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', options.goal));
+  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, options.goal));
+  setText($('schedule-all'), t(isSearching ? 'cancel' : 'scheduleAll'));
+  $('schedule-all').dataset.going = isSearching ? '1' : '';
+  replaceKeepingFocus($('schedule-buttons'), [...options.actors, ...(options.clock ? [CLOCK] : []), ...(options.dies ? [DEATH] : []), ...(options.fails_over ? [FAILOVER] : [])].map((actor) => actorButton(race, shown, actor, able.includes(actor))));
+  setText($('schedule-say'), statusText(race, shown, search, isSearching));
+  $('schedule-say').classList.toggle('red', hasGoneWrong);
+  const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: options.actors });
   picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
   sentCommands.draw($('schedule-lines'), shown.recording.events, model.end);
 }
 
-/** @param {Race} race @param {ScheduledReplay} one @param {string} actor @param {boolean} can */
-function actorButton(race, one, actor, can) {
-  const { words, sent } = labelOf(race, one, actor);
-  const made = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
+/** @param {Race} race @param {ScheduledReplay} replay @param {string} actor @param {boolean} can */
+function actorButton(race, replay, actor, can) {
+  const { words, sent } = labelOf(race, replay, actor);
+  const element = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
     el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
-  made.addEventListener('click', async () => {
-    if (made.getAttribute('aria-disabled') === 'true') return;
-    const pressed = one.resume(actor).catch((error) => { one.error = errorText(error); });
+  element.addEventListener('click', async () => {
+    if (element.getAttribute('aria-disabled') === 'true') return;
+    const pressed = replay.resume(actor).catch((error) => { replay.error = errorText(error); });
     // Draw at once: an actor on its way must not be pressed again.
     redraw(race);
     await pressed;
-    await one.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
+    await replay.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
     redraw(race);
   });
-  return made;
+  return element;
 }
 
-/** A button's text. @param {Race} race @param {ScheduledReplay} one @param {string} actor */
-function labelOf(race, one, actor) {
-  const holder = one.holder();
+/** A button's text. @param {Race} race @param {ScheduledReplay} replay @param {string} actor */
+function labelOf(race, replay, actor) {
+  const holder = replay.holder();
   if (actor === CLOCK) return { words: t('scheduleClock', holder?.leased ? holder.owner : ''), sent: '' };
   if (actor === DEATH) return { words: t('scheduleDeath', optionsOf(race)?.dies ?? ''), sent: '' };
-  if (actor === FAILOVER) return { words: t('scheduleFailover', one.isPromoted ? 'done' : one.isFailingOver ? 'way' : ''), sent: '' };
-  const stage = one.stageOf(actor);
-  if (stage === 'end') return { words: t(one.isDead(actor) ? 'scheduleDead' : 'scheduleEnd'), sent: '' };
+  if (actor === FAILOVER) return { words: t('scheduleFailover', replay.isPromoted ? 'done' : replay.isFailingOver ? 'way' : ''), sent: '' };
+  const stage = replay.stageOf(actor);
+  if (stage === 'end') return { words: t(replay.isDead(actor) ? 'scheduleDead' : 'scheduleEnd'), sent: '' };
   if (stage === 'way') return { words: t('scheduleWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
-  const { what, sent } = nextStepOf(race, one, actor);
+  const { what, sent } = nextStepOf(race, replay, actor);
   return { words: what, sent };
 }
 
-/** @param {Race} race @param {ScheduledReplay} one @param {{tried: number, wrong: number, done: boolean} | undefined} going @param {boolean} auto */
-function statusText(race, one, going, auto) {
-  const who = /** @type {ScheduleOptions} */ (optionsOf(race));
-  if (one.error) return t('failed', one.error);
-  if (auto && going) return t('scheduleTrying', going.tried, going.wrong, who.goal);
-  const all = going?.done ? t('scheduleTried', going.tried, going.wrong, who.goal) : '';
-  if (!one.isStuck && !one.ending) return all;
-  return `${outcomeText(race, one, who)}${one.hasReachedGoal(who) ? t('scheduleWon', one.schedule.length) : t('scheduleLost', who.goal)}${t('space')}${all}`;
+/** @param {Race} race @param {ScheduledReplay} replay @param {{tried: number, wrong: number, done: boolean} | undefined} search @param {boolean} isSearching */
+function statusText(race, replay, search, isSearching) {
+  const options = /** @type {ScheduleOptions} */ (optionsOf(race));
+  if (replay.error) return t('failed', replay.error);
+  if (isSearching && search) return t('scheduleTrying', search.tried, search.wrong, options.goal);
+  const all = search?.done ? t('scheduleTried', search.tried, search.wrong, options.goal) : '';
+  if (!replay.isStuck && !replay.ending) return all;
+  return `${outcomeText(race, replay, options)}${replay.hasReachedGoal(options) ? t('scheduleWon', replay.schedule.length) : t('scheduleLost', options.goal)}${t('space')}${all}`;
 }
 
-/** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} one @param {ScheduleOptions} who */
-function outcomeText(race, one, { goal }) {
-  if (one.isStuck) return t('scheduleStuck', one.holder()?.owner ?? '');
-  if (goal === 'overtaken') return t('scheduleGotIn', one.entryOrder.join(' '));
-  if (goal !== 'deadlock') return t('replaySold', one.ending);
-  const known = [race.ends, race.cured_ends].find(({ saw }) => saw === one.ending?.saw);
-  return `${known?.said[currentLanguage()] ?? one.ending?.saw ?? ''}${t('stop')}${t('space')}`;
+/** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} replay @param {ScheduleOptions} who */
+function outcomeText(race, replay, { goal }) {
+  if (replay.isStuck) return t('scheduleStuck', replay.holder()?.owner ?? '');
+  if (goal === 'overtaken') return t('scheduleGotIn', replay.entryOrder.join(' '));
+  if (goal !== 'deadlock') return t('replaySold', replay.ending);
+  const known = [race.ends, race.cured_ends].find(({ saw }) => saw === replay.ending?.saw);
+  return `${known?.said[currentLanguage()] ?? replay.ending?.saw ?? ''}${t('stop')}${t('space')}`;
 }

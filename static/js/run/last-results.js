@@ -13,11 +13,11 @@ export function draw(all) {
   const now = JSON.stringify([all.map(({ label, row }) => [label, row]), t('language')]);
   if (lastDrawn === now) return;
   lastDrawn = now;
-  const known = all.filter((one) => one.row);
-  $('strip').hidden = known.length < 2;
-  const rows = known.map((one) => /** @type {import('./result-bars.js').Row} */ (one.row));
+  const results = all.filter((one) => one.row);
+  $('strip').hidden = results.length < 2;
+  const rows = results.map((one) => /** @type {import('./result-bars.js').Row} */ (one.row));
   const full = Math.max(1, ...rows.map((row) => row.sold));
   const stores = new Set(rows.map((row) => row.store));
-  $('strip').replaceChildren(...known.map(({ label, href }, i) => el('a', { href }, resultFigure(label, rows[i], full))),
+  $('strip').replaceChildren(...results.map(({ label, href }, i) => el('a', { href }, resultFigure(label, rows[i], full))),
     ...(stores.size > 1 ? [el('p', { class: 'dim' }, t('otherStores'))] : []));
 }

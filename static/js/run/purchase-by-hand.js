@@ -61,15 +61,15 @@ function eventsOf(answer, i) {
   const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
     t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
   });
-  const begun = event('start', 0);
-  if (!answer.ok) return [begun];
+  const start = event('start', 0);
+  if (!answer.ok) return [start];
   /** @type {[number, number][]} */
   const tries = answer.tries_us ?? [];
   const ms = (/** @type {number} */ us) => answer.waited_ms + (us - tries[0][0]) / 1000;
   const vain = tries.slice(0, -1).flatMap(([from, to]) => [event('entered', ms(from), null), event('conflict', ms(to), null)]);
   const last = tries.at(-1);
-  const [into, out] = last ? [ms(last[0]), ms(last[1])] : [answer.waited_ms, answer.waited_ms + answer.held_ms];
-  return [begun, ...vain, event('entered', into, null), event('written', out), event('sold', out)];
+  const [enteredMs, leftMs] = last ? [ms(last[0]), ms(last[1])] : [answer.waited_ms, answer.waited_ms + answer.held_ms];
+  return [start, ...vain, event('entered', enteredMs, null), event('written', leftMs), event('sold', leftMs)];
 }
 
 /** Sets the stock of both stores. @param {number} count @param {() => void} again called again with the token */

@@ -87,7 +87,7 @@ async function start(id, strategies, runs, plan) {
   failure = '';
   onChange();
   try {
-    for (const { side, seconds, told } of all) {
+    for (const { side, seconds, told: recordOf } of all) {
       if (activeComparison !== mine) break;
       const pace = strategies.find(({ slug }) => slug === side.strategy)?.pace ?? 100;
       const loops = Math.max(1, Math.min(MAX_LOOPS, Math.ceil((pace * seconds) / side.threads)));
@@ -95,7 +95,7 @@ async function start(id, strategies, runs, plan) {
       if (!row) break;
       // A round with errors does not count.
       if (hasErrors(row)) failure = t('ratesErrors', side.strategy);
-      else told(row.throughput);
+      else recordOf(row.throughput);
       mine.done += 1;
       onChange();
     }
@@ -112,8 +112,8 @@ function planRounds(id) {
   /** @type {Map<string, number[]>} */
   const seen = new Map();
   results.set(id, { seen, curve: before?.curve ?? new Map() });
-  const told = (/** @type {Side} */ side) => (/** @type {number} */ rate) => seen.set(keyOf(side), [...seen.get(keyOf(side)) ?? [], rate]);
-  return Array.from({ length: ROUNDS }, () => sidesOf(ratesByLesson.get(id) ?? [])).flat().map((side) => ({ side, seconds: ROUND_S, told: told(side) }));
+  const recordOf = (/** @type {Side} */ side) => (/** @type {number} */ rate) => seen.set(keyOf(side), [...seen.get(keyOf(side)) ?? [], rate]);
+  return Array.from({ length: ROUNDS }, () => sidesOf(ratesByLesson.get(id) ?? [])).flat().map((side) => ({ side, seconds: ROUND_S, told: recordOf(side) }));
 }
 
 /** @param {string} id */
@@ -131,11 +131,11 @@ function planCurves(id) {
 
 /** A bar for each side: the median, the spread from least to most, and the bound of the claim. @param {Side[]} sides @param {Rates[]} rates @param {Map<string, number[]>} seen @param {(side: Side) => string} name */
 function rateChart(sides, rates, seen, name) {
-  const wanted = rates.flatMap(({ first, second, least, most }) => {
+  const bounds = rates.flatMap(({ first, second, least, most }) => {
     const other = seen.get(keyOf(second));
     return other ? [least, ...(most ? [most] : [])].map((times) => ({ at: keyOf(first), rate: times * medianOf(other), times })) : [];
   });
-  const full = Math.max(1, ...[...seen.values()].flat(), ...wanted.map(({ rate }) => rate));
+  const full = Math.max(1, ...[...seen.values()].flat(), ...bounds.map(({ rate }) => rate));
   const x = (/** @type {number} */ rate) => NAMES_WIDTH + ((WIDTH - NAMES_WIDTH - 90) * rate) / full;
   const rows = sides.flatMap((side, i) => {
     const all = seen.get(keyOf(side));
@@ -145,7 +145,7 @@ function rateChart(sides, rates, seen, name) {
     const median = medianOf(all);
     return [label, svg('rect', { class: 'rate', 'data-rate': keyOf(side), x: NAMES_WIDTH, y: top + 8, width: x(median) - NAMES_WIDTH, height: ROW_HEIGHT - 16 }),
       svg('path', { class: 'spread', d: `M${x(Math.min(...all))} ${middle - 5}v10m0 -5H${x(Math.max(...all))}m0 -5v10` }),
-      ...wanted.filter(({ at }) => at === keyOf(side)).map(({ rate }) => svg('path', { class: 'bound', d: `M${x(rate)} ${top + 2}v${ROW_HEIGHT - 4}` })),
+      ...bounds.filter(({ at }) => at === keyOf(side)).map(({ rate }) => svg('path', { class: 'bound', d: `M${x(rate)} ${top + 2}v${ROW_HEIGHT - 4}` })),
       svg('text', { x: Math.max(x(Math.max(...all)), x(median)) + 8, y: middle + 5 }, `${formatNumber(median)}/s`)];
   });
   return svg('svg', { class: 'rates-bars', viewBox: `0 0 ${WIDTH} ${sides.length * ROW_HEIGHT}`, role: 'img', 'aria-label': t('ratesTitle') }, ...rows);

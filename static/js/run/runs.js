@@ -48,8 +48,8 @@ export class Runs {
 
   /** The run to show: the active one if it is this strategy's, else the last result. @param {string} strategy @param {string} target */
   runOf(strategy, target) {
-    const wanted = keyOf({ strategy, target });
-    return this.active && keyOf(this.active.plan) === wanted ? this.active : this.#results[wanted] ?? null;
+    const planKey = keyOf({ strategy, target });
+    return this.active && keyOf(this.active.plan) === planKey ? this.active : this.#results[planKey] ?? null;
   }
 
   /** The active run, if it is another strategy's. @param {string} strategy @param {string} target */
@@ -123,11 +123,11 @@ export class Runs {
   /** Asks the service for the current run, and joins or ends accordingly. Throws if it does not answer. */
   async refresh() {
     if (this.active?.state === 'starting') return;
-    const asked = this.active?.id;
+    const askedId = this.active?.id;
     const now = await api.currentRun();
     const known = this.active;
     // Meanwhile the stream or a click may have moved on to a newer run.
-    if (known?.id !== asked) return;
+    if (known?.id !== askedId) return;
     if (now?.state === 'running') {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
     } else {
@@ -187,8 +187,8 @@ export class Runs {
 
   /** @param {Run} run */
   #pacesOf(run) {
-    const kept = this.#results[keyOf(run.plan)];
-    return kept?.id === run.id ? kept.paces : [];
+    const stored = this.#results[keyOf(run.plan)];
+    return stored?.id === run.id ? stored.paces : [];
   }
 
   /** @param {Run} run */

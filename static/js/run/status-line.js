@@ -25,8 +25,8 @@ export function statusSentence({ strategy, settings, run, stale, down, dead }) {
   if (run && !stale) return endSentence(run);
   const [name, ...about] = prediction(strategy, settings);
   const seconds = expectedSeconds(strategy, settings, run?.row?.throughput);
-  const said = t(name, ...about.map((a) => (a >= 1000 ? formatNumber(a) : a)));
-  return [t(stale ? 'otherSettings' : 'notRunYet'), said, seconds && seconds > 5 ? t('willTake', formatNumber(seconds)) : ''].filter(Boolean).join(t('space'));
+  const predicted = t(name, ...about.map((a) => (a >= 1000 ? formatNumber(a) : a)));
+  return [t(stale ? 'otherSettings' : 'notRunYet'), predicted, seconds && seconds > 5 ? t('willTake', formatNumber(seconds)) : ''].filter(Boolean).join(t('space'));
 }
 
 /** @param {Run} run @param {string} dead */

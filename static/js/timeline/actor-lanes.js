@@ -39,9 +39,9 @@ const HANDOVER_US = 100_000;
 /** Events without a label: bars and wedges show them. */
 const UNLABELLED = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
 
-/** @param {ReplayEvent[]} all sorted by time @param {number} end @param {Step[]} shelf @param {number} room how many may be inside @param {string[]} known actors that have a lane in any case @returns {Lane[]} */
-export function lanesOf(all, end, shelf, room, known) {
-  const actors = [...new Set([...known, ...all.filter(isActor).map((e) => e.actor)])].toSorted();
+/** @param {ReplayEvent[]} all sorted by time @param {number} end @param {Step[]} shelf @param {number} room how many may be inside @param {string[]} endedAt actors that have a lane in any case @returns {Lane[]} */
+export function lanesOf(all, end, shelf, room, endedAt) {
+  const actors = [...new Set([...endedAt, ...all.filter(isActor).map((e) => e.actor)])].toSorted();
   const lanes = actors.map((actor) => {
     const events = all.filter((e) => e.actor === actor);
     return { actor, events, sections: sectionsOf(events) };
@@ -121,9 +121,9 @@ function shutOutTimes(sections, shown) {
 
 /** @param {Section} s @param {number} end @param {number} shut @returns {{bar: Bar, section: Section}[]} */
 function barsOf(s, end, shut) {
-  const known = s.wrote ?? s.left;
-  const to = known ?? end;
-  const open = known == null;
+  const endedAt = s.wrote ?? s.left;
+  const to = endedAt ?? end;
+  const open = endedAt == null;
   const kind = s.vain ? 'vain' : s.shared ? 'shared' : 'inside';
   // Between the last write and the unlock it is outside and still busy.
   const out = s.wrote != null && !s.vain ? [{ bar: /** @type {Bar} */ ({ kind: 'leaves', from: s.wrote, to: s.left ?? end, open: s.left == null }), section: s }] : [];

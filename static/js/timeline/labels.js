@@ -56,12 +56,12 @@ export function joinClose(wanted, near) {
 /** A repeated part is written once with its count; of many parts the first two and the last remain. @param {Part[]} parts */
 function shortenParts(parts) {
   /** @type {(Part & {times: number})[]} */
-  const said = [];
+  const merged = [];
   for (const part of parts) {
-    const last = said.at(-1);
+    const last = merged.at(-1);
     if (last?.text === part.text) last.times += 1;
-    else said.push({ ...part, times: 1 });
+    else merged.push({ ...part, times: 1 });
   }
-  const all = said.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
+  const all = merged.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
   return all.length > MAX_PARTS ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
 }

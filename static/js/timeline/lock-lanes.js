@@ -73,11 +73,11 @@ function isRenewal(wedge, left) {
 
 /** The owner. A key may not name it (`111`) or name it late: then it is whoever acquired it just now. @param {ReplayEvent} held @param {ReplayEvent[]} all @param {Set<string>} actors */
 function ownerOf(held, all, actors) {
-  const tried = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + CLOCK_SLACK_US);
-  const justNow = tried.filter((e) => held.t_us - e.t_us <= CLOCK_SLACK_US).map((e) => e.actor);
-  const said = held.owner ?? '';
-  if (actors.has(said) && (justNow.length === 0 || justNow.includes(said))) return said;
-  return justNow.at(-1) ?? tried.at(-1)?.actor ?? said.slice(0, 8);
+  const acquisitions = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + CLOCK_SLACK_US);
+  const justNow = acquisitions.filter((e) => held.t_us - e.t_us <= CLOCK_SLACK_US).map((e) => e.actor);
+  const reportedOwner = held.owner ?? '';
+  if (actors.has(reportedOwner) && (justNow.length === 0 || justNow.includes(reportedOwner))) return reportedOwner;
+  return justNow.at(-1) ?? acquisitions.at(-1)?.actor ?? reportedOwner.slice(0, 8);
 }
 
 /** A wedge without an end lasts until its lease is over. @param {Wedge} wedge @param {number} end @returns {Wedge} */

@@ -93,8 +93,8 @@ function shelfOf(all) {
     if (!wrote && !(e.actor === 'stock' && isInteger(e.value))) continue;
     const value = String(e.value);
     const last = steps.at(-1);
-    const known = written.some((w) => w.t_us <= e.t_us && e.t_us - w.t_us <= STALE_LOOK_US);
-    if (!wrote && last && (known || last.value === value)) continue;
+    const isRecentWrite = written.some((w) => w.t_us <= e.t_us && e.t_us - w.t_us <= STALE_LOOK_US);
+    if (!wrote && last && (isRecentWrite || last.value === value)) continue;
     // The reading may come before the writer's event.
     if (wrote && last && !last.by && last.value === value && steps.length > 1) last.by = e;
     else steps.push({ at: e.t_us, value, red: last != null && Number(value) >= Number(last.value), by: wrote ? e : undefined });
@@ -117,9 +117,9 @@ const MAX_CAPTION_DELAY_US = 1_500_000;
 
 /** Each caption stands at the last event that it describes; the last one is not there yet while the replay goes on. @param {ReplayEvent[]} all @param {boolean} live @returns {Caption[]} */
 function captionsOf(all, live) {
-  const said = all.flatMap((e, i) => (e.actor === 'step' ? [i] : []));
-  return said.flatMap((i, n) => {
-    const next = said[n + 1];
+  const captionIndexes = all.flatMap((e, i) => (e.actor === 'step' ? [i] : []));
+  return captionIndexes.flatMap((i, n) => {
+    const next = captionIndexes[n + 1];
     if (next == null && live) return [];
     const about = all.slice(i + 1, next).filter((e) => !INCIDENTAL.includes(e.event)).map((e) => e.t_us);
     const at = about.findLast((t) => t - about[0] <= MAX_CAPTION_DELAY_US) ?? all[next ?? i].t_us;

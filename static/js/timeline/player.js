@@ -37,8 +37,8 @@ export function addEvent(recording, event, before) {
   const shown = recording.events.at(-1);
   const last = shown?.t_us ?? 0;
   // The lock may be seen free just before its deleter says so: draw both at one moment.
-  const told = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
-  const least = told ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
+  const isSameMoment = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
+  const least = isSameMoment ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
   const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MAX_GAP_US)) : event.t_us;
   recording.events.push({ ...event, t_us });
   return { ...event, t_us };

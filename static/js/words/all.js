@@ -123,7 +123,7 @@ const zh = {
   replayApart: '这一次和平时不一样。',
   told: (e) => {
     const who = choose({ lock: `锁${lessonWords.nodeName(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
-    const said = choose({
+    const text = choose({
       start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读${e.value == null ? '了' : `到 ${e.value}`}`, written: `写${e.value == null ? '了' : `回 ${e.value}`}`, sent: `发 ${e.value ?? ''}`,
       checked: e.owner ? `看锁是谁的：${e.owner}` : '查订单：没有', deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
       renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
@@ -131,7 +131,7 @@ const zh = {
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
     }, e.event) ?? lessonWords.eventText('zh', e);
     if (e.actor === 'step') return stepIn(e.value, 'zh');
-    return `${who}：${said}`;
+    return `${who}：${text}`;
   },
 };
 
@@ -238,7 +238,7 @@ const en = {
   replayApart: 'This time it did not go as it does.',
   told: (e) => {
     const who = choose({ lock: `Lock${lessonWords.nodeName(e.key)}`, stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
-    const said = choose({
+    const text = choose({
       start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, sent: `sends ${e.value ?? ''}`,
       checked: e.owner ? `looks whose lock it is: ${e.owner}` : 'asks for the order, and finds none', deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
       renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
@@ -246,7 +246,7 @@ const en = {
       held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
     }, e.event) ?? lessonWords.eventText('en', e);
     if (e.actor === 'step') return stepIn(e.value, 'en');
-    return `${who}: ${said}`;
+    return `${who}: ${text}`;
   },
 };
 
