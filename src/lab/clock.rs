@@ -56,7 +56,7 @@ pub(super) fn library() -> Option<PathBuf> {
 /// Whether Redis starts with this library.
 fn starts_with(library: &Path) -> bool {
     let program = programs::path("redis-server");
-    let started = with(library, Path::new("/dev/null"), program)
+    let started = with(library, Path::new("/dev/null"), &program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -80,7 +80,7 @@ fn starts_with(library: &Path) -> bool {
 }
 
 /// A program whose clock is the one that this file says. What starts it is not loaded with the library: it may be another user.
-pub(super) fn with(library: &Path, file: &Path, program: PathBuf) -> Command {
+pub(super) fn with(library: &Path, file: &Path, program: &Path) -> Command {
     let mut command = Command::new(programs::path("env"));
     command
         .arg(format!("LD_PRELOAD={}:libc.so.6", library.display()))

@@ -29,7 +29,7 @@ pub mod doctor;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Options, Part, Writers};
+pub use options::{Options, Part, Servers, Writers};
 
 use crate::{
     addresses::{Addresses, Process},
@@ -42,6 +42,7 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
 use nix::sys::signal::Signal;
 pub use ports::Port;
+pub use programs::path as program;
 pub use proxy::{Condition, Piece, Proxy};
 use sentinel::{Group, Replicated};
 use server::{Member, Setting, Tier};

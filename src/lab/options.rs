@@ -124,6 +124,9 @@ pub struct Options {
     /// when the main one is gone
     #[arg(long, value_name = "SENTINELS", default_value_t = 0, conflicts_with = "replica", value_parser = clap::value_parser!(u16).range(0..=5))]
     pub sentinels: u16,
+    /// Other programs than the system's own.
+    #[command(flatten)]
+    pub servers: Servers,
     /// The folder for data, logs and lab.json
     // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
@@ -148,6 +151,44 @@ pub struct Options {
     pub progress: bool,
 }
 
+/// Programs of servers, where the system's own are not meant. What is not named here the environment may name.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Servers {
+    /// The program that is Redis or Valkey; or by OVERSELL_REDIS_SERVER. `scripts/servers` gets those of other releases
+    #[arg(long, value_name = "PATH")]
+    pub redis_server: Option<PathBuf>,
+    /// The program that is MariaDB or MySQL: a mariadbd or mysqld; or by OVERSELL_MYSQL_SERVER
+    #[arg(long, value_name = "PATH")]
+    pub mysql_server: Option<PathBuf>,
+    /// The program that is nginx; or by OVERSELL_NGINX
+    #[arg(long, value_name = "PATH")]
+    pub nginx: Option<PathBuf>,
+    /// The folder where ZooKeeper was unpacked; or by ZOOKEEPER_HOME, or its class path by OVERSELL_ZOOKEEPER_CLASSPATH
+    #[arg(long, value_name = "FOLDER")]
+    pub zookeeper_home: Option<PathBuf>,
+}
+
+/// What the servers of a lab are started with.
+struct Programs {
+    redis: PathBuf,
+    mysql: mysql::Program,
+    nginx: PathBuf,
+    /// None: Debian's.
+    class_path: Option<String>,
+}
+
+impl Servers {
+    fn programs(&self) -> Result<Programs, Failure> {
+        let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
+        Ok(Programs {
+            redis: programs::server(("--redis-server", redis), redis::PROGRAM)?,
+            mysql: mysql::Program::chosen(self.mysql_server.as_deref())?,
+            nginx: programs::server(("--nginx", nginx), nginx::NAME)?,
+            class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
+        })
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -163,6 +204,7 @@ impl Default for Options {
             ways: false,
             replica: false,
             sentinels: 0,
+            servers: Servers::default(),
             dir: None,
             without: Vec::new(),
             program: None,
@@ -262,6 +304,14 @@ impl Options {
     /// The lab before its start: claims ports and folder, and finds the programs.
     fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
+        let servers = self.servers.programs()?;
+        if self.galera > 1 && servers.mysql.kind == mysql::Kind::MySql {
+            return Err(unusable_told!(
+                "--galera：只有 MariaDB 才能组成 Galera 集群，{} 是 MySQL",
+                "--galera: only MariaDB nodes are a Galera cluster, and {} is MySQL",
+                servers.mysql.path.display()
+            ));
+        }
         let ports = self.claim()?;
         let addresses = self.addresses(&ports);
         let folder = Folder::open(self.dir.as_deref())?;
@@ -272,7 +322,19 @@ impl Options {
             }
         };
         let page = nginx::static_root();
-        let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
+        let page_itself = page.join("index.html");
+        let files = [
+            &*program,
+            &page_itself,
+            &servers.redis,
+            &servers.mysql.path,
+            &servers.nginx,
+        ];
+        let files: Vec<_> = files
+            .into_iter()
+            .filter(|file| file.is_absolute())
+            .collect();
+        let (user, warning) = User::choose(&folder.of(""), &files);
         let mut ways = if self.ways || self.replica {
             way::all(&addresses)?
         } else {
@@ -301,8 +363,8 @@ impl Options {
             .iter()
             .flat_map(|_| nodes.clone().map(clock))
             .collect();
-        let mut members = self.servers(&folder, &ports, replicated.as_ref(), faketime);
-        members.extend(self.group(&folder, &ports));
+        let mut members = self.members(&folder, &ports, &servers, replicated.as_ref(), faketime);
+        members.extend(self.group(&folder, &ports, &servers.redis));
         let kinds = self.kinds(!clocks.is_empty());
         let main = replicated.as_ref();
         members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds, main));
@@ -313,6 +375,7 @@ impl Options {
             };
             let role = Role::Replica { of: main };
             let replica = Redis {
+                program: servers.redis.clone(),
                 port: of.replica,
                 role,
                 faketime: None,
@@ -321,6 +384,7 @@ impl Options {
             members.push(server(redis::REPLICA, Box::new(replica)));
             let (of, replicas) = (1, 1);
             let watches = Sentinel {
+                program: servers.redis,
                 port,
                 main,
                 of,
@@ -332,6 +396,7 @@ impl Options {
         // nginx cannot be without anyone behind it.
         if !self.instance_ports.is_empty() {
             let nginx = Box::new(Nginx {
+                program: servers.nginx,
                 port: self.http_port,
                 lan: self.lan,
                 behind: self.instance_ports.clone(),
@@ -369,10 +434,11 @@ impl Options {
     }
 
     /// MariaDB, ZooKeeper and the Redis nodes.
-    fn servers(
+    fn members(
         &self,
         folder: &Folder,
         ports: &Ports,
+        servers: &Programs,
         main: Option<&Replicated>,
         faketime: Option<PathBuf>,
     ) -> Vec<Member> {
@@ -389,6 +455,7 @@ impl Options {
         for (index, &port) in ports.mysql.iter().enumerate() {
             let peers = ports.nodes.clone();
             let node = MySql {
+                program: servers.mysql.clone(),
                 shared: folder.shared(),
                 port,
                 galera: (!peers.is_empty()).then_some(Galera {
@@ -401,7 +468,12 @@ impl Options {
         }
         for (index, &port) in ports.zookeeper.iter().enumerate() {
             let peers = ports.peers.clone();
-            let member = ZooKeeper { index, port, peers };
+            let member = ZooKeeper {
+                class_path: servers.class_path.clone(),
+                index,
+                port,
+                peers,
+            };
             server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
         }
         for (index, &port) in self.redis_ports.iter().enumerate() {
@@ -414,6 +486,7 @@ impl Options {
             };
             let faketime = faketime.clone();
             let node = Redis {
+                program: servers.redis.clone(),
                 port,
                 role,
                 faketime,
@@ -425,7 +498,7 @@ impl Options {
     }
 
     /// The replicas and Sentinels of a main Redis whose instances ask who leads.
-    fn group(&self, folder: &Folder, ports: &Ports) -> Vec<Member> {
+    fn group(&self, folder: &Folder, ports: &Ports, program: &Path) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
         };
@@ -435,6 +508,7 @@ impl Options {
         };
         let replicas = group.members.iter().skip(1).map(|(name, port)| {
             let replica = Redis {
+                program: program.to_owned(),
                 port: *port,
                 role: Role::Replica { of: main },
                 faketime: None,
@@ -444,6 +518,7 @@ impl Options {
         });
         let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
             let watches = Sentinel {
+                program: program.to_owned(),
                 port,
                 main,
                 of: group.sentinels.len(),

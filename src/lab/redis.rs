@@ -45,7 +45,7 @@ const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 /// What each Redis, replica and Sentinel needs.
 pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
-const PROGRAM: &str = "redis-server";
+pub(super) const PROGRAM: &str = "redis-server";
 
 /// The name of the main one's replica, or of the first one.
 pub(super) const REPLICA: &str = "replica";
@@ -70,6 +70,7 @@ pub(super) fn numbered(name: &str, index: usize) -> String {
 
 #[derive(Debug)]
 pub(super) struct Redis {
+    pub(super) program: PathBuf,
     pub(super) port: u16,
     pub(super) role: Role,
     /// libfaketime, where its clock can jump.
@@ -91,7 +92,7 @@ pub(super) enum Role {
 
 impl Server for Redis {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        programs::missing(&self.program, &NEEDED)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
@@ -102,10 +103,9 @@ impl Server for Redis {
     }
 
     fn command(&self, folder: &Path, _user: User) -> Command {
-        let program = programs::path(PROGRAM);
         let mut command = match &self.faketime {
-            Some(library) => clock::with(library, &folder.join(clock::FILE), program),
-            None => Command::new(program),
+            Some(library) => clock::with(library, &folder.join(clock::FILE), &self.program),
+            None => Command::new(&self.program),
         };
         options(&mut command, self.port, folder);
         if self.grouped {

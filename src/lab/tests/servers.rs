@@ -1,7 +1,11 @@
 //! What the servers of a lab may do, what they keep, and what the instances say.
 
 use super::*;
-use crate::lab::{mysql::MySql, server::Server, user::User};
+use crate::lab::{
+    mysql::{MySql, Program},
+    server::Server,
+    user::User,
+};
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
 /// The users that a process runs as: the real, effective, saved and file-system user.
@@ -145,6 +149,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
 /// The server of labs that share the empty database in `shared`.
 fn of(shared: &Path) -> MySql {
     MySql {
+        program: Program::at(crate::lab::program("mariadbd")),
         shared: Some(shared.to_owned()),
         port: 0,
         galera: None,
