@@ -1,7 +1,7 @@
 //! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
 
 use super::{
-    Port, clock, mysql, nginx,
+    Port, mysql, nginx,
     programs::{self, Needed, SETPRIV},
     redis, zookeeper,
 };
@@ -183,17 +183,6 @@ fn more() {
                 )
             ),
         }
-    }
-    match clock::library() {
-        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
-        None => say!(
-            "{}",
-            told!(
-                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 faketime",
-                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package faketime",
-                "libfaketime"
-            )
-        ),
     }
 }
 

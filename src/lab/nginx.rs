@@ -31,6 +31,13 @@ pub(super) struct Nginx {
 /// What it cannot do without.
 pub(super) const NEEDED: [Needed; 1] = [(NAME, "nginx-light")];
 
+/// What this program says that it is: `nginx 1.22.1`.
+pub(super) fn version(program: &Path) -> Option<String> {
+    let text = programs::says(program, "-v")?;
+    let (_, version) = text.split_once("nginx/")?;
+    Some(format!("{NAME} {}", programs::number(version)))
+}
+
 impl Server for Nginx {
     fn needs(&self) -> &'static [Needed] {
         programs::missing(&self.program, &NEEDED)

@@ -18,12 +18,13 @@ use super::{
 };
 use crate::{
     addresses::{self, Addresses, Control, TOKEN, Token},
+    chinese::told,
     failure::{Failure, unusable, unusable_told},
 };
 use futures::future::try_join_all;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     io,
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::{Path, PathBuf},
@@ -189,6 +190,24 @@ impl Servers {
     }
 }
 
+impl Programs {
+    /// What they say of themselves. ZooKeeper's version is known once it runs.
+    fn versions(&self) -> BTreeMap<String, String> {
+        let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
+        [
+            (
+                mysql::NAME,
+                Some(mysql).filter(|_| !self.mysql.version.is_empty()),
+            ),
+            ("redis", redis::version(&self.redis)),
+            (nginx::NAME, nginx::version(&self.nginx)),
+        ]
+        .into_iter()
+        .filter_map(|(name, version)| Some((name.to_owned(), version?)))
+        .collect()
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -295,6 +314,10 @@ impl Lab {
             let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
             lab.following.spawn(sentinel::follow(of, ways, console));
         }
+        if let Some(version) = zookeeper::version(&lab.addresses.zookeeper.connect).await {
+            let versions = &mut lab.addresses.versions;
+            versions.insert(zookeeper::NAME.to_owned(), format!("ZooKeeper {version}"));
+        }
         lab.publish()?;
         Ok(lab)
     }
@@ -313,7 +336,8 @@ impl Options {
             ));
         }
         let ports = self.claim()?;
-        let addresses = self.addresses(&ports);
+        let mut addresses = self.addresses(&ports);
+        addresses.versions = servers.versions();
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -352,20 +376,28 @@ impl Options {
             }
             None => None,
         };
-        let faketime = (self.ways || self.replica).then(clock::library).flatten();
+        let mut unavailable = Vec::new();
+        let mut has_clocks = self.ways || self.replica;
+        if has_clocks && let Err(why) = clock::put_library(&folder.of(""), &servers.redis) {
+            has_clocks = false;
+            unavailable.push(told!(
+                "拨动 Redis 时钟的课不能演：{why}",
+                "lessons in which the clock of a Redis jumps are unavailable: {why}"
+            ));
+        }
         let clock = |(index, &port): (usize, &u16)| Clock {
             file: folder.of(&redis::name(index)).join(clock::FILE),
             node: redis::name(index),
             port,
         };
         let nodes = self.redis_ports.iter().enumerate();
-        let clocks: Vec<_> = faketime
-            .iter()
-            .flat_map(|_| nodes.clone().map(clock))
-            .collect();
-        let mut members = self.members(&folder, &ports, &servers, replicated.as_ref(), faketime);
+        let clocks: Vec<_> = match has_clocks {
+            true => nodes.map(clock).collect(),
+            false => Vec::new(),
+        };
+        let mut members = self.members(&folder, &ports, &servers, replicated.as_ref(), has_clocks);
         members.extend(self.group(&folder, &ports, &servers.redis));
-        let kinds = self.kinds(!clocks.is_empty());
+        let kinds = self.kinds(has_clocks);
         let main = replicated.as_ref();
         members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds, main));
         if let Some(of) = &replicated {
@@ -378,7 +410,7 @@ impl Options {
                 program: servers.redis.clone(),
                 port: of.replica,
                 role,
-                faketime: None,
+                has_clock: false,
                 grouped: false,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
@@ -425,6 +457,7 @@ impl Options {
                 console: self.console,
             },
             warning,
+            unavailable,
             _ports: ports.claimed,
         })
     }
@@ -440,7 +473,7 @@ impl Options {
         ports: &Ports,
         servers: &Programs,
         main: Option<&Replicated>,
-        faketime: Option<PathBuf>,
+        has_clocks: bool,
     ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut server = |name: &str, part, server: Box<dyn Server>| {
@@ -484,12 +517,11 @@ impl Options {
                 (0, None) => Role::Main { known_by: port },
                 _ => Role::Independent,
             };
-            let faketime = faketime.clone();
             let node = Redis {
                 program: servers.redis.clone(),
                 port,
                 role,
-                faketime,
+                has_clock: has_clocks,
                 grouped: index == 0 && ports.group.is_some(),
             };
             server(&redis::name(index), Part::Redis, Box::new(node));
@@ -511,7 +543,7 @@ impl Options {
                 program: program.to_owned(),
                 port: *port,
                 role: Role::Replica { of: main },
-                faketime: None,
+                has_clock: false,
                 grouped: true,
             };
             server(name, Box::new(replica) as Box<dyn Server>)
@@ -729,6 +761,7 @@ impl Options {
                 .and_then(Result::ok)
                 .map(|ip| format!("http://{ip}:{}", self.http_port)),
             admin: token(self.lan),
+            versions: BTreeMap::new(),
             control: self.control.clone(),
         }
     }

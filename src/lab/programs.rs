@@ -143,6 +143,25 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_an_option_names_is_refused_where_it_is_none() {
+        let named = |path: &str| server(("--redis-server", Some(Path::new(path))), "redis-server");
+        assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
+        assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
+        for none in ["/bin", "/etc/hostname", "/no/such/redis-server"] {
+            let refused = named(none).unwrap_err().to_string();
+            let expected = format!("--redis-server: {none} is no program that can be run");
+            assert_eq!(refused, expected);
+        }
+    }
+
+    #[test]
+    fn a_version_is_the_first_number_with_its_dots() {
+        assert_eq!(number("10.11.11-MariaDB-0+deb12u1"), "10.11.11");
+        assert_eq!(number("version: 3.9.3-x"), "3.9.3");
+        assert_eq!(number(""), "");
+    }
+
+    #[test]
     fn a_program_outside_of_path_is_found_in_sbin() {
         assert!(find("setpriv").is_some());
         assert!(find("/usr/bin/setpriv").is_some());

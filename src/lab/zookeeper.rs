@@ -162,6 +162,17 @@ pub(super) async fn leads(address: &str) -> bool {
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
+/// The version of the first server that answers.
+pub(super) async fn version(connect: &str) -> Option<String> {
+    let first = connect.split(',').next()?;
+    let answer = timeout(ANSWER, four_letters(first, "srvr"))
+        .await
+        .ok()?
+        .ok()?;
+    let (_, version) = answer.split_once("version: ")?;
+    Some(programs::number(version))
+}
+
 /// The class path that the user names, or that of the user's ZooKeeper, which was unpacked in `home`; None where it is Debian's.
 pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Failure> {
     class_path_of(home, variable)

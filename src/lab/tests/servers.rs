@@ -223,3 +223,56 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     })
     .collect()
 }
+
+/// A server that cannot do one thing costs the lessons that need it, which say so, and never the lab.
+#[tokio::test]
+async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
+    let folder = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let program = folder.path().join("redis-server");
+    let text = format!(
+        "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$\nexec '{}' \"$@\"\n",
+        crate::lab::program("redis-server").display()
+    );
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let lab = start(Options {
+        ways: true,
+        servers: Servers {
+            redis_server: Some(program),
+            ..Servers::default()
+        },
+        ..one_redis()
+    })
+    .await;
+    let [why] = lab.unavailable() else {
+        panic!("{:?}", lab.unavailable())
+    };
+    assert!(
+        why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"),
+        "{why}"
+    );
+    let refused = lab.jump("redis", Duration::from_secs(1)).await;
+    assert!(refused.unwrap_err().to_string().contains("cannot jump"));
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn galera_on_mysql_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("mysqld");
+    std::fs::write(&program, "#!/bin/sh\necho mysqld Ver 9.7.4 for Linux\n").unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let options = Options {
+        galera: 3,
+        servers: Servers {
+            mysql_server: Some(program),
+            ..Servers::default()
+        },
+        ..Options::default()
+    };
+    let refused = Lab::start(options).await.unwrap_err().to_string();
+    assert!(refused.contains("only MariaDB"), "{refused}");
+}
