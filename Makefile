@@ -18,7 +18,7 @@ PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/cu
 FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test soak package check course faults docs bench jmeter interop install build
+.PHONY: help demo lab test servers soak package check course faults docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	$(PROGRAMS) random_programs
+	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
@@ -46,7 +47,18 @@ $(BESIDE):
 # Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix
+# WAIT differs from Redis 7.2 on, and the system's may be older.
+NEWER_REDIS = valkey-8
+
+# Sets of other releases' servers; a set is one lab.
+SETS = debian13 mysql
+debian13 = redis-8 mariadb-11 zookeeper-3.9
+mysql = valkey-8 mysql-9
+
+servers: install ## what depends on a server's release, on others than the system's: SET=debian13 or SET=mysql, else both
+	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
+
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -55,13 +67,14 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
+	@$(MAKE) --no-print-directory servers
 
 package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
 	scripts/packaged
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/install scripts/packaged config/galera config/replicated .ci/run
+	shellcheck scripts/install scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page

@@ -51,6 +51,7 @@ fn main() {
         "STEP",
         "crate::seckill::Facts",
     );
+    preloaded_clock();
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         commit()
@@ -78,6 +79,25 @@ fn refuse_windows_texts() {
         "cargo::error={} has Windows line ends (CR LF){others}: convert it to LF, or clone the repository again",
         first.display()
     );
+}
+
+/// Makes the library by which the lab moves the clocks of Redis nodes; an empty file where it cannot be made for the target.
+fn preloaded_clock() {
+    const SOURCE: &str = "src/lab/preloaded_clock.rs";
+    println!("cargo:rerun-if-changed={SOURCE}");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("clock.so");
+    let mut rustc = Command::new(env::var("RUSTC").expect("cargo sets it"));
+    rustc.args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"]);
+    rustc.args(["-Copt-level=2", "-Cstrip=symbols", SOURCE, "--target"]);
+    rustc.arg(env::var("TARGET").expect("cargo sets it"));
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        rustc.arg(format!("-Clinker={linker}"));
+    }
+    let made = rustc.arg("-o").arg(&out).status();
+    if !made.is_ok_and(|made| made.success()) {
+        println!("cargo:warning=clocks of Redis nodes cannot be moved here: {SOURCE} is not built");
+        fs::write(out, "").expect("OUT_DIR can be written");
+    }
 }
 
 /// Declares each file of `folder` as a module, and lists what `entry` says of each, of this type, in `FILES`, by file name.

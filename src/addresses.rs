@@ -5,7 +5,7 @@ use crate::{
     failure::{Failure, unusable, unusable_told},
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, fs::File, io::ErrorKind, path::Path};
+use std::{collections::BTreeMap, fmt, fs::File, io::ErrorKind, path::Path};
 
 /// Where `oversell lab` writes them by default.
 pub const LAB_JSON: &str = "target/lab/lab.json";
@@ -49,6 +49,9 @@ pub struct Addresses {
     /// The admin token of its instances, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<Token>,
+    /// What each of its servers is: `{"redis": "Valkey 8.1.1"}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
     /// Where the lab accepts orders, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,

@@ -1,40 +1,44 @@
-//! The clocks of the Redis nodes. In a lab with ways libfaketime stands between each node and its clock, and reads from a file
-//! by how much the node's is ahead, so that one can jump while the others go right.
+//! The clocks of the Redis nodes. In a lab with ways a small library (`preloaded_clock.rs`) stands between each node and its clock,
+//! and reads from a file in memory by how much the node's is ahead, so that one can jump while the others go right.
 //!
-//! Its own C library's `malloc` is loaded with it: jemalloc asks for the time before libfaketime is ready, and a node would
-//! never start. It costs a node 2 to 3 % of its processor time.
+//! libfaketime does the same for any program, but not for Redis 8: it deadlocks with jemalloc, which asks for the time before libfaketime
+//! is ready, and the C library's `malloc`, loaded with it, frees what `mallocx` of jemalloc has given.
 //!
 //! **What it cannot do**: move the clock by which a node's own timers go; only what it calls the time of day jumps.
-//!
-//! Source: libfaketime's README, `FAKETIME_TIMESTAMP_FILE`.
 
-use super::programs;
+use super::Port;
 use crate::{
+    chinese::told,
     failure::{Failure, unusable},
     redis_at::redis_at,
 };
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::time::{sleep, timeout};
 
-/// The file in a node's folder that says by how much its clock is ahead.
+/// The file in a node's folder that says by how many microseconds its clock is ahead.
 pub(super) const FILE: &str = "clock";
 /// What stands there first.
-pub(super) const RIGHT: &str = "+0";
-/// The library looks into the file once a second.
-const CACHE_S: &str = "1";
-/// Until it has, at the latest.
+pub(super) const RIGHT: &str = "\0\0\0\0\0\0\0\0";
+/// Until the node shows it, at the latest.
 const LIMIT: Duration = Duration::from_secs(6);
 const STEP: Duration = Duration::from_millis(20);
-/// A program that does not start within this does not start with the library.
-const TRIAL: Duration = Duration::from_secs(2);
-/// Where it lies; on Debian in a folder of the architecture below the first.
-const FOLDERS: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
-const LIBRARY: &str = "faketime/libfaketime.so.1";
+
+/// The library, in the folder of the lab.
+const LIBRARY: &str = "clock.so";
+const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
+
+/// A Redis that does not answer within this does not start with the library.
+const TRIAL_LIMIT: Duration = Duration::from_secs(10);
+const TRIAL_STEP: Duration = Duration::from_millis(5);
+/// By how much its clock jumps in the trial.
+const TRIAL_AHEAD: Duration = Duration::from_secs(1_000);
 
 /// The clock of a node.
 #[derive(Debug)]
@@ -44,63 +48,93 @@ pub(super) struct Clock {
     pub(super) file: PathBuf,
 }
 
-/// libfaketime, where it is installed and Redis starts with it.
-pub(super) fn library() -> Option<PathBuf> {
-    let below = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = FOLDERS.iter().map(PathBuf::from);
-    let of_architectures = FOLDERS.iter().copied().flat_map(below).map(|at| at.path());
-    let mut all = folders.chain(of_architectures).map(|at| at.join(LIBRARY));
-    all.find(|library| library.is_file() && starts_with(library))
-}
-
-/// Whether Redis starts with this library.
-fn starts_with(library: &Path) -> bool {
-    let program = programs::path("redis-server");
-    let started = with(library, Path::new("/dev/null"), program)
-        .arg("--version")
+/// Puts the library into the folder of the lab, and tries whether this Redis answers with it, its clock moved.
+///
+/// # Errors
+///
+/// Why not.
+pub(super) fn put_library(lab: &Path, program: &Path) -> Result<(), String> {
+    if BYTES.is_empty() {
+        return Err(told!(
+            "编译时没有为这个平台做出拨时钟的库",
+            "the library that moves a clock was not built for this platform"
+        ));
+    }
+    let file = lab.join("clock-trial");
+    let written = fs::write(lab.join(LIBRARY), BYTES)
+        .and_then(|()| fs::write(&file, RIGHT))
+        .and_then(|()| write(&file, TRIAL_AHEAD));
+    written.map_err(|error| error.to_string())?;
+    let port = Port::free().map_err(|error| error.to_string())?;
+    let trial = preloaded(&format!("./{LIBRARY}"), &file, program)
+        .current_dir(lab)
+        .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+        .arg(port.number().to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let Ok(mut redis) = started else {
-        return false;
-    };
-    let begun = Instant::now();
-    while begun.elapsed() < TRIAL {
-        match redis.try_wait() {
-            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-            Ok(Some(end)) => return end.success(),
-            Err(_) => break,
+    let mut redis = trial.map_err(|error| error.to_string())?;
+    let (begun, mut moved) = (Instant::now(), Err("no answer".to_owned()));
+    while begun.elapsed() < TRIAL_LIMIT {
+        if let Ok(Some(end)) = redis.try_wait() {
+            moved = Err(end.to_string());
+            break;
         }
+        if let Some(seconds) = seconds_of(port.number()) {
+            let right = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
+            let shown = seconds.abs_diff(right + TRIAL_AHEAD.as_secs()) < 60;
+            moved = shown
+                .then_some(())
+                .ok_or_else(|| "its clock stays".to_owned());
+            break;
+        }
+        std::thread::sleep(TRIAL_STEP);
     }
     if let Err(error) = redis.kill().and_then(|()| redis.wait()) {
-        tracing::warn!(%error, "a trial of libfaketime is left");
+        tracing::warn!(%error, "the trial of a clock is left");
     }
-    unname(redis.id());
-    false
+    moved.map_err(|why| {
+        told!(
+            "{} 带着拨时钟的库启动不了（{why}）",
+            "{} does not start with the library that moves its clock ({why})",
+            program.display()
+        )
+    })
 }
 
-/// A program whose clock is the one that this file says. What starts it is not loaded with the library: it may be another user.
-pub(super) fn with(library: &Path, file: &Path, program: PathBuf) -> Command {
-    let mut command = Command::new(programs::path("env"));
+/// The time of day that the Redis at this port tells.
+fn seconds_of(port: u16) -> Option<u64> {
+    let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    redis.set_read_timeout(Some(TRIAL_LIMIT)).ok()?;
+    redis.write_all(b"TIME\r\n").ok()?;
+    // `*2`, `$10`, and the number.
+    let third = BufReader::new(redis).lines().nth(2)?;
+    third.ok()?.parse().ok()
+}
+
+/// The command of a node, in whose `folder` the file of its clock is.
+pub(super) fn command(folder: &Path, program: &Path) -> Command {
+    // Not by its full path, which may have a space: that would end its name.
+    let mut command = preloaded(&format!("../{LIBRARY}"), &folder.join(FILE), program);
+    command.current_dir(folder);
     command
-        .arg(format!("LD_PRELOAD={}:libc.so.6", library.display()))
-        .arg(format!("FAKETIME_TIMESTAMP_FILE={}", file.display()))
-        .arg(format!("FAKETIME_CACHE_DURATION={CACHE_S}"))
-        .arg("FAKETIME_DONT_FAKE_MONOTONIC=1")
+}
+
+/// What starts the program is not loaded with the library: it may be another user.
+fn preloaded(library: &str, file: &Path, program: &Path) -> Command {
+    let mut command = Command::new("env");
+    command
+        .arg(format!("LD_PRELOAD={library}"))
+        .arg(format!("OVERSELL_CLOCK={}", file.display()))
         .arg(program);
     command
 }
 
-/// Takes away the names of the shared memory that the library has made for this process, which it leaves where it is killed.
-pub(super) fn unname(pid: u32) {
-    for name in [
-        format!("faketime_shm_{pid}"),
-        format!("sem.faketime_sem_{pid}"),
-    ] {
-        if let Err(error) = fs::remove_file(Path::new("/dev/shm").join(&name)) {
-            tracing::debug!(%error, name, "was not there");
-        }
-    }
+/// In the file that the library has in memory: it is neither cut nor replaced.
+fn write(file: &Path, ahead: Duration) -> std::io::Result<()> {
+    let micros = i64::try_from(ahead.as_micros()).unwrap_or(i64::MAX);
+    let mut file = File::options().write(true).open(file)?;
+    file.write_all(&micros.to_ne_bytes())
 }
 
 impl Clock {
@@ -110,14 +144,7 @@ impl Clock {
     ///
     /// [`Failure::Unusable`]: the file cannot be written.
     pub(super) fn set(&self, ahead: Duration) -> Result<(), Failure> {
-        let text = match ahead {
-            Duration::ZERO => RIGHT.to_owned(),
-            ahead => format!("+{}s", ahead.as_secs_f64()),
-        };
-        // In one step: the library reads all of it or none.
-        let new = self.file.with_extension("new");
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file));
-        written.map_err(|error: io::Error| unusable!("{}: {error}", self.file.display()))
+        write(&self.file, ahead).map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
     /// Waits until the node says so.
@@ -154,6 +181,6 @@ impl Clock {
 
     /// Whether it was told to be ahead.
     pub(super) fn has_jumped(&self) -> bool {
-        fs::read_to_string(&self.file).is_ok_and(|text| text != RIGHT)
+        fs::read(&self.file).is_ok_and(|ahead| ahead != RIGHT.as_bytes())
     }
 }

@@ -306,8 +306,12 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
             )));
         }
     };
-    if let Some(warning) = lab.warning() {
-        note(format_args!("oversell: {warning}"));
+    for line in lab
+        .warning()
+        .into_iter()
+        .chain(lab.unavailable().iter().map(String::as_str))
+    {
+        note(format_args!("oversell: {line}"));
     }
     Ok(lab)
 }
@@ -329,6 +333,7 @@ fn describe(lab: &Lab) -> String {
         };
         lines.push(format!("{} {address}  (pid {pid})", padded(&title, LABEL)));
     }
+    let versions: Vec<_> = at.versions.values().map(String::as_str).collect();
     let by_hand = [
         format!(
             "mysql --host=127.0.0.1 --port={} --user=root test",
@@ -345,7 +350,7 @@ fn describe(lab: &Lab) -> String {
         ),
     ];
     let durability = [
-        "MariaDB: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
+        "database: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
         format!(
             "{}: {}",
             redis::name(0),
@@ -361,6 +366,7 @@ fn describe(lab: &Lab) -> String {
         .map(|(way, address)| format!("{way} {address}"))
         .collect();
     for (what, several) in [
+        (told!("服务器", "servers"), vec![versions.join(", ")]),
         (told!("手工连接", "by hand"), by_hand.into()),
         (told!("持久化", "durability"), durability.into()),
         (told!("线路", "ways"), ways),

@@ -1,7 +1,7 @@
 //! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
 
 use super::{
-    Options, Port, clock,
+    Options, Port,
     folder::Folder,
     mysql, nginx,
     programs::{self, Needed, SETPRIV},
@@ -188,17 +188,6 @@ fn more() {
                 )
             ),
         }
-    }
-    match clock::library() {
-        Some(path) => say!("  ok       {:<20} {}", "libfaketime", path.display()),
-        None => say!(
-            "{}",
-            told!(
-                "  没有     {:<20} 拨动某个 Redis 时钟的课：Debian 软件包 libfaketime",
-                "  without  {:<20} lessons in which the clock of a Redis jumps: Debian package libfaketime",
-                "libfaketime"
-            )
-        ),
     }
     match compose() {
         Some(version) => say!("  ok       {:<20} {version}", "docker compose"),

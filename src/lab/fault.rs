@@ -51,7 +51,7 @@ In a lab that was started with --ways:
   oversell lab fault slow mysql --by 200ms
   oversell lab fault mend mysql
   oversell lab fault expire 8100         ZooKeeper ends the session of instance 8100
-  oversell lab fault jump redis-3 --by 60s   its clock is ahead from now on; `mend redis-3` sets it right (takes libfaketime)
+  oversell lab fault jump redis-3 --by 60s   its clock is ahead from now on; `mend redis-3` sets it right
 
 In a lab that was started with --replica:
   oversell lab fault cut replica-redis   the replica hears of no write; after 4 s it is promoted, without them

@@ -29,7 +29,7 @@ pub mod doctor;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Options, Part, Writers};
+pub use options::{Options, Part, Servers, Writers};
 
 use crate::{
     addresses::{Addresses, Process},
@@ -42,6 +42,7 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
 use nix::sys::signal::Signal;
 pub use ports::Port;
+pub use programs::path as program;
 pub use proxy::{Condition, Piece, Proxy};
 use sentinel::{Group, Replicated};
 use server::{Member, Setting, Tier};
@@ -70,6 +71,7 @@ pub struct Lab {
     addresses: Addresses,
     setting: Setting,
     warning: Option<String>,
+    unavailable: Vec<String>,
     _ports: Vec<Port>,
 }
 
@@ -92,6 +94,12 @@ impl Lab {
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// The lessons that one of its servers cannot serve, each with the reason.
+    #[must_use]
+    pub fn unavailable(&self) -> &[String] {
+        &self.unavailable
     }
 
     /// The process of a member, while it runs. Members are called `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
@@ -182,8 +190,7 @@ impl Lab {
     }
 
     /// The clock of this Redis node jumps forward by so much, and stays ahead until it is [set right](Self::set_right) or the
-    /// node is started again; returns once the node says so. Only a lab with [`Options::ways`] has such clocks, where libfaketime
-    /// is installed.
+    /// node is started again; returns once the node says so. Only a lab with [`Options::ways`] has such clocks.
     ///
     /// # Errors
     ///
@@ -191,7 +198,7 @@ impl Lab {
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
         self.member(node)?.running()?;
         let clock = self.clock(node).ok_or_else(|| {
-            let none = "its clock cannot jump: that takes a Redis node, `oversell lab --ways`, and libfaketime (Debian package libfaketime)";
+            let none = "its clock cannot jump: that takes a Redis node and `oversell lab --ways`, which says at its start whether clocks can jump";
             unusable!("{node}: {none}")
         })?;
         clock.set(by)?;

@@ -1,4 +1,4 @@
-//! MariaDB: `mariadbd` run directly, without its supervising script.
+//! MariaDB or MySQL: `mariadbd` or `mysqld` run directly, without its supervising script.
 //!
 //! To make an empty database takes seconds, so labs beside each other make it once, and each starts with a copy:
 //!
@@ -6,7 +6,7 @@
 //!    there. Of several that make it at once, one gets there first, and all use that one's.
 //! 2. Its name says for which program and which user it was made.
 //!
-//! Several nodes are one Galera cluster: the first begins it, and the others have no database until they join, when one
+//! Several nodes are one Galera cluster, which only MariaDB has: the first begins it, and the others have no database until they join, when one
 //! that has it sends it to them (Galera's SST, by rsync). One that joins again gets what it has missed.
 
 use super::{
@@ -39,8 +39,81 @@ pub(super) const DURABILITY: [&str; 4] = [
     "--loose-innodb-snapshot-isolation=OFF",
 ];
 
+/// Without TLS, which some releases offer unasked: every release's figures are those of the same work.
+const WITHOUT_TLS: [(Kind, &str); 2] = [
+    (Kind::MariaDb, "--skip-ssl"),
+    (Kind::MySql, "--tls-version="),
+];
+
+/// Whose server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    MariaDb,
+    MySql,
+}
+
+/// The program that is the server.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// As in `10.11.11`.
+    pub(super) version: String,
+}
+
+impl Program {
+    /// What this program says of itself. One that is not there is MariaDB, which is what is installed then.
+    pub(super) fn at(path: PathBuf) -> Self {
+        let text = programs::says(&path, "--version").unwrap_or_default();
+        let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
+        let is_mysql = !version.is_empty() && !version.contains("MariaDB");
+        Self {
+            kind: if is_mysql { Kind::MySql } else { Kind::MariaDb },
+            version: programs::number(version),
+            path,
+        }
+    }
+
+    /// The one that `option` names, or the environment; else the system's MariaDB, and where only MySQL is installed, that.
+    pub(super) fn chosen(option: Option<&Path>) -> Result<Self, Failure> {
+        let named = programs::server(("--mysql-server", option), MARIADB)?;
+        let is_found = named.is_absolute();
+        let instead = || programs::find("mysqld");
+        Ok(Self::at(
+            Some(named.clone())
+                .filter(|_| is_found)
+                .or_else(instead)
+                .unwrap_or(named),
+        ))
+    }
+
+    /// The name of its kind.
+    pub(super) fn title(&self) -> &'static str {
+        match self.kind {
+            Kind::MariaDb => "MariaDB",
+            Kind::MySql => "MySQL",
+        }
+    }
+
+    /// What makes an empty database of MariaDB: it belongs to the server, so it is sought beside it first.
+    fn installer(&self) -> PathBuf {
+        let beside = self.path.with_file_name(INSTALLER);
+        if programs::is_program(&beside) {
+            beside
+        } else {
+            programs::path(INSTALLER)
+        }
+    }
+}
+
+const INSTALLER: &str = "mariadb-install-db";
+/// What MariaDB's installer makes by its options.
+const FIRST_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
+     GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
+
 #[derive(Debug)]
 pub(super) struct MySql {
+    pub(super) program: Program,
     /// Where labs share the empty database, if they do.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
@@ -152,17 +225,17 @@ fn no_files(folder: &Path) -> PathBuf {
 }
 
 /// Puts a copy of the empty database that labs share in `shared` into `folder`; it is made if it is not there.
-async fn copy(shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
+async fn copy(program: &Program, shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
     let failed = |e: io::Error| unusable!("{NAME}: {e}");
-    let program = fs::metadata(programs::path("mariadbd")).map_err(failed)?;
-    let edition = (program.len(), program.mtime(), user.id());
-    let seed = shared.join(format!("mariadb-{}-{}-{}", edition.0, edition.1, edition.2));
+    let changed = fs::metadata(&program.path).map_err(failed)?.mtime();
+    let (title, version) = (program.title().to_lowercase(), &program.version);
+    let seed = shared.join(format!("{title}-{version}-{changed}-{}", user.id()));
     let log = install_log(folder);
     if !seed.exists() {
         let making = Folder::unnamed(shared)?;
         let making = making.of(NAME);
         user.make(&making).map_err(failed)?;
-        install(&making, &log, user).await?;
+        install(program, &making, &log, user).await?;
         match fs::rename(making.join("data"), &seed) {
             Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => return Err(failed(e)),
             _ => {}
@@ -174,13 +247,22 @@ async fn copy(shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
 }
 
 /// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
-async fn install(folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
-    let mut command = program("mariadb-install-db", folder, user);
-    command.args([
-        "--auth-root-authentication-method=normal",
-        "--skip-name-resolve",
-    ]);
-    run("mariadb-install-db", &command, log, user).await
+async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
+    if program.kind == Kind::MariaDb {
+        let mut command = common(&program.installer(), folder, user);
+        command.args([
+            "--auth-root-authentication-method=normal",
+            "--skip-name-resolve",
+        ]);
+        return run(INSTALLER, &command, log, user).await;
+    }
+    let sql = folder.join("first.sql");
+    let written = fs::write(&sql, FIRST_SQL).and_then(|()| user.own(&sql));
+    written.map_err(|e| unusable!("{NAME}: {e}"))?;
+    let mut command = common(&program.path, folder, user);
+    command.arg("--initialize-insecure");
+    command.arg(format!("--init-file={}", sql.display()));
+    run("mysqld --initialize-insecure", &command, log, user).await
 }
 
 fn install_log(folder: &Path) -> PathBuf {
@@ -203,10 +285,10 @@ async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<()
     Err(unusable!("{name} failed; {why}"))
 }
 
-/// The program, with options for the making of the database and for the server alike. The data folder is relative to
+/// A program, with options for the making of the database and for the server alike. The data folder is relative to
 /// `folder`, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
-fn program(name: &str, folder: &Path, user: User) -> Command {
-    let mut command = Command::new(programs::path(name));
+fn common(program: &Path, folder: &Path, user: User) -> Command {
+    let mut command = Command::new(program);
     command
         .current_dir(folder)
         .env("TMPDIR", folder)
@@ -220,10 +302,8 @@ fn program(name: &str, folder: &Path, user: User) -> Command {
 }
 
 /// What it cannot do without.
-pub(super) const NEEDED: [Needed; 2] = [
-    ("mariadbd", "mariadb-server"),
-    ("mariadb-install-db", "mariadb-server"),
-];
+pub(super) const NEEDED: [Needed; 2] = [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
+pub(super) const MARIADB: &str = "mariadbd";
 
 /// What a node of a cluster needs besides.
 pub(super) const CLUSTERED: [Needed; 2] = [(PROVIDER, "galera-4"), ("rsync", "rsync")];
@@ -246,7 +326,17 @@ async fn state(port: u16) -> sqlx::Result<(String, Option<String>)> {
 impl Server for MySql {
     fn needs(&self) -> &'static [Needed] {
         const ALL: [Needed; 4] = [NEEDED[0], NEEDED[1], CLUSTERED[0], CLUSTERED[1]];
-        if self.galera.is_some() { &ALL } else { &NEEDED }
+        let is_installed =
+            self.program.kind == Kind::MySql || self.program.installer().is_absolute();
+        match (
+            &self.galera,
+            is_installed && self.program.path.is_absolute(),
+        ) {
+            (Some(_), true) => &CLUSTERED,
+            (Some(_), false) => &ALL,
+            (None, true) => &[],
+            (None, false) => &NEEDED,
+        }
     }
 
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
@@ -268,15 +358,19 @@ impl Server for MySql {
                 }
             }
             match &self.shared {
-                Some(shared) => copy(shared, folder, user).await,
-                None => install(folder, &install_log(folder), user).await,
+                Some(shared) => copy(&self.program, shared, folder, user).await,
+                None => install(&self.program, folder, &install_log(folder), user).await,
             }
         }
         .boxed()
     }
 
     fn command(&self, folder: &Path, user: User) -> Command {
-        let mut command = program("mariadbd", folder, user);
+        let mut command = common(&self.program.path, folder, user);
+        let without_tls = WITHOUT_TLS
+            .iter()
+            .filter(|(kind, _)| *kind == self.program.kind);
+        command.args(without_tls.map(|(_, option)| option));
         command
             .args([
                 "--bind-address=127.0.0.1",
@@ -291,6 +385,8 @@ impl Server for MySql {
             .arg(format!("--port={}", self.port))
             // In the data folder: a full path may have 107 characters only.
             .arg("--socket=mariadbd.sock")
+            // MySQL's second protocol, on a port of its own.
+            .arg("--loose-mysqlx=OFF")
             .arg(format!("--secure-file-priv={}", no_files(folder).display()))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
         let galera = self.galera.iter();

@@ -19,6 +19,7 @@ const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.templat
 
 #[derive(Debug)]
 pub(super) struct Nginx {
+    pub(super) program: PathBuf,
     pub(super) port: u16,
     /// Whether it listens on every address of this machine, and not on loopback alone.
     pub(super) lan: bool,
@@ -28,11 +29,18 @@ pub(super) struct Nginx {
 }
 
 /// What it cannot do without.
-pub(super) const NEEDED: [Needed; 1] = [("nginx", "nginx-light")];
+pub(super) const NEEDED: [Needed; 1] = [(NAME, "nginx-light")];
+
+/// What this program says that it is: `nginx 1.22.1`.
+pub(super) fn version(program: &Path) -> Option<String> {
+    let text = programs::says(program, "-v")?;
+    let (_, version) = text.split_once("nginx/")?;
+    Some(format!("{NAME} {}", programs::number(version)))
+}
 
 impl Server for Nginx {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        programs::missing(&self.program, &NEEDED)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
@@ -45,7 +53,7 @@ impl Server for Nginx {
     }
 
     fn command(&self, folder: &Path, user: User) -> Command {
-        let mut command = Command::new(programs::path("nginx"));
+        let mut command = Command::new(&self.program);
         // As root it would run its workers as another user, who may not enter our folder.
         let user = if user.is_root() { "user root; " } else { "" };
         command
@@ -131,6 +139,7 @@ mod tests {
     fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
         let settings = |lan| {
             let nginx = Nginx {
+                program: NAME.into(),
                 port: 8080,
                 lan,
                 behind: vec![8000],

@@ -26,7 +26,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use futures::future::try_join_all;
 use indicatif::ProgressBar;
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     io,
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::{Path, PathBuf},
@@ -129,6 +129,9 @@ pub struct Options {
     /// The strategy that sells by `/check/lock`, as stock.strategy of the instances [default: none]
     #[arg(long, value_name = "NAME", value_parser = slugs(), hide_possible_values = true)]
     pub strategy: Option<String>,
+    /// Other programs than the system's own.
+    #[command(flatten)]
+    pub servers: Servers,
     /// The folder for data, logs and lab.json
     // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
@@ -158,6 +161,62 @@ fn slugs() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug))
 }
 
+/// Programs of servers, where the system's own are not meant. What is not named here the environment may name.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Servers {
+    /// The program that is Redis or Valkey; or by OVERSELL_REDIS_SERVER. `scripts/servers` gets those of other releases
+    #[arg(long, value_name = "PATH")]
+    pub redis_server: Option<PathBuf>,
+    /// The program that is MariaDB or MySQL: a mariadbd or mysqld; or by OVERSELL_MYSQL_SERVER
+    #[arg(long, value_name = "PATH")]
+    pub mysql_server: Option<PathBuf>,
+    /// The program that is nginx; or by OVERSELL_NGINX
+    #[arg(long, value_name = "PATH")]
+    pub nginx: Option<PathBuf>,
+    /// The folder where ZooKeeper was unpacked; or by ZOOKEEPER_HOME, or its class path by OVERSELL_ZOOKEEPER_CLASSPATH
+    #[arg(long, value_name = "FOLDER")]
+    pub zookeeper_home: Option<PathBuf>,
+}
+
+/// What the servers of a lab are started with.
+struct Programs {
+    redis: PathBuf,
+    mysql: mysql::Program,
+    nginx: PathBuf,
+    /// None: Debian's.
+    class_path: Option<String>,
+}
+
+impl Servers {
+    fn programs(&self) -> Result<Programs, Failure> {
+        let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
+        Ok(Programs {
+            redis: programs::server(("--redis-server", redis), redis::PROGRAM)?,
+            mysql: mysql::Program::chosen(self.mysql_server.as_deref())?,
+            nginx: programs::server(("--nginx", nginx), nginx::NAME)?,
+            class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
+        })
+    }
+}
+
+impl Programs {
+    /// What they say of themselves. ZooKeeper's version is known once it runs.
+    fn versions(&self) -> BTreeMap<String, String> {
+        let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
+        [
+            (
+                mysql::NAME,
+                Some(mysql).filter(|_| !self.mysql.version.is_empty()),
+            ),
+            ("redis", redis::version(&self.redis)),
+            (nginx::NAME, nginx::version(&self.nginx)),
+        ]
+        .into_iter()
+        .filter_map(|(name, version)| Some((name.to_owned(), version?)))
+        .collect()
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -174,6 +233,7 @@ impl Default for Options {
             replica: false,
             sentinels: 0,
             strategy: None,
+            servers: Servers::default(),
             dir: None,
             without: Vec::new(),
             program: None,
@@ -255,6 +315,10 @@ impl Lab {
             lab.following.spawn(sentinel::follow(of, ways, console));
         }
         progress.finish_and_clear();
+        if let Some(version) = zookeeper::version(&lab.addresses.zookeeper.connect).await {
+            let versions = &mut lab.addresses.versions;
+            versions.insert(zookeeper::NAME.to_owned(), format!("ZooKeeper {version}"));
+        }
         lab.publish()?;
         Ok(lab)
     }
@@ -264,8 +328,17 @@ impl Options {
     /// The lab before its start: claims ports and folder, and finds the programs.
     fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
+        let servers = self.servers.programs()?;
+        if self.galera > 1 && servers.mysql.kind == mysql::Kind::MySql {
+            return Err(unusable_told!(
+                "--galera：只有 MariaDB 才能组成 Galera 集群，{} 是 MySQL",
+                "--galera: only MariaDB nodes are a Galera cluster, and {} is MySQL",
+                servers.mysql.path.display()
+            ));
+        }
         let ports = self.claim()?;
-        let addresses = self.addresses(&ports);
+        let mut addresses = self.addresses(&ports);
+        addresses.versions = servers.versions();
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -274,7 +347,19 @@ impl Options {
             }
         };
         let page = nginx::static_root();
-        let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
+        let page_itself = page.join("index.html");
+        let files = [
+            &*program,
+            &page_itself,
+            &servers.redis,
+            &servers.mysql.path,
+            &servers.nginx,
+        ];
+        let files: Vec<_> = files
+            .into_iter()
+            .filter(|file| file.is_absolute())
+            .collect();
+        let (user, warning) = User::choose(&folder.of(""), &files);
         let mut ways = if self.ways || self.replica {
             way::all(&addresses)?
         } else {
@@ -292,20 +377,28 @@ impl Options {
             }
             None => None,
         };
-        let faketime = (self.ways || self.replica).then(clock::library).flatten();
+        let mut unavailable = Vec::new();
+        let mut has_clocks = self.ways || self.replica;
+        if has_clocks && let Err(why) = clock::put_library(&folder.of(""), &servers.redis) {
+            has_clocks = false;
+            unavailable.push(told!(
+                "拨动 Redis 时钟的课不能演：{why}",
+                "lessons in which the clock of a Redis jumps are unavailable: {why}"
+            ));
+        }
         let clock = |(index, &port): (usize, &u16)| Clock {
             file: folder.of(&redis::name(index)).join(clock::FILE),
             node: redis::name(index),
             port,
         };
         let nodes = self.redis_ports.iter().enumerate();
-        let clocks: Vec<_> = faketime
-            .iter()
-            .flat_map(|_| nodes.clone().map(clock))
-            .collect();
-        let mut members = self.servers(&folder, &ports, replicated.as_ref(), faketime);
-        members.extend(self.group(&folder, &ports));
-        let kinds = self.kinds(!clocks.is_empty());
+        let clocks: Vec<_> = match has_clocks {
+            true => nodes.map(clock).collect(),
+            false => Vec::new(),
+        };
+        let mut members = self.members(&folder, &ports, &servers, replicated.as_ref(), has_clocks);
+        members.extend(self.group(&folder, &ports, &servers.redis));
+        let kinds = self.kinds(has_clocks);
         let main = replicated.as_ref();
         members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds, main));
         if let Some(of) = &replicated {
@@ -315,14 +408,16 @@ impl Options {
             };
             let role = Role::Replica { of: main };
             let replica = Redis {
+                program: servers.redis.clone(),
                 port: of.replica,
                 role,
-                faketime: None,
+                has_clock: false,
                 grouped: false,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
             let (of, replicas) = (1, 1);
             let watches = Sentinel {
+                program: servers.redis,
                 port,
                 main,
                 of,
@@ -334,6 +429,7 @@ impl Options {
         // nginx cannot be without anyone behind it.
         if !self.instance_ports.is_empty() {
             let nginx = Box::new(Nginx {
+                program: servers.nginx,
                 port: self.http_port,
                 lan: self.lan,
                 behind: self.instance_ports.clone(),
@@ -362,6 +458,7 @@ impl Options {
                 console: self.console,
             },
             warning,
+            unavailable,
             _ports: ports.claimed,
         })
     }
@@ -371,12 +468,13 @@ impl Options {
     }
 
     /// MariaDB, ZooKeeper and the Redis nodes.
-    fn servers(
+    fn members(
         &self,
         folder: &Folder,
         ports: &Ports,
+        servers: &Programs,
         main: Option<&Replicated>,
-        faketime: Option<PathBuf>,
+        has_clocks: bool,
     ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut server = |name: &str, part, server: Box<dyn Server>| {
@@ -391,6 +489,7 @@ impl Options {
         for (index, &port) in ports.mysql.iter().enumerate() {
             let peers = ports.nodes.clone();
             let node = MySql {
+                program: servers.mysql.clone(),
                 shared: folder.shared(),
                 port,
                 galera: (!peers.is_empty()).then_some(Galera {
@@ -403,7 +502,12 @@ impl Options {
         }
         for (index, &port) in ports.zookeeper.iter().enumerate() {
             let peers = ports.peers.clone();
-            let member = ZooKeeper { index, port, peers };
+            let member = ZooKeeper {
+                class_path: servers.class_path.clone(),
+                index,
+                port,
+                peers,
+            };
             server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
         }
         for (index, &port) in self.redis_ports.iter().enumerate() {
@@ -414,11 +518,11 @@ impl Options {
                 (0, None) => Role::Main { known_by: port },
                 _ => Role::Independent,
             };
-            let faketime = faketime.clone();
             let node = Redis {
+                program: servers.redis.clone(),
                 port,
                 role,
-                faketime,
+                has_clock: has_clocks,
                 grouped: index == 0 && ports.group.is_some(),
             };
             server(&redis::name(index), Part::Redis, Box::new(node));
@@ -427,7 +531,7 @@ impl Options {
     }
 
     /// The replicas and Sentinels of a main Redis whose instances ask who leads.
-    fn group(&self, folder: &Folder, ports: &Ports) -> Vec<Member> {
+    fn group(&self, folder: &Folder, ports: &Ports, program: &Path) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
         };
@@ -437,15 +541,17 @@ impl Options {
         };
         let replicas = group.members.iter().skip(1).map(|(name, port)| {
             let replica = Redis {
+                program: program.to_owned(),
                 port: *port,
                 role: Role::Replica { of: main },
-                faketime: None,
+                has_clock: false,
                 grouped: true,
             };
             server(name, Box::new(replica) as Box<dyn Server>)
         });
         let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
             let watches = Sentinel {
+                program: program.to_owned(),
                 port,
                 main,
                 of: group.sentinels.len(),
@@ -672,6 +778,7 @@ impl Options {
                 .and_then(Result::ok)
                 .map(|ip| format!("http://{ip}:{}", self.http_port)),
             admin: token(self.lan),
+            versions: BTreeMap::new(),
             control: self.control.clone(),
         }
     }

@@ -4,7 +4,10 @@ use crate::{
     chinese::told,
     failure::{Failure, unusable_told},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// A program, or a file by its full path, and the Debian package that has it.
 pub(super) type Needed = (&'static str, &'static str);
@@ -15,10 +18,47 @@ pub(super) const SETPRIV: Needed = ("setpriv", "util-linux");
 /// Servers live here, and an ordinary user's PATH does not lead here.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Where the program is.
+/// The variable of the environment that names another program in the place of the system's own.
+const VARIABLES: [(&str, &str); 3] = [
+    ("redis-server", "OVERSELL_REDIS_SERVER"),
+    ("mariadbd", "OVERSELL_MYSQL_SERVER"),
+    ("nginx", "OVERSELL_NGINX"),
+];
+
+/// Where the program is: where the environment names one in its place, that one.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
-    if program.starts_with('/') {
-        return Some(PathBuf::from(program)).filter(|p| p.is_file());
+    match chosen(program) {
+        Some((_, other)) => on_path(&other),
+        None => on_path(program),
+    }
+}
+
+/// The program of a server: the one that `option` names, else the one of the environment, else the system's.
+pub(super) fn server(option: (&str, Option<&Path>), program: &str) -> Result<PathBuf, Failure> {
+    let by_option = |path: &Path| (option.0, path.display().to_string());
+    let Some((by, other)) = option.1.map(by_option).or_else(|| chosen(program)) else {
+        return Ok(path(program));
+    };
+    let found = on_path(&other).filter(|file| is_program(file));
+    found.ok_or_else(|| {
+        unusable_told!(
+            "{by}：{other} 不是可以运行的程序",
+            "{by}: {other} is no program that can be run"
+        )
+    })
+}
+
+/// The variable that names a program in the place of this one, and what it names.
+fn chosen(program: &str) -> Option<(&'static str, String)> {
+    let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == program)?;
+    let value = std::env::var(variable).ok()?;
+    (!value.is_empty()).then_some((variable, value))
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let file = std::path::absolute(program).ok();
+        return file.filter(|p| p.is_file());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -27,9 +67,16 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// The program's path, or its bare name, whose start will say what is wrong.
-pub(super) fn path(program: &str) -> PathBuf {
+/// The path of a program, or its bare name, whose start will say what is wrong. Of a server it is the one that the labs of this process
+/// take, unless their options name another.
+#[must_use]
+pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
+}
+
+/// What a server needs whose program was not found: its path is a bare name.
+pub(super) fn missing(program: &Path, needed: &'static [Needed]) -> &'static [Needed] {
+    if program.is_absolute() { &[] } else { needed }
 }
 
 /// Checks that all are there.
@@ -57,7 +104,23 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
     ))
 }
 
-fn is_program(file: &Path) -> bool {
+/// What a program says with this option, on whichever output; none where it does not start.
+pub(super) fn says(program: &Path, option: &str) -> Option<String> {
+    let said = Command::new(program).arg(option).output().ok()?;
+    let text = [said.stdout, said.stderr].concat();
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The first number of a text, with its dots.
+pub(super) fn number(text: &str) -> String {
+    let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+    begin
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect()
+}
+
+pub(super) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -77,6 +140,25 @@ mod tests {
             "not installed: no-such-server (Debian package no-such-package); \
              `make demo` installs what is missing, `oversell doctor` says what else is, and `docker compose up` needs none of it"
         );
+    }
+
+    #[test]
+    fn a_server_that_an_option_names_is_refused_where_it_is_none() {
+        let named = |path: &str| server(("--redis-server", Some(Path::new(path))), "redis-server");
+        assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
+        assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
+        for none in ["/bin", "/etc/hostname", "/no/such/redis-server"] {
+            let refused = named(none).unwrap_err().to_string();
+            let expected = format!("--redis-server: {none} is no program that can be run");
+            assert_eq!(refused, expected);
+        }
+    }
+
+    #[test]
+    fn a_version_is_the_first_number_with_its_dots() {
+        assert_eq!(number("10.11.11-MariaDB-0+deb12u1"), "10.11.11");
+        assert_eq!(number("version: 3.9.3-x"), "3.9.3");
+        assert_eq!(number(""), "");
     }
 
     #[test]

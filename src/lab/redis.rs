@@ -45,7 +45,15 @@ const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 /// What each Redis, replica and Sentinel needs.
 pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
-const PROGRAM: &str = "redis-server";
+pub(super) const PROGRAM: &str = "redis-server";
+
+/// What this program says that it is: `Redis 7.0.15`, `Valkey 8.1.1`.
+pub(super) fn version(program: &Path) -> Option<String> {
+    let text = programs::says(program, "--version")?;
+    let title = text.split_whitespace().next()?;
+    let (_, version) = text.split_once("v=")?;
+    Some(format!("{title} {}", programs::number(version)))
+}
 
 /// The name of the main one's replica, or of the first one.
 pub(super) const REPLICA: &str = "replica";
@@ -70,10 +78,11 @@ pub(super) fn numbered(name: &str, index: usize) -> String {
 
 #[derive(Debug)]
 pub(super) struct Redis {
+    pub(super) program: PathBuf,
     pub(super) port: u16,
     pub(super) role: Role,
-    /// libfaketime, where its clock can jump.
-    pub(super) faketime: Option<PathBuf>,
+    /// Whether its clock can jump.
+    pub(super) has_clock: bool,
     /// Whether it is one of a group whose Sentinels the instances ask.
     pub(super) grouped: bool,
 }
@@ -91,21 +100,20 @@ pub(super) enum Role {
 
 impl Server for Redis {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        programs::missing(&self.program, &NEEDED)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
-        let clock = self.faketime.iter();
-        clock
-            .map(|_| (clock::FILE, clock::RIGHT.to_owned()))
-            .collect()
+        let clock = self
+            .has_clock
+            .then(|| (clock::FILE, clock::RIGHT.to_owned()));
+        clock.into_iter().collect()
     }
 
     fn command(&self, folder: &Path, _user: User) -> Command {
-        let program = programs::path(PROGRAM);
-        let mut command = match &self.faketime {
-            Some(library) => clock::with(library, &folder.join(clock::FILE), program),
-            None => Command::new(program),
+        let mut command = match self.has_clock {
+            true => clock::command(folder, &self.program),
+            false => Command::new(&self.program),
         };
         options(&mut command, self.port, folder);
         if self.grouped {
@@ -130,9 +138,6 @@ impl Server for Redis {
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             let info = has_pid(self.port, started.pid).await?;
-            if self.faketime.is_some() {
-                clock::unname(started.pid);
-            }
             let leads = info.get("role") == Some("master".to_owned());
             let caught_up = leads || follows(&info) || !started.complete;
             match self.role {

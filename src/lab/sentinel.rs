@@ -27,7 +27,13 @@ use crate::{
 };
 use futures::{FutureExt, StreamExt, future::join_all};
 use redis::{Cmd, RedisResult, aio::MultiplexedConnection};
-use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::mpsc::UnboundedSender,
     time::{Instant, sleep, timeout},
@@ -74,6 +80,7 @@ pub(super) struct Group {
 /// A Sentinel, which watches the one at the port `main`.
 #[derive(Debug)]
 pub(super) struct Sentinel {
+    pub(super) program: PathBuf,
     pub(super) port: u16,
     pub(super) main: u16,
     /// How many Sentinels there are, and how many replicas.
@@ -85,7 +92,7 @@ pub(super) struct Sentinel {
 
 impl Server for Sentinel {
     fn needs(&self) -> &'static [Needed] {
-        &NEEDED
+        programs::missing(&self.program, &NEEDED)
     }
 
     /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
@@ -106,7 +113,7 @@ impl Server for Sentinel {
     }
 
     fn command(&self, folder: &Path, _user: User) -> Command {
-        let mut command = Command::new(programs::path("redis-server"));
+        let mut command = Command::new(&self.program);
         command.arg(folder.join(SETTINGS)).arg("--sentinel");
         command
     }

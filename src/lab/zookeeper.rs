@@ -6,9 +6,17 @@ use super::{
     server::{Check, Server, Started},
     user::User,
 };
-use crate::four_letters::four_letters;
+use crate::{
+    failure::{Failure, unusable_told},
+    four_letters::four_letters,
+};
 use futures::FutureExt;
-use std::{net::Ipv4Addr, path::Path, process::Command, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
@@ -53,25 +61,30 @@ pub(super) struct Peer {
 
 #[derive(Debug)]
 pub(super) struct ZooKeeper {
+    /// Its class path, where it is not Debian's.
+    pub(super) class_path: Option<String>,
     pub(super) index: usize,
     pub(super) port: u16,
     /// Every member of the ensemble, itself too; none where it is standalone.
     pub(super) peers: Vec<Peer>,
 }
 
-/// What it cannot do without.
+const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
+
+/// What it cannot do without; where the user has a class path of one's own, that is not Debian's package.
 pub(super) fn needed() -> &'static [Needed] {
-    const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
-    if own_class_path(variable).is_some() {
-        &NEEDED[..1]
-    } else {
-        &NEEDED
+    match own_class_path(None) {
+        Ok(None) => &NEEDED,
+        _ => &NEEDED[..1],
     }
 }
 
 impl Server for ZooKeeper {
     fn needs(&self) -> &'static [Needed] {
-        needed()
+        match self.class_path {
+            Some(_) => &NEEDED[..1],
+            None => &NEEDED,
+        }
     }
 
     fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
@@ -98,7 +111,7 @@ impl Server for ZooKeeper {
             ])
             .arg(format!("-Djava.io.tmpdir={}", folder.display()))
             .arg("-cp")
-            .arg(class_path())
+            .arg(self.class_path.clone().unwrap_or_else(debians_class_path))
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(folder.join(CONFIG));
         command
@@ -149,26 +162,56 @@ pub(super) async fn leads(address: &str) -> bool {
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
-/// The class path that the user names, or that of the user's ZooKeeper; None where it is Debian's.
-fn own_class_path(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+/// The version of the first server that answers.
+pub(super) async fn version(connect: &str) -> Option<String> {
+    let first = connect.split(',').next()?;
+    let answer = timeout(ANSWER, four_letters(first, "srvr"))
+        .await
+        .ok()?
+        .ok()?;
+    let (_, version) = answer.split_once("version: ")?;
+    Some(programs::number(version))
+}
+
+/// The class path that the user names, or that of the user's ZooKeeper, which was unpacked in `home`; None where it is Debian's.
+pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Failure> {
+    class_path_of(home, variable)
+}
+
+fn class_path_of(
+    home: Option<&Path>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<String>, Failure> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    set(CLASS_PATH).or_else(|| set(HOME).map(|home| format!("{home}/conf:{home}/*:{home}/lib/*")))
+    let (by, home) = match (home, set(CLASS_PATH), set(HOME)) {
+        (Some(home), ..) => ("--zookeeper-home", home.to_owned()),
+        (None, Some(class_path), _) => return Ok(Some(class_path)),
+        (None, None, Some(home)) => (HOME, PathBuf::from(home)),
+        (None, None, None) => return Ok(None),
+    };
+    if !home.join("lib").is_dir() {
+        return Err(unusable_told!(
+            "{by}：{} 下没有 lib，不是 ZooKeeper 解开的目录",
+            "{by}: {} has no lib, so ZooKeeper was not unpacked there",
+            home.display()
+        ));
+    }
+    let home = home.display();
+    Ok(Some(format!("{home}/conf:{home}/*:{home}/lib/*")))
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn class_path() -> String {
-    own_class_path(variable).unwrap_or_else(|| {
-        let output = Command::new("sh")
-            .args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS])
-            .output();
-        let debian = output
-            .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
-            .unwrap_or_default();
-        format!("{debian}:{LOGGER}")
-    })
+fn debians_class_path() -> String {
+    let output = Command::new("sh")
+        .args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS])
+        .output();
+    let debian = output
+        .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+        .unwrap_or_default();
+    format!("{debian}:{LOGGER}")
 }
 
 /// ZooKeeper's own client, for the user to start.
@@ -206,18 +249,21 @@ mod tests {
 
     #[test]
     fn a_class_path_of_ones_own_takes_the_place_of_debians() {
-        let with = |name: &'static str, value: &'static str| {
-            own_class_path(move |asked| (asked == name).then(|| value.to_owned()))
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_str().unwrap();
+        let with = |name: &'static str, value: &str| {
+            class_path_of(None, |asked| (asked == name).then(|| value.to_owned()))
         };
-        assert_eq!(
-            with("OVERSELL_ZOOKEEPER_CLASSPATH", "/a.jar:/b.jar").as_deref(),
-            Some("/a.jar:/b.jar")
-        );
-        assert_eq!(
-            with("ZOOKEEPER_HOME", "/zk").as_deref(),
-            Some("/zk/conf:/zk/*:/zk/lib/*")
-        );
-        assert_eq!(with("ZOOKEEPER_HOME", ""), None);
+        let refused = with("ZOOKEEPER_HOME", home).unwrap_err().to_string();
+        assert!(refused.starts_with("ZOOKEEPER_HOME: "), "{refused}");
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        let jars = format!("{home}/conf:{home}/*:{home}/lib/*");
+        assert_eq!(with("ZOOKEEPER_HOME", home).unwrap(), Some(jars.clone()));
+        assert_eq!(with("ZOOKEEPER_HOME", "").unwrap(), None);
+        let named = |_: &str| Some("/a.jar:/b.jar".to_owned());
+        assert_eq!(class_path_of(None, named).unwrap(), named(""));
+        let by_option = class_path_of(Some(folder.path()), named).unwrap();
+        assert_eq!(by_option, Some(jars), "the option comes first");
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Verdict {
             Self::Wrong(Fault::RepeatedIds) => "编号重复",
             Self::Wrong(Fault::UnaskedOrders) => "订单多出",
             Self::Wrong(Fault::StockDiffers) => "库存不符",
+            Self::Wrong(Fault::LostPieces) => "库存丢失",
         };
         told!("{chinese}", "{english}")
     }

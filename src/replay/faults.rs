@@ -116,8 +116,8 @@ impl Need {
             Self::Clocks => (
                 has("clocks"),
                 Bilingual::of(
-                    "要能拨动 Redis 节点的时钟：装上 libfaketime，用 oversell lab --ways 启动",
-                    "the clock of a Redis node jumps in it: it takes libfaketime and a lab started with --ways",
+                    "要能拨动 Redis 节点的时钟：用 oversell lab --ways 启动，它启动时会说这个 Redis 行不行",
+                    "the clock of a Redis node jumps in it: it takes a lab started with --ways, which says at its start whether its Redis can",
                 ),
             ),
         };

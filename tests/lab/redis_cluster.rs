@@ -13,7 +13,7 @@ use oversell::{
     classroom,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part, Port},
+    lab::{Lab, Options, Part, Port, program},
     redis_at::redis_at,
     seckill::{self, Order, consumer::Consumer, stream, voucher},
     section::{Job, Name},
@@ -52,7 +52,7 @@ impl Cluster {
             let ports = [Port::free()?, Port::free()?];
             let [port, bus] = [0, 1].map(|n: usize| ports[n].number().to_string());
             let folder = labs::folder()?;
-            let server = Command::new("redis-server")
+            let server = Command::new(program("redis-server"))
                 .args(["--bind", "127.0.0.1", "--save", ""])
                 .args(["--cluster-enabled", "yes", "--cluster-port", &bus])
                 .args(["--port", &port, "--dir"])

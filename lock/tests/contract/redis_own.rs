@@ -1,7 +1,7 @@
 //! A Redis of a test's own, whose switches it may set: the others share theirs.
 
 use super::support::*;
-use oversell::lab::Port;
+use oversell::lab::{Port, program};
 use std::{
     ops::Deref,
     path::Path,
@@ -20,7 +20,7 @@ pub(crate) struct OwnRedis {
 /// A server in this folder; its port follows the last of these options.
 pub(crate) fn server(folder: &Path, options: &str) -> Result<(Child, Port)> {
     let port = Port::free()?;
-    let mut server = Command::new("redis-server");
+    let mut server = Command::new(program("redis-server"));
     server.args(["--bind", "127.0.0.1", "--save", ""]);
     server
         .args(options.split(' '))

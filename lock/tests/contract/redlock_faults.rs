@@ -154,8 +154,8 @@ async fn two_owners(lab: &mut Lab, nodes: &Five, event: Event) -> Result<bool> {
     }
 }
 
-/// What a clock that jumps forward does to keys: each ends so much earlier. (Debian's Redis, on jemalloc, does not start
-/// under libfaketime, so the clock itself stays as it is.)
+/// What a clock that jumps forward does to keys: each ends so much earlier. The clock itself stays as it is: that
+/// of the lab's nodes jumps in the lesson.
 async fn jump(node: &Redis, by: Duration) {
     let script = Script::new(
         "for _, key in ipairs(redis.call('keys', '*')) do

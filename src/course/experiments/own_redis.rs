@@ -3,6 +3,7 @@
 use super::tools::ask;
 use crate::{
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
+    lab::program,
     load::spread::Spread,
     redis_at::redis_at,
 };
@@ -64,7 +65,7 @@ async fn started(
     options: &[&str],
 ) -> Result<(Child, MultiplexedConnection), NoVerdict> {
     let absent = |_| NoVerdict::without("没有 redis-server", "there is no redis-server");
-    let mut child = Command::new("redis-server")
+    let mut child = Command::new(program("redis-server"))
         .args([
             "--bind",
             "127.0.0.1",

@@ -1,7 +1,11 @@
 //! What the servers of a lab may do, what they keep, and what the instances say.
 
 use super::*;
-use crate::lab::{mysql::MySql, server::Server, user::User};
+use crate::lab::{
+    mysql::{MySql, Program},
+    server::Server,
+    user::User,
+};
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
 /// The users that a process runs as: the real, effective, saved and file-system user.
@@ -145,6 +149,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
 /// The server of labs that share the empty database in `shared`.
 fn of(shared: &Path) -> MySql {
     MySql {
+        program: Program::at(crate::lab::program("mariadbd")),
         shared: Some(shared.to_owned()),
         port: 0,
         galera: None,
@@ -217,4 +222,57 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
             .starts_with(prefix)
     })
     .collect()
+}
+
+/// A server that cannot do one thing costs the lessons that need it, which say so, and never the lab.
+#[tokio::test]
+async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
+    let folder = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let program = folder.path().join("redis-server");
+    let text = format!(
+        "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$\nexec '{}' \"$@\"\n",
+        crate::lab::program("redis-server").display()
+    );
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let lab = start(Options {
+        ways: true,
+        servers: Servers {
+            redis_server: Some(program),
+            ..Servers::default()
+        },
+        ..one_redis()
+    })
+    .await;
+    let [why] = lab.unavailable() else {
+        panic!("{:?}", lab.unavailable())
+    };
+    assert!(
+        why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"),
+        "{why}"
+    );
+    let refused = lab.jump("redis", Duration::from_secs(1)).await;
+    assert!(refused.unwrap_err().to_string().contains("cannot jump"));
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn galera_on_mysql_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("mysqld");
+    std::fs::write(&program, "#!/bin/sh\necho mysqld Ver 9.7.4 for Linux\n").unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let options = Options {
+        galera: 3,
+        servers: Servers {
+            mysql_server: Some(program),
+            ..Servers::default()
+        },
+        ..Options::default()
+    };
+    let refused = Lab::start(options).await.unwrap_err().to_string();
+    assert!(refused.contains("only MariaDB"), "{refused}");
 }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
+    chinese::told,
     failure::Failure,
     stdout::{Output, Outputs, say},
     stock::{self, Strategy},

@@ -5,9 +5,9 @@
 //!
 //! On its cure the row looks at a fencing token: whatever a clock does to the lock, A's older token is refused.
 //!
-//! The clock is the node's own, as libfaketime shows it: it is 90 s ahead until the race is over.
+//! The clock is the node's own, as the lab shows it: it is 90 s ahead until the race is over.
 //!
-//! **What it cannot do** without libfaketime, and where the pace forces leases: let a clock jump. There the node's key is ended
+//! **What it cannot do** where the lab's Redis has no such clock, and where the pace forces leases: let a clock jump. There the node's key is ended
 //! early, which is all that Redis does when its clock jumps.
 //!
 //! Next: `deadlock`s, in `classroom::deadlocks`.
