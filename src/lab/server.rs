@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     failure::{Failure, unusable, unusable_told},
+    fault::MemberState,
     http_client::{Ask, client},
-    orders::MemberState,
 };
 use futures::{
     FutureExt,

@@ -12,17 +12,17 @@
 use crate::bilingual::Bilingual;
 use crate::{
     config::Config,
+    fault::{Action, Breakable, FaultCommand},
     http_client::{Ask, HttpError, client},
-    orders::{Action, Breakable, Order},
 };
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use std::time::Duration;
 
 /// Longer than any server takes to start, and any replica to be promoted.
-const PATIENCE: Duration = Duration::from_secs(90);
+const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a lab may take to say how it is: it may be carrying out an order.
-const LOOK: Duration = Duration::from_secs(5);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A lab, where it takes orders.
 #[derive(Debug, Clone)]
@@ -50,8 +50,8 @@ impl Control {
     /// # Errors
     ///
     /// [`HttpError::Refused`]: the lab has no such member, or it is not in a state for this.
-    pub async fn order(&self, order: &Order) -> Result<String, HttpError> {
-        let ordered = client().put(&self.url).json(order).timeout(PATIENCE);
+    pub async fn inject(&self, command: &FaultCommand) -> Result<String, HttpError> {
+        let ordered = client().put(&self.url).json(command).timeout(FAULT_TIMEOUT);
         let done = ordered.token(Some(&self.token)).answer().await?;
         Ok(done.success()?.text())
     }
@@ -61,8 +61,8 @@ impl Control {
     /// # Errors
     ///
     /// [`HttpError`]: the lab does not answer.
-    pub async fn look(&self) -> Result<Breakable, HttpError> {
-        let asked = client().get(&self.url).timeout(LOOK);
+    pub async fn breakable(&self) -> Result<Breakable, HttpError> {
+        let asked = client().get(&self.url).timeout(STATUS_TIMEOUT);
         let seen = asked.token(Some(&self.token)).answer().await?;
         seen.success()?.json()
     }
@@ -72,9 +72,9 @@ impl Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// That it takes orders.
-    Orders,
+    Lab,
     /// Ways that can be cut.
-    Ways,
+    Links,
     /// A replica that can be promoted.
     Replica,
     /// Five nodes of Redis.
@@ -88,14 +88,14 @@ impl Need {
     pub(super) fn missing(self, config: &Config) -> Option<Bilingual> {
         let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
-            Self::Orders => (
+            Self::Lab => (
                 !config.replays.lab.is_empty(),
                 Bilingual::of(
                     "要停进程、停服务器：只在 oversell lab 里能演",
                     "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
                 ),
             ),
-            Self::Ways => (
+            Self::Links => (
                 has("ways"),
                 Bilingual::of(
                     "要能断开网络：用 oversell lab --ways 启动",
@@ -135,63 +135,63 @@ pub struct Faults {
 impl Faults {
     /// None yet.
     #[must_use]
-    pub fn from(lab: Control) -> Self {
+    pub fn new(lab: Control) -> Self {
         let undo = Mutex::default();
         Self { lab, undo }
     }
 
-    /// Orders a fault. [`mend`](Self::mend) undoes it, unless it is undone by another order.
+    /// Orders a fault. [`mend_all`](Self::mend_all) undoes it, unless it is undone by another order.
     ///
     /// # Errors
     ///
-    /// As [`Control::order`].
+    /// As [`Control::inject`].
     ///
     /// # Cancel safety
     ///
-    /// What undoes the fault is noted already: [`mend`](Self::mend) does it.
-    pub async fn order(&self, action: Action, member: &str) -> Result<(), HttpError> {
-        self.order_by(action, member, Duration::ZERO).await
+    /// What undoes the fault is noted already: [`mend_all`](Self::mend_all) does it.
+    pub async fn inject(&self, action: Action, member: &str) -> Result<(), HttpError> {
+        self.inject_by(action, member, Duration::ZERO).await
     }
 
     /// The same, of what happens by so much: a clock that jumps.
     ///
     /// # Errors
     ///
-    /// As [`Control::order`].
+    /// As [`Control::inject`].
     ///
     /// # Cancel safety
     ///
-    /// As [`order`](Self::order).
-    pub async fn order_by(
+    /// As [`inject`](Self::inject).
+    pub async fn inject_by(
         &self,
         action: Action,
         member: &str,
         by: Duration,
     ) -> Result<(), HttpError> {
         if let Some(undone) = action.undone_by() {
-            self.at_the_end(undone, member);
+            self.inject_at_end(undone, member);
         }
-        let order = Order {
+        let command = FaultCommand {
             action,
             member: member.to_owned(),
             by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX),
         };
-        self.lab.order(&order).await?;
+        self.lab.inject(&command).await?;
         let mut undo = self.undo.lock();
         undo.retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 
     /// Has this done at the end.
-    pub(super) fn at_the_end(&self, action: Action, member: &str) {
+    pub(super) fn inject_at_end(&self, action: Action, member: &str) {
         self.undo.lock().push((action, member.to_owned()));
     }
 
     /// Undoes what is not undone yet, the last first; whether there was anything. An error says which member stays broken.
-    pub async fn mend(&self, failed: impl Fn(&str, HttpError)) -> bool {
+    pub async fn mend_all(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {
-            if let Err(error) = self.order(*action, member).await {
+            if let Err(error) = self.inject(*action, member).await {
                 failed(member, error);
             }
         }

@@ -15,7 +15,7 @@ use super::{
     seen::{self, Held, Sights},
     stage::{self, Stage},
 };
-use crate::{ctx::Ctx, error::Error, orders::Action, section::Point};
+use crate::{ctx::Ctx, error::Error, fault::Action, section::Point};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -280,7 +280,7 @@ impl Play {
             terms,
             sights: Sights::of(ctx, act, stock_id),
             stage,
-            faults: Control::of(&ctx.config).map(Faults::from),
+            faults: Control::of(&ctx.config).map(Faults::new),
             sides: BTreeMap::new(),
             hung_up: Vec::new(),
             ends: Vec::new(),
@@ -512,8 +512,8 @@ impl Play {
 
     /// The Sentinel, which stood still, promotes the replica.
     pub(super) async fn fails_over(&self) -> Result<(), Error> {
-        self.orders(Action::Resume, SENTINEL).await?;
-        self.orders(Action::Promote, "replica").await?;
+        self.inject(Action::Resume, SENTINEL).await?;
+        self.inject(Action::Promote, "replica").await?;
         self.all_reach_redis().await?;
         let words = serde_json::json!({ "zh": "哨兵把从节点升为主节点", "en": "the Sentinel promotes the replica" });
         self.log().add(ReplayEvent {
@@ -645,7 +645,7 @@ impl Play {
             self.sights.end_leases(Some(node)).await?;
         } else {
             let member = seen::node_name(node);
-            let done = self.lab()?.order_by(Action::Jump, &member, JUMP).await;
+            let done = self.lab()?.inject_by(Action::Jump, &member, JUMP).await;
             done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
         }
         self.has_ended(by_order);
@@ -673,7 +673,7 @@ impl Play {
         };
         for node in 0..self.ctx.nodes.len() {
             let way = format!("{}-{}", self.name_of(role)?, seen::node_name(node));
-            let done = self.lab()?.order_by(action, &way, by).await;
+            let done = self.lab()?.inject_by(action, &way, by).await;
             done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
         }
         Ok(())
@@ -688,8 +688,8 @@ impl Play {
     }
 
     /// Orders a fault from the lab. It is undone at the end, unless the replay does so itself.
-    pub(super) async fn orders(&self, action: Action, member: &str) -> Result<(), Error> {
-        let done = self.lab()?.order(action, member).await;
+    pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
+        let done = self.lab()?.inject(action, member).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
     }
 
@@ -705,7 +705,7 @@ impl Play {
         let instance =
             instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
         if self.faults.is_some() {
-            self.orders(action, &instance).await?;
+            self.inject(action, &instance).await?;
         } else if action == Action::Pause {
             self.has_ended(true);
         }
@@ -746,7 +746,7 @@ impl Play {
 
     /// Ends the session of a role's process where the pace forces it and a lab can; whether it has.
     async fn session_is_ended(&self, role: &Role) -> Result<bool, Error> {
-        let can_end_it = self.faults.is_some() && Need::Ways.missing(&self.ctx.config).is_none();
+        let can_end_it = self.faults.is_some() && Need::Links.missing(&self.ctx.config).is_none();
         let by_order = self.terms.pace.forces() && can_end_it;
         if by_order {
             self.befalls(role, Action::Expire).await?;

@@ -6,8 +6,8 @@ pub(super) use super::{
     role::{A, B, C},
     step::{
         Step::{
-            self, All, Also, AtTheEnd, ClockJumps, FinishTogether, LeaseEnds, LeaseIsOver,
-            LeaseWouldBeOver, LockIsFree, Note, Notes, Order, Queue, UnrenewedLeaseEnds,
+            self, All, Also, ClockJumps, Fault, FaultAtEnd, FinishTogether, LeaseEnds, LeaseIsOver,
+            LeaseWouldBeOver, LockIsFree, Note, Notes, Queue, UnrenewedLeaseEnds,
         },
         say,
     },

@@ -146,9 +146,9 @@ impl Script {
     }
 
     /// What the lab is told to break in it, and to do at its end.
-    pub(super) fn orders(&self) -> impl Iterator<Item = &'static Step> {
+    pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
         self.each()
-            .filter(|step| matches!(step, Step::Order(..) | Step::AtTheEnd(..)))
+            .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
     }
 
     /// Whether a lease ends in it.
@@ -286,7 +286,7 @@ impl Race {
     /// it takes an administrator, and nothing else can be played at the same time.
     #[must_use]
     pub fn needs_all(&self, pace: Pace, config: &Config) -> bool {
-        let in_a_lab = Need::Orders.missing(config).is_none();
+        let in_a_lab = Need::Lab.missing(config).is_none();
         let stops = |step: &Step| match step {
             Step::Does(_, Deed::Paused | Deed::Resumed) => in_a_lab,
             Step::Does(_, Deed::Dies) => in_a_lab && pace == Pace::Clock,

@@ -19,7 +19,7 @@ use crate::{
     bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
-    orders::Action,
+    fault::Action,
     section::{LockState, Point},
 };
 use futures::future::try_join_all;
@@ -78,7 +78,7 @@ impl Script {
         };
         let failed = |_: &str, error| tracing::error!(%error, "a replay leaves what it has broken");
         if let Some(faults) = &play.faults
-            && faults.mend(failed).await
+            && faults.mend_all(failed).await
         {
             play.can_be_seen().await;
         }
@@ -108,10 +108,10 @@ impl Script {
     /// Whoever asks decides who goes on, until all who have begun are at their ends.
     async fn scheduled(&self, play: &mut Play) -> Result<(), Error> {
         let (roles, steps) = (self.roles(), play.terms.steps.clone());
-        for step in self.orders() {
-            if matches!(step, Step::Order(Action::Cut, _)) {
+        for step in self.lab_steps() {
+            if matches!(step, Step::Fault(Action::Cut, _)) {
                 // It stands still from now on, since to it the main one is down.
-                play.orders(Action::Pause, SENTINEL).await?;
+                play.inject(Action::Pause, SENTINEL).await?;
             }
             carry_out(play, step).await?;
         }
@@ -189,9 +189,9 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             play.hung_up.clear();
             Ok(())
         }
-        Step::Order(action, member) => play.orders(*action, member).await,
-        Step::AtTheEnd(action, member) => {
-            play.lab()?.at_the_end(*action, member);
+        Step::Fault(action, member) => play.inject(*action, member).await,
+        Step::FaultAtEnd(action, member) => {
+            play.lab()?.inject_at_end(*action, member);
             Ok(())
         }
         Step::Note(what) => {
@@ -250,7 +250,7 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
         Deed::SessionWouldEnd => play.a_session_would_be_over(role).await,
         Deed::CutFrom(member) => {
             let way = format!("{}-{member}", play.name_of(role)?);
-            play.orders(Action::Cut, &way).await
+            play.inject(Action::Cut, &way).await
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{act::Act, faults::Need, play::Play, role::Role};
 use crate::{
     bilingual::Bilingual,
     error::Error,
-    orders::Action,
+    fault::Action,
     section::{LockState, Point},
 };
 use futures::future::BoxFuture;
@@ -43,9 +43,9 @@ pub enum Step {
     /// What was begun for clients that have hung up stands nowhere any more.
     WhatHungUpGoesOn,
     /// The lab breaks or mends a member.
-    Order(Action, &'static str),
+    Fault(Action, &'static str),
     /// The lab does so at the end, however that comes.
-    AtTheEnd(Action, &'static str),
+    FaultAtEnd(Action, &'static str),
     /// The race notes this.
     Note(&'static str),
     /// The race notes what it has seen so far.
@@ -209,13 +209,13 @@ impl Step {
     /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Ways),
-            Self::Order(Action::Promote, _) | Self::AtTheEnd(Action::Promote, _) => {
+            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Links),
+            Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
-            Self::Order(..) | Self::AtTheEnd(..) => Some(Need::Orders),
+            Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
             Self::Does(_, Deed::Killed | Deed::SessionEnds | Deed::SessionWouldEnd) => {
-                Some(Need::Orders)
+                Some(Need::Lab)
             }
             _ => None,
         }

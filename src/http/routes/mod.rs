@@ -115,7 +115,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(course::rates))
         // breaking servers and instances by hand
         .routes(routes!(lab::look))
-        .routes(routes!(lab::order))
+        .routes(routes!(lab::inject))
         // load from the page
         .routes(routes!(runs::routes::start))
         .routes(routes!(runs::routes::current))

@@ -6,7 +6,7 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::orders::Action;
+use crate::fault::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
@@ -25,9 +25,9 @@ pub(super) const RACE: Race = Race {
                 "杀掉 redis-5 redis-4 redis-3",
                 "redis-5 redis-4 redis-3 are killed",
             ),
-            Order(Action::Kill, "redis-5"),
-            Order(Action::Kill, "redis-4"),
-            Order(Action::Kill, "redis-3"),
+            Fault(Action::Kill, "redis-5"),
+            Fault(Action::Kill, "redis-4"),
+            Fault(Action::Kill, "redis-3"),
             say(
                 "A 只问得到两个：拿不到",
                 "only two answer A: it does not get in",
@@ -41,8 +41,8 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say("杀掉 redis-5 redis-4", "redis-5 redis-4 are killed"),
-            Order(Action::Kill, "redis-5"),
-            Order(Action::Kill, "redis-4"),
+            Fault(Action::Kill, "redis-5"),
+            Fault(Action::Kill, "redis-4"),
             say(
                 "A 在剩下的三个上拿到锁",
                 "A has the lock on the three that are left",

@@ -8,7 +8,7 @@
 //!
 //! Next: `jumping_clock.rs`.
 
-use crate::orders::Action;
+use crate::fault::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
@@ -25,7 +25,7 @@ pub(super) const RACE: Race = Race {
     begin: &[
         All(ON_THREE),
         say("redis-3 死了", "redis-3 dies"),
-        Order(Action::Kill, "redis-3"),
+        Fault(Action::Kill, "redis-3"),
     ],
     flaw: Half {
         act: Act::Strategy("redis-redlock"),
@@ -34,7 +34,7 @@ pub(super) const RACE: Race = Race {
                 "马上重启：它什么也不记得",
                 "it is started again at once, and knows nothing",
             ),
-            Order(Action::Start, "redis-3"),
+            Fault(Action::Start, "redis-3"),
             say(
                 "B 拿到 redis-3 4 5：也是多数",
                 "B gets redis-3, 4 and 5: most of five as well",
@@ -60,7 +60,7 @@ pub(super) const RACE: Race = Race {
                 "A writes, and releases; now redis-3 comes back",
             ),
             A.finishes(),
-            Order(Action::Start, "redis-3"),
+            Fault(Action::Start, "redis-3"),
             say("C 进来", "C gets in"),
             C.finishes(),
         ],

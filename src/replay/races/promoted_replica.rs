@@ -14,7 +14,7 @@
 use crate::replay::prelude::*;
 use crate::{
     error::Error,
-    orders::Action,
+    fault::Action,
     replay::play::{PROMOTION, Play, until},
 };
 
@@ -34,12 +34,12 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         // At the end the first one is the main one again.
-        AtTheEnd(Action::Promote, "redis"),
+        FaultAtEnd(Action::Promote, "redis"),
         say(
             "主节点和从节点断开：从节点收不到写",
             "the main one and its replica are cut off from each other",
         ),
-        Order(Action::Cut, "replica-redis"),
+        Fault(Action::Cut, "replica-redis"),
         say(
             "A 在主节点拿到锁，读库存",
             "A takes the lock on the main one, and reads",
