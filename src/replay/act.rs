@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The lock of a user in Redis: user and product of a replay have one number.
-pub(super) const OF_A_USER: &[Name] = &[Name::Redis("lock:order")];
+pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
 
 /// What is done.
 #[derive(Clone, Copy)]
@@ -22,14 +22,14 @@ pub enum Act {
     /// The step of the seckill of this name places an order, for the one user of the replay.
     Order(&'static str),
     /// What belongs to one race.
-    Own(Own),
+    Custom(CustomAct),
     /// The two transactions of a lesson on deadlocks, which are played together.
     Deadlock(&'static DeadlockLesson),
 }
 
 /// What belongs to one race.
 #[derive(Clone, Copy)]
-pub struct Own {
+pub struct CustomAct {
     name: &'static str,
     /// What it writes in the servers besides the stock, for product 1.
     names: &'static [Name],
@@ -42,8 +42,8 @@ impl Act {
     /// What belongs to one race and takes no piece: what it is called, what it writes in the servers for product 1, and what
     /// is done.
     #[must_use]
-    pub const fn own(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
-        Self::Own(Own {
+    pub const fn custom(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
+        Self::Custom(CustomAct {
             name,
             names,
             store: None,
@@ -53,13 +53,13 @@ impl Act {
 
     /// The same, of what takes a piece that is counted there.
     #[must_use]
-    pub const fn selling(
+    pub const fn custom_selling(
         store: Store,
         name: &'static str,
         names: &'static [Name],
         run: Deduct,
     ) -> Self {
-        Self::Own(Own {
+        Self::Custom(CustomAct {
             name,
             names,
             store: Some(store),
@@ -72,7 +72,7 @@ impl Act {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strategy(slug) | Self::Order(slug) => slug,
-            Self::Own(own) => own.name,
+            Self::Custom(custom) => custom.name,
             Self::Deadlock(lesson) => lesson.slug,
         }
     }
@@ -83,11 +83,11 @@ impl Act {
             Self::Strategy(slug) => stock::find(slug).map(Scope::from).unwrap_or_default(),
             Self::Order(_) => Scope {
                 store: None,
-                names: OF_A_USER,
+                names: USER_LOCK,
             },
-            Self::Own(own) => Scope {
-                store: own.store,
-                names: own.names,
+            Self::Custom(custom) => Scope {
+                store: custom.store,
+                names: custom.names,
             },
             Self::Deadlock(_) => Scope::default(),
         }
@@ -103,7 +103,7 @@ impl Act {
         let needs = match self {
             Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.needs),
             Self::Order(_) => &[Server::MySql, Server::Redis],
-            Self::Own(_) => &[],
+            Self::Custom(_) => &[],
             Self::Deadlock(_) => &[Server::MySql],
         };
         let scope = self.scope();
@@ -135,9 +135,9 @@ impl Act {
             }
             Self::Order(slug) => {
                 let id = job.request.stock_id;
-                order(ctx, job, slug, id, id).await
+                place_order(ctx, job, slug, id, id).await
             }
-            Self::Own(own) => (own.run)(ctx, job).await,
+            Self::Custom(custom) => (custom.run)(ctx, job).await,
             Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
         }
     }
@@ -158,7 +158,7 @@ impl std::fmt::Debug for Act {
 /// # Cancel safety
 ///
 /// As the step's own.
-pub async fn order(
+pub async fn place_order(
     ctx: &Ctx,
     job: &Job,
     step: &str,

@@ -5,7 +5,7 @@
 //! 2. It stands still at the points that are among its stops, until it is given others.
 //! 3. Dropped, it is ended as a request is whose client hangs up: it gives back what it holds.
 //!
-//! Next: `place.rs`, where it runs.
+//! Next: `host.rs`, where it runs.
 
 use super::act::Act;
 use crate::{
@@ -23,18 +23,18 @@ use tokio_util::task::AbortOnDropHandle;
 use utoipa::ToSchema;
 
 /// The longest that an actor may live, whatever becomes of who follows it.
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
 /// What an actor is to do.
 #[derive(Debug, Clone, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ActorSpec {
     /// The slug of a strategy, or the name of another act.
     #[garde(skip)]
     #[schema(example = "redis-setnx-owner")]
     pub act: String,
     /// The product, but not product 1, which is on show; or the voucher.
-    #[garde(custom(of_a_replay(&self.act)))]
+    #[garde(custom(check_stock_id(&self.act)))]
     #[schema(minimum = 2, example = 9_000_001)]
     pub stock_id: i64,
     /// Its lease, instead of the strategy's own, in milliseconds.
@@ -55,7 +55,7 @@ pub struct Part {
     pub stops: Vec<Point>,
 }
 
-fn of_a_replay(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
+fn check_stock_id(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     let least = if seckill::find(act).is_some() { 1 } else { 2 };
     move |id, ()| match *id < least {
         true => Err(garde::Error::new(format!("lower than {least}"))),
@@ -117,18 +117,18 @@ pub struct Actor {
 }
 
 /// Starts an actor in this instance.
-pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
+pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let (sender, events) = mpsc::unbounded_channel();
-    let (stops, stopping) = watch::channel(part.stops);
+    let (stops, stopping) = watch::channel(spec.stops);
     let (seen, mut points) = mpsc::unbounded_channel();
     let job = Job::new(
-        part.stock_id,
+        spec.stock_id,
         Duration::ZERO,
-        Duration::from_millis(part.wait_ms),
+        Duration::from_millis(spec.wait_ms),
     );
-    let linger = Duration::from_millis(part.linger_ms);
+    let linger = Duration::from_millis(spec.linger_ms);
     let job = job
-        .asked(part.lease_ms.map(Duration::from_millis), None)
+        .asked(spec.lease_ms.map(Duration::from_millis), None)
         .followed(Follower {
             seen,
             stops: stopping,
@@ -136,24 +136,24 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
         });
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
-        let begun = ActorEvent::Start {
+        let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
             owner: job.owner(&ctx).to_string(),
         };
-        let tell = |event| drop(sender.send(event));
-        tell(begun);
-        let mut acting = Box::pin(tokio::time::timeout(LONGEST, act.run(&ctx, &job)));
+        let send = |event| drop(sender.send(event));
+        send(start);
+        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, act.run(&ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => tell(seen.into()),
-                outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
+                Some(seen) = points.recv() => send(seen.into()),
+                outcome = &mut running => break outcome.unwrap_or(Err(Error::TimedOut(MAX_LIFETIME))),
             }
         };
         while let Ok(seen) = points.try_recv() {
-            tell(seen.into());
+            send(seen.into());
         }
-        tell(outcome.map_or_else(failed, |done| {
+        send(outcome.map_or_else(failure_event, |done| {
             ActorEvent::Done {
                 remaining: done.remaining,
                 fence: done.fence.map(|Fence(token)| token),
@@ -180,7 +180,7 @@ impl From<Reached> for ActorEvent {
     }
 }
 
-fn failed(error: Error) -> ActorEvent {
+fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
         Error::NotHad { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
@@ -213,7 +213,7 @@ impl Actor {
     }
 
     /// One whose events come from elsewhere, and whose stops are sent there by `task`.
-    pub(super) fn elsewhere(
+    pub(super) fn remote(
         events: mpsc::UnboundedReceiver<ActorEvent>,
         stops: watch::Sender<Vec<Point>>,
         task: tokio::task::JoinHandle<()>,

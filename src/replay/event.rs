@@ -71,7 +71,7 @@ fn value() -> RefOr<Schema> {
 
 /// What a replay came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Ending {
+pub struct ReplayResult {
     /// How many actors were told that they had bought a piece.
     #[schema(example = 3)]
     pub sold: i64,
@@ -94,9 +94,9 @@ pub struct Ending {
 
 /// How a replay has ended.
 #[derive(Debug, Clone)]
-pub enum End {
+pub enum ReplayEnd {
     /// With this.
-    Done(Ending),
+    Done(ReplayResult),
     /// Not at all: why.
     Failed(String),
 }
@@ -104,9 +104,9 @@ pub enum End {
 /// All that was seen so far. Whoever comes late reads it from the beginning.
 #[derive(Debug)]
 pub struct Log {
-    begun: Instant,
+    started: Instant,
     events: Mutex<Vec<ReplayEvent>>,
-    end: Mutex<Option<End>>,
+    end: Mutex<Option<ReplayEnd>>,
     /// How many events there are; one more once it has ended.
     length: watch::Sender<usize>,
 }
@@ -115,7 +115,7 @@ impl Default for Log {
     fn default() -> Self {
         let (events, end) = (Mutex::default(), Mutex::default());
         Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             events,
             end,
             length: watch::Sender::new(0),
@@ -126,20 +126,20 @@ impl Default for Log {
 impl Log {
     /// Adds what is seen now.
     pub(super) fn add(&self, event: ReplayEvent) {
-        let t_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let t_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.events.lock().push(ReplayEvent { t_us, ..event });
         self.length.send_modify(|length| *length += 1);
     }
 
     /// Nothing more comes.
-    pub(crate) fn close(&self, end: End) {
+    pub(crate) fn close(&self, end: ReplayEnd) {
         *self.end.lock() = Some(end);
         self.length.send_modify(|length| *length += 1);
     }
 
     /// How it has ended, if it has.
     #[must_use]
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<ReplayEnd> {
         self.end.lock().clone()
     }
 

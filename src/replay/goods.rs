@@ -5,17 +5,17 @@ use crate::{ctx::Ctx, error::Error, seckill::voucher, shelf};
 use chrono::{TimeDelta, Utc};
 
 /// So many pieces at first.
-pub(super) const PIECES: i64 = 5000;
+pub(super) const INITIAL_PIECES: i64 = 5000;
 
 /// Puts the pieces there, and gives the number by which the actors call them.
 pub(super) async fn put(ctx: &Ctx, act: Act, pieces: i64) -> Result<i64, Error> {
     if matches!(act, Act::Order(_)) {
-        let id = on_sale(ctx, pieces).await?;
+        let id = put_voucher_on_sale(ctx, pieces).await?;
         if id > 1 {
             return Ok(id);
         }
         // The first of all, whose number stands in no name.
-        let another = on_sale(ctx, pieces).await;
+        let another = put_voucher_on_sale(ctx, pieces).await;
         voucher::remove(ctx, id).await?;
         return another;
     }
@@ -25,7 +25,7 @@ pub(super) async fn put(ctx: &Ctx, act: Act, pieces: i64) -> Result<i64, Error> 
 }
 
 /// A voucher on sale.
-pub(super) async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
         Utc::now() + TimeDelta::hours(1),
@@ -34,7 +34,7 @@ pub(super) async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
 }
 
 /// How many pieces are left; none where the act takes none.
-pub(super) async fn left(ctx: &Ctx, act: Act, id: i64) -> Result<Option<i64>, Error> {
+pub(super) async fn count_left(ctx: &Ctx, act: Act, id: i64) -> Result<Option<i64>, Error> {
     if matches!(act, Act::Order(_)) {
         return Ok(Some(voucher::read(ctx, id).await?.stock));
     }

@@ -3,8 +3,8 @@
 //! 1. A race is a file in `races/`, which registers itself: who does what, and who stands where while the others go on, as
 //!    steps ([`Step`]).
 //! 2. An actor is a real job of a real strategy that is followed and stopped at its named points (`actor.rs`), in this
-//!    instance or in another one (`place.rs`).
-//! 3. What the actors come by and what the servers hold becomes a list of events (`stage.rs`, `seen.rs`, `event.rs`).
+//!    instance or in another one (`host.rs`).
+//! 3. What the actors come by and what the servers hold becomes a list of events (`observer.rs`, `servers.rs`, `event.rs`).
 //! 4. It ends as the registry says, each time: so many sold, so many gone from the shelf, so many inside at once.
 //!
 //! **What it cannot do**: be sure of an order that is left to the clock. At a slow pace the leases are the course's, and a
@@ -19,27 +19,27 @@ mod event;
 mod faults;
 mod goods;
 mod grade;
-mod place;
+mod host;
+mod observer;
 mod play;
 mod prelude;
 mod race;
 mod races;
 mod role;
 mod run;
-mod seen;
-mod stage;
+mod servers;
 mod step;
 
-pub use act::{Act, Own, order};
-pub use actor::{Actor, ActorEvent, Part};
-pub use event::{End, Ending, Log, ReplayEvent};
+pub use act::{Act, CustomAct, place_order};
+pub use actor::{Actor, ActorEvent, ActorSpec};
+pub use event::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use faults::{Control, Faults};
 pub use grade::{Grade, Mark, grade};
-pub use place::{Place, Sent, Stops};
-pub use play::{Pace, Play, Stall, Steps, Terms, Timing, Who};
-pub use race::{Anomaly, Ends, Half, Race, Scheduled, Script};
+pub use host::{ActorHost, SetStops, StartActor};
+pub use play::{NextMove, Pace, Play, PlayOptions, StallPoint, StepRequests, Timing};
+pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
 pub use role::{A, B, C, Role};
-pub use step::{Deed, Expected, Step, say};
+pub use step::{ExpectedEnd, RoleStep, Step, say};
 
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
@@ -73,7 +73,7 @@ fn act(name: &str) -> Option<Act> {
 /// # Errors
 ///
 /// [`Error::NoStrategy`] where there is no such act.
-pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
-    let act = act(&part.act).ok_or_else(|| Error::NoStrategy(part.act.clone()))?;
-    Ok(actor::start(ctx, act, part))
+pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+    let act = act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
+    Ok(actor::start(ctx, act, spec))
 }

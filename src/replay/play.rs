@@ -1,19 +1,19 @@
-//! A replay that goes on: its sides, where each of them stands, what was seen, and what may happen to them.
+//! A replay that goes on: its actors, where each of them stands, what was seen, and what may happen to them.
 //!
-//! 1. A [`Side`] is an actor that is followed. It stands where it is told to, until it is told otherwise.
+//! 1. A [`RunningActor`] is an actor that is followed. It stands where it is told to, until it is told otherwise.
 //! 2. Where a process is to stop, it is that of a role which plays on another instance than the one that directs.
 //!
 //! Next: `run.rs`, which does what the steps of a race say.
 
 use super::{
     act::Act,
-    actor::{ActorEvent, Part},
+    actor::{ActorEvent, ActorSpec},
     event::{Log, ReplayEvent},
     faults::{Control, Faults, Need},
-    place::Place,
+    host::ActorHost,
+    observer::{self, Observer},
     role::{A, B, Lease, Role},
-    seen::{self, Held, Sights},
-    stage::{self, Stage},
+    servers::{self, LockEntry, ServerReader},
 };
 use crate::{ctx::Ctx, error::Error, fault::Action, section::Point};
 use parking_lot::Mutex;
@@ -30,29 +30,29 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 /// What must come comes within this, or the replay has failed.
-const LONG: Duration = Duration::from_secs(20);
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// At a slow pace, the time between two steps.
-const BEAT: Duration = Duration::from_millis(700);
+const STEP_PAUSE: Duration = Duration::from_millis(700);
 /// At a slow pace, how long an actor stays at each point of its work.
 const LINGER_MS: u64 = 400;
 /// The servers are asked so often whether what is waited for has come.
-const PAUSE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A person who steps through a replay may think so long about one step.
-const THOUGHT: Duration = Duration::from_secs(300);
+const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
 /// By so much a clock jumps: beyond every lease that a race has where leases end by the clock.
-const JUMP: Duration = Duration::from_secs(90);
+const CLOCK_JUMP: Duration = Duration::from_secs(90);
 /// A lease that does not end before it is ended.
 const LONG_LEASE_MS: u64 = 600_000;
 /// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
 /// is seen to end.
-const IMPATIENT_MS: [u64; 2] = [4000, 1000];
+const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 /// What the lab calls the one that promotes.
 pub(super) const SENTINEL: &str = "sentinel";
 /// Longer than a Sentinel takes: 4 s without an answer, and then the promotion; one that was itself held up does nothing for 3 s, and
 /// one that does not know its replica well tries again after 20.
-pub(super) const PROMOTION: Duration = Duration::from_secs(40);
+pub(super) const PROMOTION_TIMEOUT: Duration = Duration::from_secs(40);
 /// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
-const SESSION: Duration = Duration::from_secs(30);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How fast a replay goes.
 #[derive(
@@ -89,7 +89,7 @@ pub enum Pace {
 
 impl Pace {
     /// Whether leases and sessions are ended by order, so that no order is left to the clock.
-    pub(super) fn forces(self) -> bool {
+    pub(super) fn forces_timeouts(self) -> bool {
         matches!(self, Self::Fast | Self::Step | Self::Scheduler)
     }
 
@@ -100,14 +100,18 @@ impl Pace {
     }
 
     /// What holds where leases end by the clock, and what where they are ended by order.
-    pub(super) fn of<T>(self, [by_clock, forced]: [T; 2]) -> T {
-        if self.forces() { forced } else { by_clock }
+    pub(super) fn pick<T>(self, [by_clock, forced]: [T; 2]) -> T {
+        if self.forces_timeouts() {
+            forced
+        } else {
+            by_clock
+        }
     }
 }
 
 /// Who is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
-pub enum Who {
+pub enum NextMove {
     /// The race.
     #[serde(skip)]
     All,
@@ -131,7 +135,7 @@ pub enum Who {
 /// Where A stands still at the pace [`Pace::Timed`].
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Stall {
+pub enum StallPoint {
     /// Inside, before it reads.
     Locked,
     /// Between its read and its write.
@@ -141,12 +145,12 @@ pub enum Stall {
     Written,
 }
 
-impl From<Stall> for Point {
-    fn from(stall: Stall) -> Self {
+impl From<StallPoint> for Point {
+    fn from(stall: StallPoint) -> Self {
         match stall {
-            Stall::Locked => Self::Locked,
-            Stall::Read => Self::Read,
-            Stall::Written => Self::Written,
+            StallPoint::Locked => Self::Locked,
+            StallPoint::Read => Self::Read,
+            StallPoint::Written => Self::Written,
         }
     }
 }
@@ -155,7 +159,7 @@ impl From<Stall> for Point {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timing {
     /// Where A stands still.
-    pub at: Stall,
+    pub at: StallPoint,
     /// For how long.
     pub pause: Duration,
     /// The lease that both ask for, in milliseconds.
@@ -166,44 +170,44 @@ pub struct Timing {
 
 /// Lets a replay at the pace [`Pace::Step`] or [`Pace::Scheduler`] go on.
 #[derive(Debug, Clone)]
-pub struct Steps(Arc<(Semaphore, Mutex<VecDeque<Who>>)>);
+pub struct StepRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
 
-impl Default for Steps {
+impl Default for StepRequests {
     fn default() -> Self {
         Self(Arc::new((Semaphore::new(0), Mutex::default())))
     }
 }
 
-impl Steps {
+impl StepRequests {
     /// Asks for the next step: of the race, or of one of those who play.
-    pub fn next(&self, who: Who) {
-        let (asked, whose) = &*self.0;
-        whose.lock().push_back(who);
-        asked.add_permits(1);
+    pub fn request(&self, who: NextMove) {
+        let (permits, moves) = &*self.0;
+        moves.lock().push_back(who);
+        permits.add_permits(1);
     }
 
     /// Waits until a step is asked for: whose.
-    pub(super) async fn asked(&self) -> Result<Who, Error> {
-        let (asked, whose) = &*self.0;
-        let permit = timeout(THOUGHT, asked.acquire()).await;
+    pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
+        let (permits, moves) = &*self.0;
+        let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
         permit
             .map_err(|_| Error::replay("nobody asked for the next step"))?
             .map_err(Error::replay)?
             .forget();
-        let next = whose.lock().pop_front();
+        let next = moves.lock().pop_front();
         next.ok_or_else(|| Error::replay("nobody is to go on"))
     }
 }
 
 /// Where and how a replay is played.
 #[derive(Debug)]
-pub struct Terms {
+pub struct PlayOptions {
     /// The instances, in the order of the cluster.
-    pub places: Vec<Place>,
+    pub hosts: Vec<ActorHost>,
     /// How fast.
     pub pace: Pace,
     /// For [`Pace::Step`] and [`Pace::Scheduler`]: lets it go on.
-    pub steps: Steps,
+    pub steps: StepRequests,
     /// For [`Pace::Timed`]: what happens when.
     pub timing: Timing,
 }
@@ -218,100 +222,100 @@ pub struct Play {
     pub(super) act: Act,
     /// Where each stands still at the pace [`Pace::Scheduler`].
     stops: &'static [Point],
-    pub(super) terms: Terms,
-    pub(super) sights: Sights,
-    pub(super) stage: Arc<Stage>,
+    pub(super) options: PlayOptions,
+    pub(super) reader: ServerReader,
+    pub(super) observer: Arc<Observer>,
     /// The faults of the lab that has started this instance; none where no lab has.
     pub(super) faults: Option<Faults>,
-    sides: BTreeMap<char, Side>,
+    actors: BTreeMap<char, RunningActor>,
     /// The stops of those whose clients have hung up.
-    pub(super) hung_up: Vec<watch::Sender<Vec<Point>>>,
-    /// What those came to that are at their end, in this order.
-    pub(super) ends: Vec<ActorEvent>,
+    pub(super) cancelled: Vec<watch::Sender<Vec<Point>>>,
+    /// What those progress to that are at their end, in this order.
+    pub(super) actor_ends: Vec<ActorEvent>,
     /// Whether a lease, a session or a holder was ended by order that ends by itself in the lesson; none where there was none.
     pub(super) forced: Mutex<Option<bool>>,
     /// The process of a holder is gone, so that nobody renews its lease.
-    is_killed: bool,
+    a_holder_was_killed: bool,
     notes: Vec<String>,
 }
 
 /// One side of a race that runs.
-pub(super) struct Side {
+pub(super) struct RunningActor {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
-    came: watch::Receiver<Came>,
+    progress: watch::Receiver<ActorProgress>,
     /// How often it was let go on by whoever decides the order.
-    let_go: usize,
+    releases: usize,
     /// Nobody hears of it again, though it may stand somewhere for good.
-    is_dead: bool,
+    is_frozen: bool,
     _follow: AbortOnDropHandle<()>,
 }
 
 /// How far a side has come.
 #[derive(Debug, Clone, Default)]
-struct Came {
-    /// The points that it came by.
-    by: Vec<Point>,
+struct ActorProgress {
+    /// The points that it progress by.
+    passed: Vec<Point>,
     /// Those of them at which it stood still.
-    to: Vec<Point>,
-    /// What it came to at its end.
+    stopped_at: Vec<Point>,
+    /// What it progress to at its end.
     end: Option<ActorEvent>,
 }
 
 impl Play {
-    /// One that begins now, on these places: of the instances, the one that directs comes last.
+    /// One that begins now, on these hosts: of the instances, the one that directs comes last.
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
         stops: &'static [Point],
         stock_id: i64,
-        mut terms: Terms,
-        stage: Arc<Stage>,
+        mut options: PlayOptions,
+        observer: Arc<Observer>,
     ) -> Self {
         let directs = format!(":{}", ctx.config.server.port);
-        terms.places.sort_by_key(
-            |place| matches!(place, Place::There { url, .. } if url.ends_with(&directs)),
+        options.hosts.sort_by_key(
+            |host| matches!(host, ActorHost::Remote { url, .. } if url.ends_with(&directs)),
         );
         Self {
             ctx: ctx.clone(),
             stock_id,
             act,
             stops,
-            terms,
-            sights: Sights::of(ctx, act, stock_id),
-            stage,
+            options,
+            reader: ServerReader::of(ctx, act, stock_id),
+            observer,
             faults: Control::of(&ctx.config).map(Faults::new),
-            sides: BTreeMap::new(),
-            hung_up: Vec::new(),
-            ends: Vec::new(),
+            actors: BTreeMap::new(),
+            cancelled: Vec::new(),
+            actor_ends: Vec::new(),
             forced: Mutex::new(None),
-            is_killed: false,
+            a_holder_was_killed: false,
             notes: Vec::new(),
         }
     }
 
     /// Says what comes now, and keeps the pace.
-    pub(super) async fn step(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
+    pub(super) async fn announce(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
         self.log().add(ReplayEvent {
             value: Some(words),
             ..ReplayEvent::of("step", "step")
         });
-        match self.terms.pace {
+        match self.options.pace {
             Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
-            Pace::Slow => sleep(BEAT).await,
-            Pace::Step => drop(self.terms.steps.asked().await?),
+            Pace::Slow => sleep(STEP_PAUSE).await,
+            Pace::Step => drop(self.options.steps.wait_for_next().await?),
         }
         Ok(())
     }
 
     /// What is seen of the replay.
     pub(super) fn log(&self) -> &Log {
-        &self.stage.log
+        &self.observer.log
     }
 
     /// What was told at a point or of a thing, in this order.
-    pub(super) fn told(&self, event: &str) -> Vec<String> {
+    pub(super) fn values_of(&self, event: &str) -> Vec<String> {
         let seen = self.log().since(0).into_iter();
         seen.filter(|seen| seen.event == event)
             .map(|seen| {
@@ -327,13 +331,13 @@ impl Play {
     }
 
     /// All that was noted.
-    pub(super) fn noted(&self) -> String {
+    pub(super) fn all_notes(&self) -> String {
         self.notes.join(" ")
     }
 
     /// How often they were tried again, all together.
-    pub(super) fn retried(&self) -> String {
-        let retries = self.ends.iter().map(|end| match end {
+    pub(super) fn retry_note(&self) -> String {
+        let retries = self.actor_ends.iter().map(|end| match end {
             ActorEvent::Done { retries, .. } => *retries,
             _ => 0,
         });
@@ -341,180 +345,184 @@ impl Play {
     }
 
     /// Who got in, in this order: `A C B`.
-    pub(super) fn order(&self) -> String {
-        self.stage.order()
+    pub(super) fn acquisition_order(&self) -> String {
+        self.observer.acquisition_order()
     }
 
     /// What each had at its end, as a number.
     pub(super) fn results(&self) -> impl Iterator<Item = i64> {
-        self.ends.iter().filter_map(|end| match end {
+        self.actor_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
             _ => None,
         })
     }
 
-    fn place_of(&self, role: &Role) -> &Place {
+    fn host_of(&self, role: &Role) -> &ActorHost {
         let n = role.on as usize - 'A' as usize;
-        &self.terms.places[n % self.terms.places.len()]
+        &self.options.hosts[n % self.options.hosts.len()]
     }
 
     /// What the instance of a role is called: in a lab, as its port.
-    pub(super) fn name_of(&self, role: &Role) -> Result<&str, Error> {
-        match self.place_of(role) {
-            Place::There { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
-            Place::Here(_) => None,
+    pub(super) fn instance_name(&self, role: &Role) -> Result<&str, Error> {
+        match self.host_of(role) {
+            ActorHost::Remote { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
+            ActorHost::Local(_) => None,
         }
         .ok_or_else(|| Error::replay("the instances have no names"))
     }
 
     /// The side of a role that runs.
-    pub(super) fn side(&mut self, role: &Role) -> Result<&mut Side, Error> {
-        let side = self.sides.get_mut(&role.letter);
+    pub(super) fn actor(&mut self, role: &Role) -> Result<&mut RunningActor, Error> {
+        let side = self.actors.get_mut(&role.letter);
         side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
     /// Takes the side of a role away.
-    pub(super) fn take(&mut self, role: &Role) -> Result<Side, Error> {
-        let side = self.sides.remove(&role.letter);
+    pub(super) fn take_actor(&mut self, role: &Role) -> Result<RunningActor, Error> {
+        let side = self.actors.remove(&role.letter);
         side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
     /// Lets a role run, from its beginning where it does not run yet; it will stand at these points.
-    pub(super) async fn send(&mut self, role: &Role, stops: &[Point]) -> Result<&mut Side, Error> {
-        match self.sides.get(&role.letter) {
-            Some(side) => side.heads_for(stops),
+    pub(super) async fn run(
+        &mut self,
+        role: &Role,
+        stops: &[Point],
+    ) -> Result<&mut RunningActor, Error> {
+        match self.actors.get(&role.letter) {
+            Some(side) => side.set_stops(stops),
             None => {
-                let side = self.start(role, stops).await?;
-                self.sides.insert(role.letter, side);
+                let side = self.start_actor(role, stops).await?;
+                self.actors.insert(role.letter, side);
             }
         }
-        self.side(role)
+        self.actor(role)
     }
 
-    async fn start(&self, role: &Role, stops: &[Point]) -> Result<Side, Error> {
-        let pace = self.terms.pace;
+    async fn start_actor(&self, role: &Role, stops: &[Point]) -> Result<RunningActor, Error> {
+        let pace = self.options.pace;
         let act = role.act.unwrap_or(self.act);
-        let part = Part {
+        let spec = ActorSpec {
             act: act.name().to_owned(),
             stock_id: self.stock_id,
             lease_ms: match role.lease {
-                Lease::Seen(millis) => Some(pace.of([millis, LONG_LEASE_MS])),
-                Lease::Runs(millis) => Some(pace.of(millis)),
-                Lease::Own => None,
+                Lease::EndedByStep(millis) => Some(pace.pick([millis, LONG_LEASE_MS])),
+                Lease::EndsByItself(millis) => Some(pace.pick(millis)),
+                Lease::Default => None,
             },
             wait_ms: match role.is_impatient {
                 // A person may think for long.
                 _ if pace == Pace::Scheduler => LONG_LEASE_MS,
-                true => pace.of(IMPATIENT_MS),
-                false => LONG.as_millis() as u64,
+                true => pace.pick(IMPATIENT_WAIT_MS),
+                false => STEP_TIMEOUT.as_millis() as u64,
             },
             linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
             stops: stops.to_vec(),
         };
-        self.stage.expects(role.letter);
-        let mut actor = self.place_of(role).start(act, part).await?;
-        let (coming, came) = watch::channel(Came::default());
-        let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);
+        self.observer.actor_starting(role.letter);
+        let mut actor = self.host_of(role).start(act, spec).await?;
+        let (coming, progress) = watch::channel(ActorProgress::default());
+        let (observer, stops, letter) = (Arc::clone(&self.observer), actor.stops(), role.letter);
         let (stands_at, stops_again) = (stops.clone(), self.stops);
         let follow = tokio::spawn(async move {
             while let Some(event) = actor.next().await {
-                stage.saw(letter, act.name(), act.sells(), &event);
+                observer.record_event(letter, act.name(), act.sells(), &event);
                 let mut stands = None;
-                coming.send_modify(|came| match event {
+                coming.send_modify(|progress| match event {
                     ActorEvent::Start { .. } | ActorEvent::Sent { .. } => {}
                     ActorEvent::Point { point, .. } => {
-                        came.by.push(point);
+                        progress.passed.push(point);
                         if stands_at.borrow().contains(&point) {
-                            came.to.push(point);
+                            progress.stopped_at.push(point);
                             stands = Some(point);
                         }
                     }
-                    end => came.end = Some(end),
+                    end => progress.end = Some(end),
                 });
                 if let Some(at) = stands.filter(|_| pace == Pace::Scheduler) {
                     // It has left the point that it was let go from, and stands there the next time.
                     stands_at.send_replace(stops_again.to_vec());
-                    stage.stands(letter, at);
+                    observer.record_stop(letter, at);
                 }
             }
         });
-        Ok(Side {
+        Ok(RunningActor {
             letter,
             stops,
-            came,
-            let_go: 0,
-            is_dead: false,
+            progress,
+            releases: 0,
+            is_frozen: false,
             _follow: AbortOnDropHandle::new(follow),
         })
     }
 
     /// Lets a role begin, or go on from where it stands to where it stands next. One that is on its way, or dead, goes on as it does.
-    pub(super) async fn lets_go(&mut self, role: &Role) -> Result<(), Error> {
+    pub(super) async fn advance(&mut self, role: &Role) -> Result<(), Error> {
         let stops = self.stops;
-        match self.sides.get_mut(&role.letter) {
-            Some(side) => side.goes_on(stops),
-            None => drop(self.send(role, stops).await?),
+        match self.actors.get_mut(&role.letter) {
+            Some(side) => side.advance(stops),
+            None => drop(self.run(role, stops).await?),
         }
         Ok(())
     }
 
     /// A comes and stands still for a while, and B comes so much later; both are at their ends then.
-    pub(super) async fn goes_by_the_clock(&mut self) -> Result<(), Error> {
+    pub(super) async fn run_timed(&mut self) -> Result<(), Error> {
         let Timing {
             at,
             pause,
             lease_ms,
             after,
-        } = self.terms.timing;
-        let leased = |role: Role| role.lease_that_runs(lease_ms, lease_ms);
+        } = self.options.timing;
+        let leased = |role: Role| role.self_ending_lease(lease_ms, lease_ms);
         let stalls = self
-            .send(&leased(A), &[at.into()])
+            .run(&leased(A), &[at.into()])
             .await?
-            .stalls(at.into(), pause);
+            .stall(at.into(), pause);
         let comes = async {
             sleep(after).await;
-            self.send(&leased(B), &[]).await.map(drop)
+            self.run(&leased(B), &[]).await.map(drop)
         };
-        let ((), came) = tokio::join!(stalls, comes);
-        came?;
-        self.all_have_ended(2).await;
+        let ((), progress) = tokio::join!(stalls, comes);
+        progress?;
+        self.wait_until_all_end(2).await;
         Ok(())
     }
 
     /// A role that stands somewhere dies there.
-    pub(super) fn dies_here(&mut self, role: &Role) {
-        if let Some(side) = self.sides.get_mut(&role.letter)
-            && side.stands()
+    pub(super) fn freeze_if_stopped(&mut self, role: &Role) {
+        if let Some(side) = self.actors.get_mut(&role.letter)
+            && side.is_stopped()
         {
-            side.is_dead = true;
-            self.has_ended(true);
-            self.is_gone(role, ["dead", "dead"]);
+            side.is_frozen = true;
+            self.record_forced(true);
+            self.record_gone(role, ["dead", "dead"]);
         }
     }
 
     /// Waits until all who have begun are at their ends; for ever where fewer than `least` have begun.
-    pub(super) async fn all_have_ended(&self, least: usize) {
-        if self.sides.len() < least {
+    pub(super) async fn wait_until_all_end(&self, least: usize) {
+        if self.actors.len() < least {
             std::future::pending().await
         }
-        for side in self.sides.values().filter(|side| !side.is_dead) {
+        for side in self.actors.values().filter(|side| !side.is_frozen) {
             // One that is gone has ended, too.
-            let mut came = side.came.clone();
-            drop(came.wait_for(|came| came.end.is_some()).await);
+            let mut progress = side.progress.clone();
+            drop(progress.wait_for(|progress| progress.end.is_some()).await);
         }
     }
 
     /// The leases that are held end now.
-    pub(super) async fn clock_goes_on(&self) -> Result<(), Error> {
-        self.has_ended(true);
-        self.sights.end_leases(None).await
+    pub(super) async fn end_all_leases(&self) -> Result<(), Error> {
+        self.record_forced(true);
+        self.reader.end_leases(None).await
     }
 
     /// The Sentinel, which stood still, promotes the replica.
-    pub(super) async fn fails_over(&self) -> Result<(), Error> {
+    pub(super) async fn fail_over(&self) -> Result<(), Error> {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
-        self.all_reach_redis().await?;
+        self.wait_until_all_reach_redis().await?;
         let words = serde_json::json!({ "zh": "哨兵把从节点升为主节点", "en": "the Sentinel promotes the replica" });
         self.log().add(ReplayEvent {
             value: Some(words),
@@ -524,20 +532,22 @@ impl Play {
     }
 
     /// Waits until every instance reaches Redis: one that has not yet seen its connection end would fail at its next command.
-    pub(super) async fn all_reach_redis(&self) -> Result<(), Error> {
-        for place in &self.terms.places {
-            until(PROMOTION, "an instance does not reach Redis", || async {
-                Ok(place.reaches_redis(self.stock_id).await)
-            })
+    pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
+        for host in &self.options.hosts {
+            poll_until(
+                PROMOTION_TIMEOUT,
+                "an instance does not reach Redis",
+                || async { Ok(host.reaches_redis(self.stock_id).await) },
+            )
             .await?;
         }
         Ok(())
     }
 
     /// The lock as its server has it, if anybody has it.
-    pub(super) async fn held(&self) -> Result<Option<Held>, Error> {
-        self.stage.look(&self.sights).await?;
-        Ok(self.sights.read().await?.locks.into_iter().next())
+    pub(super) async fn first_lock(&self) -> Result<Option<LockEntry>, Error> {
+        self.observer.refresh(&self.reader).await?;
+        Ok(self.reader.read().await?.locks.into_iter().next())
     }
 
     /// What is left of the lock's lease, in milliseconds; none where nobody has it, or it has none.
@@ -550,51 +560,56 @@ impl Play {
     ///
     /// Safe: it only reads.
     pub async fn lease_left(&self) -> Result<Option<i64>, Error> {
-        Ok(self.held().await?.and_then(|held| held.pttl))
+        Ok(self.first_lock().await?.and_then(|held| held.pttl))
     }
 
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
-    pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
+    pub(super) async fn wait_until_queued(&self, waiting: usize) -> Result<(), Error> {
         let late = format!("no {waiting} are in the queue");
-        until(LONG, &late, || async move {
-            Ok(self.held().await?.map_or(0, |held| held.queue.len()) > waiting)
+        poll_until(STEP_TIMEOUT, &late, || async move {
+            Ok(self.first_lock().await?.map_or(0, |held| held.queue.len()) > waiting)
         })
         .await
     }
 
-    /// Waits until the lock's lease has ended: nobody has it, or another than before. `by_order`: it is ended here.
-    pub(super) async fn lease_ends(&self, by_order: bool) -> Result<(), Error> {
-        let before = self.stage.holder();
-        if by_order {
-            self.sights.end_leases(None).await?;
+    /// Waits until the lock's lease has ended: nobody has it, or another than before. `forced`: it is ended here.
+    pub(super) async fn wait_until_lease_ends(&self, forced: bool) -> Result<(), Error> {
+        let before = self.observer.last_holder();
+        if forced {
+            self.reader.end_leases(None).await?;
         }
-        self.has_ended(by_order);
-        until(LONG, "the lease does not end", || async move {
-            let locks = self.sights.read().await?.locks;
-            if locks.iter().any(Held::is_for_ever) && self.stage.holder() == before {
+        self.record_forced(forced);
+        poll_until(STEP_TIMEOUT, "the lease does not end", || async move {
+            let locks = self.reader.read().await?.locks;
+            if locks.iter().any(LockEntry::has_no_lease) && self.observer.last_holder() == before {
                 return Err(Error::replay("the lock has no lease that could end"));
             }
-            Ok(locks.is_empty() || self.stage.holder() != before)
+            Ok(locks.is_empty() || self.observer.last_holder() != before)
         })
         .await?;
         // It is told before what comes next is.
-        until(LONG, "the end of the lease is not told", || async move {
-            Ok(self.stage.sees(<[Held]>::is_empty) || self.stage.holder() != before)
-        })
+        poll_until(
+            STEP_TIMEOUT,
+            "the end of the lease is not told",
+            || async move {
+                Ok(self.observer.locks_satisfy(<[LockEntry]>::is_empty)
+                    || self.observer.last_holder() != before)
+            },
+        )
         .await
     }
 
     /// Waits until the lock's lease is over; its row may stay until another sweeps it away. Where its holder still runs, who
     /// would renew it, it is ended here.
-    pub(super) async fn lease_is_over(&self) -> Result<(), Error> {
-        let by_order = !self.is_killed;
-        if by_order {
-            self.sights.end_leases(None).await?;
+    pub(super) async fn wait_until_row_lease_ends(&self) -> Result<(), Error> {
+        let forced = !self.a_holder_was_killed;
+        if forced {
+            self.reader.end_leases(None).await?;
         }
-        self.has_ended(by_order);
-        until(LONG, "the lease is not over", || async move {
-            let locks = self.sights.read().await?.locks;
-            if locks.iter().any(Held::is_for_ever) {
+        self.record_forced(forced);
+        poll_until(STEP_TIMEOUT, "the lease is not over", || async move {
+            let locks = self.reader.read().await?.locks;
+            if locks.iter().any(LockEntry::has_no_lease) {
                 return Err(Error::replay("the lock has no lease that could be over"));
             }
             Ok(locks.iter().all(|held| held.pttl == Some(0)))
@@ -603,76 +618,80 @@ impl Play {
     }
 
     /// A lease that somebody has would be over by now. By the clock that is left to whoever comes next: it waits for longer.
-    pub(super) async fn a_lease_would_be_over(&self) -> Result<(), Error> {
-        if self.terms.pace.forces() {
-            self.sights.end_leases(None).await?;
+    pub(super) async fn pass_lease_time(&self) -> Result<(), Error> {
+        if self.options.pace.forces_timeouts() {
+            self.reader.end_leases(None).await?;
         }
         Ok(())
     }
 
     /// Notes that what ends by itself in the lesson has ended: by itself, or by order.
-    pub(super) fn has_ended(&self, by_order: bool) {
-        let mut forced = self.forced.lock();
-        *forced = Some(by_order || *forced == Some(true));
+    pub(super) fn record_forced(&self, forced: bool) {
+        let mut recorded = self.forced.lock();
+        *recorded = Some(forced || *recorded == Some(true));
     }
 
     /// A holder dies: by the clock its process is killed, where a lab takes orders and it is not that of the replay itself;
     /// else it stands still for good.
-    pub(super) async fn dies(&mut self, role: &Role) -> Result<(), Error> {
-        let directs = self.stage.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
-        if self.terms.pace == Pace::Clock && self.faults.is_some() && !directs {
-            return self.is_killed(role).await;
+    pub(super) async fn kill_or_freeze(&mut self, role: &Role) -> Result<(), Error> {
+        let directs = self.observer.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
+        if self.options.pace == Pace::Clock && self.faults.is_some() && !directs {
+            return self.kill(role).await;
         }
-        self.has_ended(true);
-        self.is_gone(role, ["dead", "dead"]);
+        self.record_forced(true);
+        self.record_gone(role, ["dead", "dead"]);
         Ok(())
     }
 
     /// `kill -9` of the process in which a role plays.
-    pub(super) async fn is_killed(&mut self, role: &Role) -> Result<(), Error> {
-        self.befalls(role, Action::Kill).await?;
-        self.is_killed = true;
-        self.has_ended(false);
-        self.is_gone(role, ["killed", "kill -9"]);
+    pub(super) async fn kill(&mut self, role: &Role) -> Result<(), Error> {
+        self.inject_at(role, Action::Kill).await?;
+        self.a_holder_was_killed = true;
+        self.record_forced(false);
+        self.record_gone(role, ["killed", "kill -9"]);
         Ok(())
     }
 
     /// The clock of a node of Redis jumps beyond every lease; where no lab can let it, or leases are ended by order, the lock's
     /// lease is ended there.
-    pub(super) async fn clock_jumps(&self, node: usize) -> Result<(), Error> {
-        let by_order = self.terms.pace.forces() || Need::Clocks.missing(&self.ctx.config).is_some();
-        if by_order {
-            self.sights.end_leases(Some(node)).await?;
+    pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
+        let forced =
+            self.options.pace.forces_timeouts() || Need::Clocks.missing(&self.ctx.config).is_some();
+        if forced {
+            self.reader.end_leases(Some(node)).await?;
         } else {
-            let member = seen::node_name(node);
-            let done = self.lab()?.inject_by(Action::Jump, &member, JUMP).await;
+            let member = servers::node_name(node);
+            let done = self
+                .lab()?
+                .inject_by(Action::Jump, &member, CLOCK_JUMP)
+                .await;
             done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
         }
-        self.has_ended(by_order);
-        until(LONG, "the lock does not end on the node", || {
-            self.sights.node_has_none(node)
+        self.record_forced(forced);
+        poll_until(STEP_TIMEOUT, "the lock does not end on the node", || {
+            self.reader.is_free_on_node(node)
         })
         .await
     }
 
     /// Waits until nobody has the lock. A server that is about to be replaced does not answer.
-    pub(super) async fn nobody_has_it(&self) -> Result<(), Error> {
-        until(SESSION, "the lock is not free", || async move {
-            let seen = self.sights.read().await;
+    pub(super) async fn wait_until_free(&self) -> Result<(), Error> {
+        poll_until(SESSION_TIMEOUT, "the lock is not free", || async move {
+            let seen = self.reader.read().await;
             Ok(seen.is_ok_and(|seen| seen.locks.is_empty()))
         })
         .await
     }
 
     /// The answers of all nodes of Redis come to the instance of a role so much later; in time again where that is nothing.
-    pub(super) async fn hears_late(&self, role: &Role, by: Duration) -> Result<(), Error> {
+    pub(super) async fn delay_answers(&self, role: &Role, by: Duration) -> Result<(), Error> {
         let action = if by.is_zero() {
             Action::Mend
         } else {
             Action::Slow
         };
         for node in 0..self.ctx.nodes.len() {
-            let way = format!("{}-{}", self.name_of(role)?, seen::node_name(node));
+            let way = format!("{}-{}", self.instance_name(role)?, servers::node_name(node));
             let done = self.lab()?.inject_by(action, &way, by).await;
             done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
         }
@@ -680,8 +699,8 @@ impl Play {
     }
 
     /// Waits until a lock was seen in its server.
-    pub(super) async fn sees_a_lock(&self) -> Result<(), Error> {
-        until(LONG, "nobody has the lock", || async move {
+    pub(super) async fn wait_until_locked(&self) -> Result<(), Error> {
+        poll_until(STEP_TIMEOUT, "nobody has the lock", || async move {
             Ok(self.log().since(0).iter().any(|seen| seen.event == "held"))
         })
         .await
@@ -700,14 +719,14 @@ impl Play {
     }
 
     /// Something happens to the process in which a role plays, where a lab takes orders.
-    pub(super) async fn befalls(&self, role: &Role, action: Action) -> Result<(), Error> {
-        let instance = self.stage.instance_of(role.letter);
+    pub(super) async fn inject_at(&self, role: &Role, action: Action) -> Result<(), Error> {
+        let instance = self.observer.instance_of(role.letter);
         let instance =
             instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
         if self.faults.is_some() {
             self.inject(action, &instance).await?;
         } else if action == Action::Pause {
-            self.has_ended(true);
+            self.record_forced(true);
         }
         let event = match action {
             Action::Pause => "stopped",
@@ -722,21 +741,22 @@ impl Play {
     }
 
     /// It is gone from now on, as is said: nobody hears of it again.
-    pub(super) fn is_gone(&self, role: &Role, how: [&str; 2]) {
+    pub(super) fn record_gone(&self, role: &Role, how: [&str; 2]) {
         let [kind, detail] = how.map(str::to_owned);
         let gone = ActorEvent::Failed { kind, detail };
-        self.stage.saw(role.letter, self.act.name(), false, &gone);
+        self.observer
+            .record_event(role.letter, self.act.name(), false, &gone);
     }
 
     /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
-    pub(super) async fn session_ends(&self, role: &Role) -> Result<(), Error> {
-        self.session_is_ended(role).await?;
-        self.nobody_has_it().await
+    pub(super) async fn end_session_and_wait(&self, role: &Role) -> Result<(), Error> {
+        self.end_session_if_forced(role).await?;
+        self.wait_until_free().await
     }
 
     /// The session of a role's process is over: ended here, or so long after its last heartbeat that ZooKeeper has ended it.
-    pub(super) async fn a_session_would_be_over(&self, role: &Role) -> Result<(), Error> {
-        if !self.session_is_ended(role).await? {
+    pub(super) async fn end_session(&self, role: &Role) -> Result<(), Error> {
+        if !self.end_session_if_forced(role).await? {
             // Its time is what is to pass: nothing is to be seen of a session whose nodes stay.
             let session = Duration::from_millis(self.ctx.config.zookeeper.session_ms);
             sleep(session * 3 / 2).await;
@@ -745,20 +765,20 @@ impl Play {
     }
 
     /// Ends the session of a role's process where the pace forces it and a lab can; whether it has.
-    async fn session_is_ended(&self, role: &Role) -> Result<bool, Error> {
+    async fn end_session_if_forced(&self, role: &Role) -> Result<bool, Error> {
         let can_end_it = self.faults.is_some() && Need::Links.missing(&self.ctx.config).is_none();
-        let by_order = self.terms.pace.forces() && can_end_it;
-        if by_order {
-            self.befalls(role, Action::Expire).await?;
+        let forced = self.options.pace.forces_timeouts() && can_end_it;
+        if forced {
+            self.inject_at(role, Action::Expire).await?;
         }
-        self.has_ended(by_order);
-        Ok(by_order)
+        self.record_forced(forced);
+        Ok(forced)
     }
 
     /// Waits until the servers can be read again, and Redis takes writes.
-    pub(super) async fn can_be_seen(&self) {
-        let back = until(SESSION, "the servers are not back", || async move {
-            Ok(self.sights.read().await.is_ok() && self.takes_writes().await)
+    pub(super) async fn wait_until_readable(&self) {
+        let back = poll_until(SESSION_TIMEOUT, "the servers are not back", || async move {
+            Ok(self.reader.read().await.is_ok() && self.main_takes_writes().await)
         });
         if let Err(error) = back.await {
             tracing::error!(%error, "after a replay");
@@ -766,7 +786,7 @@ impl Play {
     }
 
     /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
-    async fn takes_writes(&self) -> bool {
+    async fn main_takes_writes(&self) -> bool {
         let role = redis::cmd("INFO")
             .arg("replication")
             .query_async(&mut self.ctx.redis.connection())
@@ -783,106 +803,129 @@ impl std::fmt::Debug for Play {
     }
 }
 
-impl Side {
+impl RunningActor {
     /// Lets it run; it will stand at each of these points.
-    fn heads_for(&self, points: &[Point]) {
+    fn set_stops(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
     }
 
     /// Lets it go on so long after it has come to this point.
-    fn stalls(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
-        let (mut came, stops) = (self.came.clone(), self.stops.clone());
+    fn stall(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
+        let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
         async move {
-            let stands = |came: &Came| came.to.contains(&at) || came.end.is_some();
-            drop(came.wait_for(stands).await);
+            let stands = |progress: &ActorProgress| {
+                progress.stopped_at.contains(&at) || progress.end.is_some()
+            };
+            drop(progress.wait_for(stands).await);
             sleep(pause).await;
             stops.send_replace(Vec::new());
         }
     }
 
     /// Whether it stands somewhere, and was not let go on yet.
-    fn stands(&self) -> bool {
-        let came = self.came.borrow();
-        !self.is_dead && came.end.is_none() && came.to.len() > self.let_go
+    fn is_stopped(&self) -> bool {
+        let progress = self.progress.borrow();
+        !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
     }
 
     /// Lets it go on from where it stands, if it does, to the next of these points.
-    fn goes_on(&mut self, stops: &[Point]) {
-        if !self.stands() {
+    fn advance(&mut self, stops: &[Point]) {
+        if !self.is_stopped() {
             return;
         }
-        let came = self.came.borrow().to.clone();
-        self.let_go = came.len();
-        let others = stops.iter().filter(|stop| Some(*stop) != came.last());
-        self.heads_for(&others.copied().collect::<Vec<_>>());
+        let stopped_at = self.progress.borrow().stopped_at.clone();
+        self.releases = stopped_at.len();
+        let others = stops.iter().filter(|stop| Some(*stop) != stopped_at.last());
+        self.set_stops(&others.copied().collect::<Vec<_>>());
     }
 
     /// Its client hangs up: what is left are its stops, at which what it has begun besides still stands.
-    pub(super) fn hangs_up(self) -> watch::Sender<Vec<Point>> {
+    pub(super) fn into_stops(self) -> watch::Sender<Vec<Point>> {
         self.stops
     }
 
     /// Waits until it has come so far.
-    async fn until(
+    async fn wait_for(
         &mut self,
         what: impl Display,
-        so_far: impl FnMut(&Came) -> bool,
-    ) -> Result<Came, Error> {
+        so_far: impl FnMut(&ActorProgress) -> bool,
+    ) -> Result<ActorProgress, Error> {
         let letter = self.letter;
-        let came = timeout(LONG, self.came.wait_for(so_far)).await;
-        let came = came.map_err(|_| Error::replay(format!("{letter} does not come to {what}")))?;
-        Ok(came.map_err(Error::replay)?.clone())
+        let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(so_far)).await;
+        let progress =
+            progress.map_err(|_| Error::replay(format!("{letter} does not come to {what}")))?;
+        Ok(progress.map_err(Error::replay)?.clone())
     }
 
     /// Waits until it stands at each of these points.
-    pub(super) async fn stands_at(&mut self, points: &[Point]) -> Result<(), Error> {
-        let stands = |came: &Came| points.iter().all(|point| came.to.contains(point));
-        let so_far = |came: &Came| stands(came) || came.end.is_some();
-        let came = self.until(format!("{points:?}"), so_far).await?;
-        if stands(&came) {
+    pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
+        let stands = |progress: &ActorProgress| {
+            points
+                .iter()
+                .all(|point| progress.stopped_at.contains(point))
+        };
+        let so_far = |progress: &ActorProgress| stands(progress) || progress.end.is_some();
+        let progress = self.wait_for(format!("{points:?}"), so_far).await?;
+        if stands(&progress) {
             return Ok(());
         }
         Err(Error::replay(format!(
             "{} has not come to {points:?}, but to its end: {:?}",
-            self.letter, came.end
+            self.letter, progress.end
         )))
     }
 
     /// Waits until it has come by `point` so often, whether it stood there or not.
-    pub(super) async fn passes(&mut self, point: Point, times: usize) -> Result<(), Error> {
-        let so_far = |came: &Came| came.by.iter().filter(|by| **by == point).count() >= times;
-        self.until(point, so_far).await.map(drop)
+    pub(super) async fn wait_until_passed(
+        &mut self,
+        point: Point,
+        times: usize,
+    ) -> Result<(), Error> {
+        let so_far = |progress: &ActorProgress| {
+            progress.passed.iter().filter(|by| **by == point).count() >= times
+        };
+        self.wait_for(point, so_far).await.map(drop)
     }
 
-    /// Lets it run to its end: what it came to. It is seen to leave before another can get in after it.
-    pub(super) async fn ends(mut self) -> Result<ActorEvent, Error> {
-        let mut leaving = stage::LEAVING.to_vec();
+    /// Lets it run to its end: what it progress to. It is seen to leave before another can get in after it.
+    pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
+        let mut leaving = observer::EXIT_POINTS.to_vec();
         loop {
-            self.heads_for(&leaving);
-            let leaves = |came: &Came| came.to.iter().find(|at| leaving.contains(at)).copied();
-            let so_far = |came: &Came| leaves(came).is_some() || came.end.is_some();
-            let came = self.until("its end", so_far).await;
-            match came.ok().and_then(|came| leaves(&came)) {
+            self.set_stops(&leaving);
+            let leaves = |progress: &ActorProgress| {
+                progress
+                    .stopped_at
+                    .iter()
+                    .find(|at| leaving.contains(at))
+                    .copied()
+            };
+            let so_far =
+                |progress: &ActorProgress| leaves(progress).is_some() || progress.end.is_some();
+            let progress = self.wait_for("its end", so_far).await;
+            match progress.ok().and_then(|progress| leaves(&progress)) {
                 Some(point) => leaving.retain(|leaves| *leaves != point),
                 None => break,
             }
         }
-        self.heads_for(&[]);
-        let came = self.until("its end", |came| came.end.is_some()).await?;
-        came.end
+        self.set_stops(&[]);
+        let progress = self
+            .wait_for("its end", |progress| progress.end.is_some())
+            .await?;
+        progress
+            .end
             .ok_or_else(|| Error::replay(format!("{} is gone", self.letter)))
     }
 }
 
 /// Asks again and again until it is so.
-pub(super) async fn until<F: Future<Output = Result<bool, Error>>>(
+pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,
     late: &str,
-    is_so: impl Fn() -> F,
+    condition: impl Fn() -> F,
 ) -> Result<(), Error> {
     let so = async {
-        while !is_so().await? {
-            sleep(PAUSE).await;
+        while !condition().await? {
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     };

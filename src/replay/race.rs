@@ -2,12 +2,12 @@
 
 use super::{
     act::Act,
-    event::Ending,
+    event::ReplayResult,
     faults::Need,
     goods,
     play::Pace,
     role::Role,
-    step::{Deed, Step},
+    step::{RoleStep, Step},
 };
 use crate::{
     bilingual::Bilingual,
@@ -24,7 +24,7 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
 );
 
 /// Where another could come between what an actor has done and what it does next.
-const BETWEEN: &[Point] = &[
+const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Read,
     Point::Checked,
     Point::Written,
@@ -32,9 +32,9 @@ const BETWEEN: &[Point] = &[
     Point::Released,
 ];
 /// Where who gets in before whom is decided: whoever was refused asks again when it is let go on.
-const AT_THE_DOOR: &[Point] = &[Point::Read, Point::Refused];
+const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
 /// Where only whether one is inside counts.
-const INSIDE: &[Point] = &[Point::Read];
+const STOPS_INSIDE: &[Point] = &[Point::Read];
 
 /// A race and its cure.
 #[derive(Debug, Clone, Copy)]
@@ -50,20 +50,20 @@ pub struct Race {
     /// What both begin with.
     pub begin: &'static [Step],
     /// How it goes on without the cure.
-    pub flaw: Half,
+    pub flaw: Variant,
     /// How it goes on with it.
-    pub cured: Half,
+    pub cured: Variant,
 }
 
 /// A race without its cure, or with it.
 #[derive(Debug, Clone, Copy)]
-pub struct Half {
+pub struct Variant {
     /// What its actors do, where nothing else is said.
     pub act: Act,
     /// What happens after the steps that both begin with.
     pub steps: &'static [Step],
     /// How it ends, each time.
-    pub ends: Ends,
+    pub expected: ExpectedResult,
 }
 
 /// What is played.
@@ -76,7 +76,7 @@ pub struct Script {
     /// What happens, part after part.
     pub steps: [&'static [Step]; 2],
     /// How it must end.
-    pub ends: Ends,
+    pub expected: ExpectedResult,
     /// Where whoever watches decides the order, each stands still at these points.
     pub stops: &'static [Point],
 }
@@ -84,13 +84,13 @@ pub struct Script {
 impl Script {
     /// One of these steps alone.
     #[must_use]
-    pub const fn of(act: Act, steps: &'static [Step], ends: Ends) -> Self {
+    pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
-            pieces: goods::PIECES,
+            pieces: goods::INITIAL_PIECES,
             steps: [steps, &[]],
-            ends,
-            stops: BETWEEN,
+            expected,
+            stops: STOPS_BETWEEN_STEPS,
         }
     }
 
@@ -124,24 +124,24 @@ impl Script {
     pub fn lasts_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Say(_) => 700,
-            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver => 1_500,
+            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds => 1_500,
             Step::FinishTogether(_) => 900,
-            Step::Does(_, deed) => deed.lasts_ms(),
+            Step::Role(_, role_step) => role_step.lasts_ms(),
             _ => 0,
         };
         self.each().map(of_step).sum()
     }
 
     /// Who dies in it.
-    pub(super) fn who_dies(&self) -> Option<&'static Role> {
+    pub(super) fn dying_role(&self) -> Option<&'static Role> {
         self.each().find_map(|step| match step {
-            Step::Does(role, Deed::Dies) => Some(role),
+            Step::Role(role, RoleStep::Die) => Some(role),
             _ => None,
         })
     }
 
     /// Whether a replica of the main Redis is promoted in it.
-    pub(super) fn fails_over(&self) -> bool {
+    pub(super) fn has_failover(&self) -> bool {
         self.each().any(|step| step.needs() == Some(Need::Replica))
     }
 
@@ -156,7 +156,7 @@ impl Script {
         self.each().any(|step| {
             matches!(
                 step,
-                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver
+                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds
             )
         })
     }
@@ -178,7 +178,7 @@ pub enum Anomaly {
 
 /// What whoever watches a race can decide at the pace [`Scheduler`](super::Pace::Scheduler).
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Scheduled {
+pub struct Schedule {
     /// What the right order brings about without the cure, and none with it.
     pub goal: Anomaly,
     /// Who plays.
@@ -200,18 +200,18 @@ impl Race {
     /// Who and what can be let go on in it, with the cure or without it; `None` where no order goes wrong, where its actors do
     /// different things, or where something breaks in it besides the main Redis.
     #[must_use]
-    pub fn scheduled(&self, cured: bool) -> Option<Scheduled> {
+    pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let script = self.script(cured);
-        if !one_act || (self.breaks_something() && !script.fails_over()) {
+        if !one_act || (self.needs_lab() && !script.has_failover()) {
             return None;
         }
-        Some(Scheduled {
+        Some(Schedule {
             goal: self.anomaly()?,
             actors: script.actors(),
             clock: script.has_clock(),
-            dies: script.who_dies().map(|role| role.letter),
-            fails_over: script.fails_over(),
+            dies: script.dying_role().map(|role| role.letter),
+            fails_over: script.has_failover(),
             stops: script.stops,
         })
     }
@@ -219,36 +219,40 @@ impl Race {
     /// Whether it can be played at the pace [`Timed`](super::Pace::Timed): a lease ends in it, and so more is sold than is gone.
     #[must_use]
     pub fn is_timed(&self) -> bool {
-        (self.scheduled(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
+        (self.schedule(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
 
     fn anomaly(&self) -> Option<Anomaly> {
-        let Half { act, ends, .. } = self.flaw;
+        let Variant { act, expected, .. } = self.flaw;
         match act {
             Act::Deadlock(_) => Some(Anomaly::Deadlock),
-            _ if ends.sold > ends.gone => Some(Anomaly::Oversold),
-            _ => ends.anomaly,
+            _ if expected.sold > expected.gone => Some(Anomaly::Oversold),
+            _ => expected.anomaly,
         }
     }
 
     /// It, with the cure or without it.
     #[must_use]
-    pub fn half(&self, cured: bool) -> &Half {
+    pub fn variant(&self, cured: bool) -> &Variant {
         if cured { &self.cured } else { &self.flaw }
     }
 
     /// What is played, with the cure or without it.
     #[must_use]
     pub fn script(&self, cured: bool) -> Script {
-        let Half { act, steps, ends } = *self.half(cured);
+        let Variant {
+            act,
+            steps,
+            expected,
+        } = *self.variant(cured);
         let script = Script {
             steps: [self.begin, steps],
-            ..Script::of(act, steps, ends)
+            ..Script::of(act, steps, expected)
         };
         let stops = match self.anomaly() {
-            _ if script.fails_over() => INSIDE,
-            Some(Anomaly::Overtaken) => AT_THE_DOOR,
-            _ => BETWEEN,
+            _ if script.has_failover() => STOPS_INSIDE,
+            Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
+            _ => STOPS_BETWEEN_STEPS,
         };
         Script { stops, ..script }
     }
@@ -278,36 +282,36 @@ impl Race {
 
     /// Whether it orders faults, which only a lab carries out.
     #[must_use]
-    pub fn breaks_something(&self) -> bool {
+    pub fn needs_lab(&self) -> bool {
         self.needs().next().is_some()
     }
 
     /// Whether it breaks something at this pace, or stops or kills a whole process, as it does where a lab takes orders: then
     /// it takes an administrator, and nothing else can be played at the same time.
     #[must_use]
-    pub fn needs_all(&self, pace: Pace, config: &Config) -> bool {
+    pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
         let in_a_lab = Need::Lab.missing(config).is_none();
         let stops = |step: &Step| match step {
-            Step::Does(_, Deed::Paused | Deed::Resumed) => in_a_lab,
-            Step::Does(_, Deed::Dies) => in_a_lab && pace == Pace::Clock,
+            Step::Role(_, RoleStep::PauseProcess | RoleStep::ResumeProcess) => in_a_lab,
+            Step::Role(_, RoleStep::Die) => in_a_lab && pace == Pace::Clock,
             _ => false,
         };
         match pace {
             // Its steps are not played: nothing stops in it.
-            Pace::Scheduler | Pace::Timed => self.script(false).fails_over(),
-            _ => self.breaks_something() || self.steps().any(stops),
+            Pace::Scheduler | Pace::Timed => self.script(false).has_failover(),
+            _ => self.needs_lab() || self.steps().any(stops),
         }
     }
 
     /// The servers without which it cannot be played, with the cure or without it.
     #[must_use]
     pub fn servers(&self, cured: bool) -> Vec<Server> {
-        self.half(cured).act.servers()
+        self.variant(cured).act.servers()
     }
 
     /// Why it cannot be played here, if it cannot.
     #[must_use]
-    pub fn cannot(&self, config: &Config) -> Option<Bilingual> {
+    pub fn why_not_playable(&self, config: &Config) -> Option<Bilingual> {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
         }
@@ -317,7 +321,7 @@ impl Race {
 
 /// How a race must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Ends {
+pub struct ExpectedResult {
     /// How many actors were told that they had bought a piece.
     #[schema(example = 3)]
     pub sold: i64,
@@ -337,7 +341,7 @@ pub struct Ends {
     anomaly: Option<Anomaly>,
 }
 
-impl Ends {
+impl ExpectedResult {
     /// Nothing is sold, nobody is inside, nothing is noted.
     pub const NOTHING: Self = Self {
         sold: 0,
@@ -366,21 +370,21 @@ impl Ends {
 
     /// This has gone wrong.
     #[must_use]
-    pub const fn is(self, anomaly: Anomaly) -> Self {
+    pub const fn with_anomaly(self, anomaly: Anomaly) -> Self {
         let anomaly = Some(anomaly);
         Self { anomaly, ..self }
     }
 
     /// This is noted, which is so in Chinese and so in English.
     #[must_use]
-    pub const fn saw(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
+    pub const fn noting(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
         Self { saw, said, ..self }
     }
 
     /// Whether it has ended so.
-    pub(super) fn are(&self, ending: &Ending) -> bool {
+    pub(super) fn matches(&self, result: &ReplayResult) -> bool {
         (self.sold, self.gone, self.inside, self.saw)
-            == (ending.sold, ending.gone, ending.inside, &*ending.saw)
+            == (result.sold, result.gone, result.inside, &*result.saw)
     }
 }

@@ -1,7 +1,7 @@
 //! What a race is written in: who does what next, and what happens to whom.
 //!
 //! 1. A role (`role.rs`) begins with the first step that it has, and again with the first one after its end.
-//! 2. [`Role::stands_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
+//! 2. [`Role::stops_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
 //!    Others go on meanwhile only where a step lets them.
 //!
 //! Next: `run.rs`, which carries the steps out; then `races/`, one race to a file.
@@ -21,7 +21,7 @@ pub enum Step {
     /// Says what comes now, and keeps the pace.
     Say(Bilingual),
     /// A role does something, or something is done to it.
-    Does(Role, Deed),
+    Role(Role, RoleStep),
     /// These run to their ends at the same time.
     FinishTogether(&'static [Role]),
     /// The lease of the lock ends: nobody has the lock, or another than before. By the clock its time passes; where the pace
@@ -31,17 +31,17 @@ pub enum Step {
     /// is ended here at every pace.
     UnrenewedLeaseEnds,
     /// The lease of a dead holder is over, and the lock's row may stay there until another sweeps it away.
-    LeaseIsOver,
+    RowLeaseEnds,
     /// The lock has no lease: one would be over by now.
-    LeaseWouldBeOver,
+    LeaseTimePasses,
     /// The clock of the Redis node of this number jumps forward (0 is the main one): the lock ends there.
     ClockJumps(usize),
     /// So many are in the lock's queue besides its holder, as its server has it.
-    Queue(usize),
+    QueueHas(usize),
     /// Nobody has the lock any more.
     LockIsFree,
     /// What was begun for clients that have hung up stands nowhere any more.
-    WhatHungUpGoesOn,
+    CancelledRequestsGoOn,
     /// The lab breaks or mends a member.
     Fault(Action, &'static str),
     /// The lab does so at the end, however that comes.
@@ -49,11 +49,11 @@ pub enum Step {
     /// The race notes this.
     Note(&'static str),
     /// The race notes what it has seen so far.
-    Notes(fn(&Play) -> String),
+    NoteFrom(fn(&Play) -> String),
     /// All of these, one after the other.
     All(&'static [Self]),
     /// What only this race does.
-    Also(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
+    Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
 /// Says what comes now, in both languages.
@@ -64,44 +64,44 @@ pub const fn say(zh: &'static str, en: &'static str) -> Step {
 
 /// What a role does, or what is done to it.
 #[derive(Debug, Clone, Copy)]
-pub enum Deed {
+pub enum RoleStep {
     /// It runs until it stands at each of these points.
-    StandsAt([Option<Point>; 2]),
+    RunUntilStopped([Option<Point>; 2]),
     /// It runs, and will stand at this point; nobody waits for that.
-    HeadsFor(Option<Point>),
+    Run(Option<Point>),
     /// It has begun to wait for what another has, and goes on waiting.
-    Waits,
+    RunUntilWaiting,
     /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
-    Passes(Point, [usize; 2]),
+    PassPoint(Point, [usize; 2]),
     /// It runs to its end, which must be this one.
-    Ends(Expected),
+    Finish(ExpectedEnd),
     /// Nobody hears of it again: by the clock its process is killed, where a lab takes orders; else it stands still for good.
-    Dies,
-    /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::WhatHungUpGoesOn`].
-    HangsUp,
+    Die,
+    /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::CancelledRequestsGoOn`].
+    Cancel,
     /// Its process is stopped, as a long garbage collection does; where no lab takes orders, it alone stands still.
-    Paused,
+    PauseProcess,
     /// Its process goes on.
-    Resumed,
+    ResumeProcess,
     /// `kill -9` of its process.
-    Killed,
+    KillProcess,
     /// Its session ends, and its lock with it.
-    SessionEnds,
+    LoseSessionAndLock,
     /// The answers of the Redis nodes come to its instance so much later, in milliseconds; 0: in time again.
-    HearsLate(u64),
+    DelayAnswers(u64),
     /// Its session is over, and what it has made there may stay.
-    SessionWouldEnd,
+    LoseSession,
     /// Its instance does not reach this member any more.
-    CutFrom(&'static str),
+    CutLink(&'static str),
 }
 
-impl Deed {
+impl RoleStep {
     /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds.
     pub(super) fn lasts_ms(self) -> u64 {
         match self {
-            Self::StandsAt(_) | Self::Ends(_) => 450,
-            Self::Passes(_, [by_clock, _]) => 1_000 * by_clock as u64,
-            Self::SessionEnds | Self::SessionWouldEnd => 11_000,
+            Self::RunUntilStopped(_) | Self::Finish(_) => 450,
+            Self::PassPoint(_, [by_clock, _]) => 1_000 * by_clock as u64,
+            Self::LoseSessionAndLock | Self::LoseSession => 11_000,
             _ => 0,
         }
     }
@@ -109,7 +109,7 @@ impl Deed {
 
 /// The end to which a role must come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedEnd {
     /// It has done what it was to do.
     Done,
     /// The same, and its unlock has found this.
@@ -120,13 +120,13 @@ pub enum Expected {
     Failed(&'static str),
 }
 
-/// What a role may do, each as a step: its deed, and what it takes.
+/// What a role may do, each as a step: its step, and what it takes.
 macro_rules! steps {
-    ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $deed:expr;)*) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $step:expr;)*) => {$(
         $(#[doc = $doc])*
         #[must_use]
         pub const fn $name(self $(, $of: $kind)*) -> Step {
-            Step::Does(self, $deed)
+            Step::Role(self, $step)
         }
     )*};
 }
@@ -134,49 +134,49 @@ macro_rules! steps {
 impl Role {
     steps! {
         /// It runs until it stands at this point.
-        stands_at(point: Point) = Deed::StandsAt([Some(point), None]);
+        stops_at(point: Point) = RoleStep::RunUntilStopped([Some(point), None]);
         /// It runs until it stands at the one point, and what it has begun besides at the other.
-        stands_at_both(one: Point, other: Point) = Deed::StandsAt([Some(one), Some(other)]);
+        stops_at_both(one: Point, other: Point) = RoleStep::RunUntilStopped([Some(one), Some(other)]);
         /// It runs, and will stand at this point.
-        heads_for(point: Point) = Deed::HeadsFor(Some(point));
+        will_stop_at(point: Point) = RoleStep::Run(Some(point));
         /// It runs, and stands nowhere.
-        goes_on() = Deed::HeadsFor(None);
+        continues() = RoleStep::Run(None);
         /// It has begun to wait for what another has.
-        waits() = Deed::Waits;
+        waits() = RoleStep::RunUntilWaiting;
         /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
-        passes(point: Point, by_clock: usize, forced: usize) = Deed::Passes(point, [by_clock, forced]);
+        passes(point: Point, by_clock: usize, forced: usize) = RoleStep::PassPoint(point, [by_clock, forced]);
         /// It runs to its end, and has done what it was to do.
-        finishes() = Deed::Ends(Expected::Done);
+        finishes() = RoleStep::Finish(ExpectedEnd::Done);
         /// The same, and its unlock finds that the lock is its own.
-        finishes_and_finds_its_lock() = Deed::Ends(Expected::Unlocked(LockState::Kept));
+        finishes_with_lock_kept() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
         /// The same, and its unlock finds that the lock is its own no more.
-        finishes_and_finds_its_lock_lost() = Deed::Ends(Expected::Unlocked(LockState::Lost));
+        finishes_with_lock_lost() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Lost));
         /// It has waited in vain.
-        gives_up() = Deed::Ends(Expected::Failed("not-had"));
+        times_out() = RoleStep::Finish(ExpectedEnd::Failed("not-had"));
         /// The row refuses its fencing token.
-        is_fenced() = Deed::Ends(Expected::Failed("fenced"));
+        fails_fenced() = RoleStep::Finish(ExpectedEnd::Failed("fenced"));
         /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
-        fails_as(kind: &'static str) = Deed::Ends(Expected::Failed(kind));
+        fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
         /// It is refused, whatever the reason.
-        is_refused() = Deed::Ends(Expected::Refused);
+        fails() = RoleStep::Finish(ExpectedEnd::Refused);
         /// It dies, and nobody hears of it again.
-        dies() = Deed::Dies;
+        dies() = RoleStep::Die;
         /// Its client hangs up.
-        hangs_up() = Deed::HangsUp;
+        hangs_up() = RoleStep::Cancel;
         /// Its process is stopped.
-        is_paused() = Deed::Paused;
+        gets_paused() = RoleStep::PauseProcess;
         /// Its process goes on.
-        is_resumed() = Deed::Resumed;
+        gets_resumed() = RoleStep::ResumeProcess;
         /// Its process is killed.
-        is_killed() = Deed::Killed;
+        gets_killed() = RoleStep::KillProcess;
         /// Its session ends.
-        loses_its_session() = Deed::SessionEnds;
+        loses_session_and_lock() = RoleStep::LoseSessionAndLock;
         /// The Redis nodes' answers come to its instance so much later, in milliseconds; 0: in time again.
-        hears_late(by_ms: u64) = Deed::HearsLate(by_ms);
+        gets_answers_late(by_ms: u64) = RoleStep::DelayAnswers(by_ms);
         /// Its session ends, and its lock stays where it does not go with it.
-        would_lose_its_session() = Deed::SessionWouldEnd;
+        loses_session() = RoleStep::LoseSession;
         /// Its instance does not reach this member.
-        is_cut_from(member: &'static str) = Deed::CutFrom(member);
+        loses_link_to(member: &'static str) = RoleStep::CutLink(member);
     }
 }
 
@@ -192,7 +192,7 @@ impl Step {
     /// Who plays in it.
     pub(super) fn roles(&self) -> &[Role] {
         match self {
-            Self::Does(role, _) => std::slice::from_ref(role),
+            Self::Role(role, _) => std::slice::from_ref(role),
             Self::FinishTogether(roles) => roles,
             _ => &[],
         }
@@ -201,7 +201,7 @@ impl Step {
     /// What is done in it, where that is not what the others do.
     pub(super) fn act(&self) -> Option<Act> {
         match self {
-            Self::Does(role, _) => role.act,
+            Self::Role(role, _) => role.act,
             _ => None,
         }
     }
@@ -209,14 +209,15 @@ impl Step {
     /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Links),
+            Self::Role(_, RoleStep::CutLink(_) | RoleStep::DelayAnswers(_)) => Some(Need::Links),
             Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
             Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
-            Self::Does(_, Deed::Killed | Deed::SessionEnds | Deed::SessionWouldEnd) => {
-                Some(Need::Lab)
-            }
+            Self::Role(
+                _,
+                RoleStep::KillProcess | RoleStep::LoseSessionAndLock | RoleStep::LoseSession,
+            ) => Some(Need::Lab),
             _ => None,
         }
     }

@@ -10,8 +10,8 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
-        self, Act, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Stall, Steps, Terms,
-        Timing,
+        self, Act, ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, ReplayResult,
+        Script, StallPoint, StepRequests, Timing,
     },
 };
 use reqwest::{Response, StatusCode};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// Those that can be played without a lab.
 fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
     replay::races()
-        .filter(|race| !race.breaks_something())
+        .filter(|race| !race.needs_lab())
         .map(|race| (race.lessons[0], race))
 }
 
@@ -47,31 +47,38 @@ async fn ends_as_the_registry_says_again_and_again(
 /// A script ends as it says.
 pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
     let ending = ends_with(ctxs, script).await?;
-    let Script { act, ends, .. } = script;
+    let Script { act, expected, .. } = script;
     ensure!(
         ending.as_meant,
-        "{act:?} has not ended with {ends:?} but {ending:?}"
+        "{act:?} has not ended with {expected:?} but {ending:?}"
     );
     Ok(())
 }
 
 /// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
-pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Ending> {
+pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<ReplayResult> {
     played(ctxs, script, Pace::Fast, Timing::default()).await
 }
 
-async fn played(ctxs: &[Arc<Ctx>], script: Script, pace: Pace, timing: Timing) -> Result<Ending> {
+async fn played(
+    ctxs: &[Arc<Ctx>],
+    script: Script,
+    pace: Pace,
+    timing: Timing,
+) -> Result<ReplayResult> {
     let log = Arc::new(Log::default());
-    let places = ctxs.iter().map(|ctx| Place::Here(Ctx::clone(ctx)));
-    let terms = Terms {
-        places: places.collect(),
+    let hosts = ctxs.iter().map(|ctx| ActorHost::Local(Ctx::clone(ctx)));
+    let options = PlayOptions {
+        hosts: hosts.collect(),
         pace,
-        steps: Steps::default(),
+        steps: StepRequests::default(),
         timing,
     };
     let never = CancellationToken::new();
-    script.play(&ctxs[0], terms, Arc::clone(&log), &never).await;
-    let Some(End::Done(ending)) = log.end() else {
+    script
+        .play(&ctxs[0], options, Arc::clone(&log), &never)
+        .await;
+    let Some(ReplayEnd::Done(ending)) = log.end() else {
         let events = log.since(0).into_iter().map(|event| format!("{event:?}"));
         let events: Vec<_> = events.collect();
         bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
@@ -139,10 +146,10 @@ async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Serve
     let race = race_of("redis-reentrant", "redis-watchdog")?;
     ensure!(race.is_timed(), "a lease ends in it");
     for (cured, at, pause_ms, lease_ms, oversells) in [
-        (false, Stall::Read, 1_500, 500, true),
-        (false, Stall::Read, 300, 10_000, false),
-        (false, Stall::Locked, 1_500, 500, false),
-        (true, Stall::Read, 1_500, 500, false),
+        (false, StallPoint::Read, 1_500, 500, true),
+        (false, StallPoint::Read, 300, 10_000, false),
+        (false, StallPoint::Locked, 1_500, 500, false),
+        (true, StallPoint::Read, 1_500, 500, false),
     ] {
         let timing = Timing {
             at,
@@ -202,7 +209,7 @@ async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()
         not_both_begin(&at.instances).await?;
         for race in replay::races() {
             let lesson = race.lessons[0];
-            if !race.breaks_something() && lesson != "003.pause" {
+            if !race.needs_lab() && lesson != "003.pause" {
                 continue;
             }
             for cured in [false, true] {

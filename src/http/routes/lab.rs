@@ -9,7 +9,7 @@ use crate::{
     fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
         extract::Admin,
-        neighbours::{self, Played},
+        neighbours::{self, RemoteReplay},
     },
     http_client::HttpError,
     replay::Control,
@@ -97,8 +97,8 @@ pub(in crate::http) async fn inject(
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
     let playing = [neighbours::playing(&running).await, replays.playing()].concat();
-    let in_the_way = |played: &Played| played.in_the_way(false, &app.ctx.config);
-    if let Some(lesson) = playing.iter().find_map(in_the_way) {
+    let blocking_lesson = |played: &RemoteReplay| played.blocking_lesson(false, &app.ctx.config);
+    if let Some(lesson) = playing.iter().find_map(blocking_lesson) {
         return Err(Error::ReplayInProgress(lesson));
     }
     let by_ms = by_ms.map_or(action.default_by_ms(), |by_ms| by_ms.get().unsigned_abs());

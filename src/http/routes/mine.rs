@@ -1,6 +1,6 @@
 //! `/mine`: a lock of one's own, as three scripts: read it, keep it, grade it. `/check/lock/mine` sells with it.
 
-use super::replays::enabled;
+use super::replays::check_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
     replay::{self, Grade},
@@ -46,7 +46,7 @@ pub(in crate::http) struct Grading(Mutex<()>);
         (status = 403, description = "Replays are not enabled here"),
     ))]
 pub(in crate::http) async fn read(State(app): State<AppState>) -> Result<axum::Json<Mine>, Error> {
-    enabled(&app)?;
+    check_enabled(&app)?;
     let scripts = stock::kept(&app.ctx).await?;
     let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
     let stages = stages.collect();
@@ -64,7 +64,7 @@ pub(in crate::http) async fn keep(
     State(app): State<AppState>,
     Json(scripts): Json<Scripts>,
 ) -> Result<axum::Json<Scripts>, Error> {
-    enabled(&app)?;
+    check_enabled(&app)?;
     scripts.keep(&app.ctx).await?;
     Ok(axum::Json(scripts))
 }
@@ -79,7 +79,7 @@ pub(in crate::http) async fn grade(
     State(app): State<AppState>,
     Own(grading): Own<Grading>,
 ) -> Result<axum::Json<Graded>, Error> {
-    enabled(&app)?;
+    check_enabled(&app)?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {

@@ -18,7 +18,7 @@ pub(super) const RACE: Race = Race {
     ),
     cure: Bilingual::of("只死两个：三个就够", "only two: three are enough"),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
@@ -32,12 +32,12 @@ pub(super) const RACE: Race = Race {
                 "A 只问得到两个：拿不到",
                 "only two answer A: it does not get in",
             ),
-            A.impatient().is_refused(),
+            A.impatient().fails(),
             Note("A refused"),
         ],
-        ends: Ends::NOTHING.saw("A refused", "A 被拒绝", "A is refused"),
+        expected: ExpectedResult::NOTHING.noting("A refused", "A 被拒绝", "A is refused"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say("杀掉 redis-5 redis-4", "redis-5 redis-4 are killed"),
@@ -49,6 +49,6 @@ pub(super) const RACE: Race = Race {
             ),
             A.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };

@@ -27,7 +27,7 @@ pub(super) const RACE: Race = Race {
         say("redis-3 死了", "redis-3 dies"),
         Fault(Action::Kill, "redis-3"),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
@@ -39,21 +39,21 @@ pub(super) const RACE: Race = Race {
                 "B 拿到 redis-3 4 5：也是多数",
                 "B gets redis-3, 4 and 5: most of five as well",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("A 写，B 也写", "A writes, and so does B"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "不急着重启：B 只拿到两个",
                 "it is not started yet: B gets two",
             ),
-            B.impatient().is_refused(),
+            B.impatient().fails(),
             Note("B refused"),
             say(
                 "A 写完，释放锁；redis-3 这时才回来",
@@ -64,9 +64,11 @@ pub(super) const RACE: Race = Race {
             say("C 进来", "C gets in"),
             C.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("B refused", "B 被拒绝", "B is refused"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "B refused",
+            "B 被拒绝",
+            "B is refused",
+        ),
     },
 };
 
@@ -76,11 +78,11 @@ pub(super) const ON_THREE: &[Step] = &[
         "A 的网络不好：连不上 redis-4 和 redis-5",
         "A's network is bad: it does not reach redis-4 and redis-5",
     ),
-    A.is_cut_from("redis-4"),
-    A.is_cut_from("redis-5"),
+    A.loses_link_to("redis-4"),
+    A.loses_link_to("redis-5"),
     say(
         "A 在 redis 1 2 3 上拿到锁，读库存",
         "A has the lock on redis 1, 2 and 3, and reads",
     ),
-    A.stands_at(Point::Read),
+    A.stops_at(Point::Read),
 ];

@@ -55,20 +55,20 @@ pub(super) const RACE: Race = Race {
             "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
             "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
         ),
-        A.hears_late(LATE_MS),
+        A.gets_answers_late(LATE_MS),
         A.impatient()
-            .lease_that_runs(LEASE_MS, LEASE_MS)
-            .heads_for(Point::Read),
+            .self_ending_lease(LEASE_MS, LEASE_MS)
+            .will_stop_at(Point::Read),
         say(
             "各节点都把锁给了 A，答复还在路上；锁过期了",
             "all nodes give A the lock, their answers are under way, and the lock ends",
         ),
-        Also(|play| Box::pin(keys_come_and_go(play))),
+        Custom(|play| Box::pin(keys_come_and_go(play))),
         say("B 拿到锁，读", "B takes the lock, and reads"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
     ],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "redis-redlock-untimed",
             &[Name::RedisNodes("redLock")],
@@ -79,36 +79,38 @@ pub(super) const RACE: Race = Race {
                 "答复到了，五个都同意：A 也进来了",
                 "the answers come, all five agree: A gets in too",
             ),
-            A.stands_at(Point::Read),
-            A.hears_late(0),
+            A.stops_at(Point::Read),
+            A.gets_answers_late(0),
             say("B 写，A 也写", "B writes, and so does A"),
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "答复太晚，A 不当成拿到了锁",
                 "the answers are too late, and A does not take the lock for its own",
             ),
-            A.is_refused(),
+            A.fails(),
             Note("A refused"),
             say("B 写完，释放锁", "B writes, and releases"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("A refused", "A 没有拿到", "A does not have it"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "A refused",
+            "A 没有拿到",
+            "A does not have it",
+        ),
     },
 };
 
 /// A's keys are seen on the nodes, and then they have ended: a client that has given up asking gives them back.
 async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
-    play.sees_a_lock().await?;
-    play.lease_ends(false).await
+    play.wait_until_locked().await?;
+    play.wait_until_lease_ends(false).await
 }
 
 /// Redlock, but for its look at the time.

@@ -44,22 +44,22 @@ pub(super) const RACE: Race = Race {
             "A 拿到锁，写完，然后整个停住",
             "A has the lock, writes, and then stands still",
         ),
-        A.lease_that_runs(SHORT[0], SHORT[1])
-            .stands_at_both(Point::Written, Point::Renew),
+        A.self_ending_lease(SHORT[0], SHORT[1])
+            .stops_at_both(Point::Written, Point::Renew),
         say("A 的租约到期", "A's lease ends"),
         LeaseEnds,
         say(
             "B 拿到锁，租约很长；C 在等",
             "B takes the lock with a long lease; C waits",
         ),
-        B.lease(60_000).stands_at(Point::Read),
-        C.stands_at(Point::Refused),
+        B.lease(60_000).stops_at(Point::Read),
+        C.stops_at(Point::Refused),
         say("A 的定时器醒了，去续期", "A's timer wakes, and renews"),
-        A.stands_at_both(Point::Written, Point::Renewed),
-        Also(|play| Box::pin(note_lease(play))),
+        A.stops_at_both(Point::Written, Point::Renewed),
+        Custom(|play| Box::pin(note_lease(play))),
     ],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::Redis,
             "redis-watchdog-blind",
             &[Name::Redis(LOCK)],
@@ -77,13 +77,13 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 2).inside(2).saw(
+        expected: ExpectedResult::sold(3, 2).inside(2).noting(
             "B's lease is cut",
             "B 的租约被改短了",
             "B's lease is cut short",
         ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
             say(
@@ -95,7 +95,7 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 3).inside(1).saw(
+        expected: ExpectedResult::sold(3, 3).inside(1).noting(
             "B's lease is kept",
             "B 的租约没有动",
             "B's lease stays as it was",
@@ -141,7 +141,7 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
 
 /// Notes whether B's lease is A's by now.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    let is_cut = play.lease_left().await? <= Some(play.terms.pace.of(SHORT).cast_signed());
+    let is_cut = play.lease_left().await? <= Some(play.options.pace.pick(SHORT).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
     play.note(format!("B's lease is {what}"));
     Ok(())

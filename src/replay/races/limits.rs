@@ -59,22 +59,22 @@ pub(super) const RACE: Race = Race {
         ),
         C.finishes(),
     ],
-    flaw: Half {
-        act: Act::own("token-bucket", &[], |_, job| Box::pin(in_one(job))),
+    flaw: Variant {
+        act: Act::custom("token-bucket", &[], |_, job| Box::pin(in_one(job))),
         steps: &[
             say("一共放过 30 个", "30 were let through in all"),
-            Notes(let_through),
+            NoteFrom(let_through),
         ],
-        ends: Ends::NOTHING.saw("30 let through", "放行 30 个", "30 let through"),
+        expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
     },
-    cured: Half {
-        act: Act::own("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
+    cured: Variant {
+        act: Act::custom("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
         steps: &[
             say("一共放过 10 个", "10 were let through in all"),
-            Notes(let_through),
-            Also(|play| Box::pin(forget(play))),
+            NoteFrom(let_through),
+            Custom(|play| Box::pin(forget(play))),
         ],
-        ends: Ends::NOTHING.saw("10 let through", "放行 10 个", "10 let through"),
+        expected: ExpectedResult::NOTHING.noting("10 let through", "放行 10 个", "10 let through"),
     },
 };
 

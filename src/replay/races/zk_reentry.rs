@@ -37,8 +37,8 @@ pub(super) const RACE: Race = Race {
         "a count in the process: once more only adds one",
     ),
     begin: BEGIN,
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "zk-ephemeral-twice",
             &[Name::ZooKeeper(NODE)],
@@ -49,9 +49,9 @@ pub(super) const RACE: Race = Race {
                 "节点已经有了：A 等自己，等到超时",
                 "there is a node: A waits for itself, until its wait is over",
             ),
-            A.gives_up(),
+            A.times_out(),
         ],
-        ends: Ends::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING.inside(1),
     },
     cured: COUNTED,
 };
@@ -62,11 +62,11 @@ pub(super) const BEGIN: &[Step] = &[
         "A 拿到锁，里面又要同一把锁",
         "A has the lock, and takes the same lock again inside",
     ),
-    A.goes_on(),
+    A.continues(),
 ];
 
 /// With a lock that counts what its owner holds, the second time gets in.
-pub(super) const COUNTED: Half = Half {
+pub(super) const COUNTED: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
         say(
@@ -75,7 +75,7 @@ pub(super) const COUNTED: Half = Half {
         ),
         A.finishes(),
     ],
-    ends: Ends::sold(1, 1).inside(1),
+    expected: ExpectedResult::sold(1, 1).inside(1),
 };
 
 /// Takes the lock of §3.3, and inside takes it again.

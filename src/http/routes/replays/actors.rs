@@ -1,20 +1,20 @@
 //! `/replays/actors`: requests of the instance that directs a replay to the instances on which its actors play.
 
-use super::{Replays, enabled};
+use super::{Replays, check_enabled};
 use crate::http::routes::prelude::*;
 use crate::{
     http::{extract::Admin, sse},
-    replay::{self, ActorEvent, Sent, Stops},
+    replay::{self, ActorEvent, SetStops, StartActor},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
 use uuid::Uuid;
 
 /// So many actors play in one instance at once.
-const MOST: usize = 32;
+const MAX_ACTORS: usize = 32;
 
 /// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
-#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent, security((), ("admin" = [])),
+#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = StartActor, security((), ("admin" = [])),
     responses(
         (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
         (status = 403, description = "Replays are not enabled here"),
@@ -24,15 +24,15 @@ pub(in crate::http) async fn play(
     _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
-    Json(Sent { id, part }): Json<Sent>,
+    Json(StartActor { id, part: spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
-    enabled(&app)?;
-    if replays.actors.lock().len() >= MOST {
+    check_enabled(&app)?;
+    if replays.actors.lock().len() >= MAX_ACTORS {
         return Err(Error::Overloaded);
     }
-    let mut actor = replay::start(&app.ctx, part)?;
+    let mut actor = replay::start(&app.ctx, spec)?;
     replays.actors.lock().insert(id, actor.stops());
-    let playing = Playing { replays, id };
+    let playing = RegisteredActor { replays, id };
     let events = stream! {
         let _until_the_answer_ends = playing;
         while let Some(event) = actor.next().await {
@@ -43,7 +43,7 @@ pub(in crate::http) async fn play(
 }
 
 /// Gives an actor other points at which it stands still.
-#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = Stops, security((), ("admin" = [])),
+#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = SetStops, security((), ("admin" = [])),
     params(("actor" = Uuid, Path, description = "The id under which it was started")),
     responses(
         (status = 204, description = "It goes on, unless it stands at one of these"),
@@ -53,7 +53,7 @@ pub(in crate::http) async fn direct(
     _: Admin,
     Own(replays): Own<Replays>,
     Path(id): Path<Uuid>,
-    Json(Stops { stops }): Json<Stops>,
+    Json(SetStops { stops }): Json<SetStops>,
 ) -> Result<StatusCode, Error> {
     let actor = replays
         .actors
@@ -66,12 +66,12 @@ pub(in crate::http) async fn direct(
 }
 
 /// An actor that plays here. Dropped with its answer.
-struct Playing {
+struct RegisteredActor {
     replays: Arc<Replays>,
     id: Uuid,
 }
 
-impl Drop for Playing {
+impl Drop for RegisteredActor {
     fn drop(&mut self) {
         self.replays.actors.lock().remove(&self.id);
     }

@@ -1,10 +1,10 @@
-//! What is known while a replay goes on: who is inside, who took the lock last, what the servers held when they were last
+//! What is state while a replay goes on: who is inside, who took the lock last, what the servers held when they were last
 //! read. Each event of an actor and each change in the servers becomes an event.
 
 use super::{
     actor::ActorEvent,
     event::{Log, ReplayEvent},
-    seen::{Held, Seen, Sights},
+    servers::{LockEntry, ServerReader, ServerState},
 };
 use crate::{error::Error, section::Point};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::Notify;
 
 /// The points at which an actor is inside no more.
-pub(super) const LEAVING: [Point; 6] = [
+pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Written,
     Point::Released,
     Point::Committed,
@@ -26,38 +26,38 @@ pub(super) const LEAVING: [Point; 6] = [
 ];
 
 /// The servers are read so often.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A lock that is gone so long before its lease is over was given back.
-const EARLY_MS: i64 = 60;
+const LEASE_TOLERANCE_MS: i64 = 60;
 
-/// What is known of a replay.
+/// What is state of a replay.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct Observer {
     pub(super) log: Arc<Log>,
-    known: Mutex<Known>,
+    state: Mutex<ReplayState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    actors: Vec<KnownActor>,
-    /// Who was let begin, and has not said yet by which owner it is known.
-    coming: BTreeSet<char>,
+struct ReplayState {
+    actors: Vec<ActorState>,
+    /// Who was let begin, and has not said yet by which owner it is state.
+    starting: BTreeSet<char>,
     /// Who took the lock last.
     holder: Option<char>,
     /// Whose the lock is whose text names nobody, while it is there.
-    nameless: Option<char>,
+    unnamed_holder: Option<char>,
     inside: BTreeSet<char>,
     /// Who got in, in this order.
-    entered: Vec<char>,
+    acquired: Vec<char>,
     most_inside: usize,
     sold: i64,
-    servers: Seen,
+    servers: ServerState,
     read_at: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct KnownActor {
+struct ActorState {
     letter: char,
     instance: String,
     owner: String,
@@ -65,7 +65,7 @@ struct KnownActor {
     token: Option<u64>,
 }
 
-impl Stage {
+impl Observer {
     pub(super) fn new(log: Arc<Log>) -> Self {
         Self {
             log,
@@ -74,35 +74,35 @@ impl Stage {
     }
 
     /// Whether this holds of the locks as they were when the servers were last read.
-    pub(super) fn sees(&self, holds: impl Fn(&[Held]) -> bool) -> bool {
-        holds(&self.known.lock().servers.locks)
+    pub(super) fn locks_satisfy(&self, holds: impl Fn(&[LockEntry]) -> bool) -> bool {
+        holds(&self.state.lock().servers.locks)
     }
 
     /// Who took the lock last.
-    pub(super) fn holder(&self) -> Option<char> {
-        self.known.lock().holder
+    pub(super) fn last_holder(&self) -> Option<char> {
+        self.state.lock().holder
     }
 
     /// How many were sold, and the most that were inside at once.
-    pub(super) fn sums(&self) -> (i64, usize) {
-        let known = self.known.lock();
-        (known.sold, known.most_inside)
+    pub(super) fn totals(&self) -> (i64, usize) {
+        let state = self.state.lock();
+        (state.sold, state.most_inside)
     }
 
     /// On which instance an actor runs.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
-        self.known
+        self.state
             .lock()
             .actor(letter)
             .map(|actor| actor.instance.clone())
     }
 
     /// Who got in, in this order: `A C B`.
-    pub(super) fn order(&self) -> String {
+    pub(super) fn acquisition_order(&self) -> String {
         let entered: Vec<_> = self
-            .known
+            .state
             .lock()
-            .entered
+            .acquired
             .iter()
             .map(char::to_string)
             .collect();
@@ -110,22 +110,22 @@ impl Stage {
     }
 
     /// An actor is let begin.
-    pub(super) fn expects(&self, letter: char) {
-        self.known.lock().coming.insert(letter);
+    pub(super) fn actor_starting(&self, letter: char) {
+        self.state.lock().starting.insert(letter);
     }
 
     /// An actor was seen.
-    pub(super) fn saw(&self, letter: char, act: &str, sells: bool, told: &ActorEvent) {
-        let mut known = self.known.lock();
-        for event in known.events_of(letter, act, sells, told) {
+    pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
+        let mut state = self.state.lock();
+        for event in state.events_of(letter, act, sells, event) {
             self.log.add(event);
         }
-        drop(known);
+        drop(state);
         self.changed.notify_one();
     }
 
     /// An actor stands still until whoever decides the order lets it go on.
-    pub(super) fn stands(&self, letter: char, at: Point) {
+    pub(super) fn record_stop(&self, letter: char, at: Point) {
         let instance = self.instance_of(letter);
         self.log.add(ReplayEvent {
             instance,
@@ -135,43 +135,43 @@ impl Stage {
     }
 
     /// Reads the servers until it is dropped.
-    pub(super) async fn watch(&self, sights: &Sights) {
+    pub(super) async fn poll(&self, reader: &ServerReader) {
         loop {
             // What cannot be read now is read the next time: a server may be stopped by the replay itself.
-            self.look(sights)
+            self.refresh(reader)
                 .await
                 .unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
-            drop(tokio::time::timeout(LOOK, self.changed.notified()).await);
+            drop(tokio::time::timeout(POLL_INTERVAL, self.changed.notified()).await);
         }
     }
 
     /// Reads the servers once.
-    pub(super) async fn look(&self, sights: &Sights) -> Result<(), Error> {
-        let seen = sights.read().await?;
-        let mut known = self.known.lock();
-        for event in known.changes(seen) {
+    pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
+        let seen = reader.read().await?;
+        let mut state = self.state.lock();
+        for event in state.changes(seen) {
             self.log.add(event);
         }
         Ok(())
     }
 }
 
-impl Known {
+impl ReplayState {
     fn events_of(
         &mut self,
         letter: char,
         act: &str,
         sells: bool,
-        told: &ActorEvent,
+        actor_event: &ActorEvent,
     ) -> Vec<ReplayEvent> {
-        self.coming.remove(&letter);
+        self.starting.remove(&letter);
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
         let event = |event: &str| ReplayEvent {
             instance: instance.clone(),
             ..ReplayEvent::of(letter, event)
         };
         let mut events = Vec::new();
-        match told {
+        match actor_event {
             ActorEvent::Start { instance, owner } => {
                 events.push(ReplayEvent {
                     instance: Some(instance.clone()),
@@ -179,7 +179,7 @@ impl Known {
                     ..event("start")
                 });
                 self.actors.retain(|actor| actor.letter != letter);
-                self.actors.push(KnownActor {
+                self.actors.push(ActorState {
                     letter,
                     instance: instance.clone(),
                     owner: owner.clone(),
@@ -189,7 +189,7 @@ impl Known {
             }
             ActorEvent::Point { point, value } => {
                 let seen = event(point.name());
-                events.push(self.passed(letter, point, value.as_deref(), seen));
+                events.push(self.point_event(letter, point, value.as_deref(), seen));
             }
             ActorEvent::Sent { line } => events.push(ReplayEvent {
                 value: Some(line.clone().into()),
@@ -248,7 +248,7 @@ impl Known {
     }
 
     /// An actor has passed a point; `seen` is the event so far.
-    fn passed(
+    fn point_event(
         &mut self,
         letter: char,
         point: &Point,
@@ -259,7 +259,7 @@ impl Known {
         match point {
             Point::Taken => {
                 seen.owner = Some(letter.to_string());
-                self.took(letter);
+                self.set_holder(letter);
             }
             Point::Locked => {
                 // What it has there is its fencing token.
@@ -268,16 +268,16 @@ impl Known {
                 if let Some(actor) = self.actor_mut(letter) {
                     actor.token = seen.token;
                 }
-                self.took(letter);
+                self.set_holder(letter);
                 self.inside.insert(letter);
-                self.entered.push(letter);
+                self.acquired.push(letter);
                 self.most_inside = self.most_inside.max(self.inside.len());
             }
-            point if LEAVING.contains(point) => {
+            point if EXIT_POINTS.contains(point) => {
                 self.inside.remove(&letter);
             }
             Point::Checked => {
-                seen.owner = value.map(|owner| self.letter_of(owner));
+                seen.owner = value.map(|owner| self.owner_shown(owner));
                 seen.value = None;
             }
             Point::Unlocked => {
@@ -296,23 +296,23 @@ impl Known {
         seen
     }
 
-    fn took(&mut self, letter: char) {
+    fn set_holder(&mut self, letter: char) {
         self.holder = Some(letter);
-        self.nameless = Some(letter);
+        self.unnamed_holder = Some(letter);
     }
 
     /// What has changed in the servers.
-    fn changes(&mut self, mut seen: Seen) -> Vec<ReplayEvent> {
+    fn changes(&mut self, mut seen: ServerState) -> Vec<ReplayEvent> {
         // An actor says who it is later than its lock may be seen. Until then its lock looks like a stranger's, so no stranger's
-        // lock is shown while an actor is coming. A lock that names nobody belongs to the actor that says it took it.
+        // lock is shown while an actor is starting. A lock that names nobody belongs to the actor that says it took it.
         seen.locks.retain_mut(|held| {
-            if self.named(&held.owner).is_some() {
+            if self.actor_named_in(&held.owner).is_some() {
                 return true;
             }
             if held.owner.contains(':') {
-                return self.coming.is_empty();
+                return self.starting.is_empty();
             }
-            let Some(letter) = self.nameless else {
+            let Some(letter) = self.unnamed_holder else {
                 return false;
             };
             held.owner = letter.to_string();
@@ -327,15 +327,15 @@ impl Known {
         for gone in before
             .locks
             .iter()
-            .filter(|old| !seen.locks.iter().any(|new| new.is_of(old)))
+            .filter(|old| !seen.locks.iter().any(|new| new.is_same_hold(old)))
         {
             let early = gone
                 .pttl
-                .is_none_or(|left| left < 0 || left - since > EARLY_MS);
+                .is_none_or(|left| left < 0 || left - since > LEASE_TOLERANCE_MS);
             let what = if early { "free" } else { "expired" };
-            self.nameless
+            self.unnamed_holder
                 .take_if(|letter| gone.owner == letter.to_string());
-            let owner = Some(self.letter_of(&gone.owner));
+            let owner = Some(self.owner_shown(&gone.owner));
             events.push(ReplayEvent {
                 key: Some(gone.key.clone()),
                 owner,
@@ -343,19 +343,20 @@ impl Known {
             });
         }
         for held in &seen.locks {
-            let old = before.locks.iter().find(|old| old.is_of(held));
+            let old = before.locks.iter().find(|old| old.is_same_hold(held));
             let is_new = old.is_none_or(|old| old.count != held.count);
-            let lease_grew =
-                old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
+            let lease_grew = old.is_some_and(|old| {
+                held.pttl > old.pttl.map(|left| left - since + LEASE_TOLERANCE_MS)
+            });
             if is_new || lease_grew {
                 let what = if is_new { "held" } else { "renewed" };
-                events.push(self.held(held, ReplayEvent::of("lock", what)));
+                events.push(self.lock_event(held, ReplayEvent::of("lock", what)));
             }
             if !held.queue.is_empty() && old.is_none_or(|old| old.queue != held.queue) {
                 let queue: Vec<_> = held
                     .queue
                     .iter()
-                    .map(|owner| self.named(owner).unwrap_or_else(|| "·".to_owned()))
+                    .map(|owner| self.actor_named_in(owner).unwrap_or_else(|| "·".to_owned()))
                     .collect();
                 let value = Some(queue.join(" ").into());
                 events.push(ReplayEvent {
@@ -404,38 +405,38 @@ impl Known {
         events
     }
 
-    fn held(&self, held: &Held, event: ReplayEvent) -> ReplayEvent {
+    fn lock_event(&self, held: &LockEntry, event: ReplayEvent) -> ReplayEvent {
         ReplayEvent {
             key: Some(held.key.clone()),
-            owner: Some(self.letter_of(&held.owner)),
+            owner: Some(self.owner_shown(&held.owner)),
             pttl: held.pttl,
             value: held.count.map(|count| count.to_string().into()),
             ..event
         }
     }
 
-    fn actor(&self, letter: char) -> Option<&KnownActor> {
+    fn actor(&self, letter: char) -> Option<&ActorState> {
         self.actors.iter().find(|actor| actor.letter == letter)
     }
 
-    fn actor_mut(&mut self, letter: char) -> Option<&mut KnownActor> {
+    fn actor_mut(&mut self, letter: char) -> Option<&mut ActorState> {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
     /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
-    fn letter_of(&self, owner: &str) -> String {
+    fn owner_shown(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
             holder.map(String::from)
         };
-        self.named(owner)
+        self.actor_named_in(owner)
             .or_else(nameless)
             .unwrap_or_else(|| owner.to_owned())
     }
 
     /// Whom this text names: the actor whose letter it is, or whose own owner stands in it, or the only one on the instance with
     /// whose name it begins.
-    fn named(&self, owner: &str) -> Option<String> {
+    fn actor_named_in(&self, owner: &str) -> Option<String> {
         let by_owner = self
             .actors
             .iter()
@@ -461,8 +462,8 @@ mod tests {
         }
     }
 
-    fn held_by(owner: &str) -> Held {
-        Held {
+    fn held_by(owner: &str) -> LockEntry {
+        LockEntry {
             key: "lock".into(),
             owner: owner.into(),
             pttl: Some(-1),
@@ -472,10 +473,10 @@ mod tests {
     }
 
     /// What is told of the locks, where these are there.
-    fn told(known: &mut Known, locks: Vec<Held>) -> String {
-        let events = known.changes(Seen {
+    fn told(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
+        let events = state.changes(ServerState {
             locks,
-            ..Seen::default()
+            ..ServerState::default()
         });
         let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
         events.into_iter().map(said).collect::<Vec<_>>().join(", ")
@@ -484,12 +485,12 @@ mod tests {
     /// A look at the server may come before the first word of who holds the lock there.
     #[test]
     fn a_lock_of_who_is_coming_is_on_show_once_it_has_said_who_it_is_and_a_strangers_at_once() {
-        let stage = Stage::default();
-        let look = |owner| told(&mut stage.known.lock(), vec![held_by(owner)]);
+        let observer = Observer::default();
+        let look = |owner| told(&mut observer.state.lock(), vec![held_by(owner)]);
         assert_eq!(look("stranger:1"), "held stranger:1");
-        stage.expects('A');
+        observer.actor_starting('A');
         assert_eq!(look("A:1"), "free stranger:1");
-        stage.saw('A', "redis-lock", true, &begins('A'));
+        observer.record_event('A', "redis-lock", true, &begins('A'));
         assert_eq!(look("A:1"), "held A");
     }
 
@@ -497,9 +498,9 @@ mod tests {
     #[test]
     fn a_lock_that_names_nobody_is_on_show_once_its_taker_has_said_so_and_is_never_the_one_befores()
     {
-        let mut known = Known::default();
+        let mut state = ReplayState::default();
         for letter in ['A', 'B'] {
-            known.events_of(letter, "redis-setnx", true, &begins(letter));
+            state.events_of(letter, "redis-setnx", true, &begins(letter));
         }
         let mut look = |takes: Option<char>, is_there: bool| {
             if let Some(letter) = takes {
@@ -507,10 +508,10 @@ mod tests {
                     point: Point::Taken,
                     value: None,
                 };
-                known.events_of(letter, "redis-setnx", true, &taken);
+                state.events_of(letter, "redis-setnx", true, &taken);
             }
             let locks = is_there.then(|| held_by("111"));
-            told(&mut known, locks.into_iter().collect())
+            told(&mut state, locks.into_iter().collect())
         };
         for (takes, is_there, said) in [
             (None, true, ""),

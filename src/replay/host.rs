@@ -5,7 +5,7 @@
 
 use super::{
     act::Act,
-    actor::{self, Actor, ActorEvent, Part},
+    actor::{self, Actor, ActorEvent, ActorSpec},
 };
 use crate::{
     ctx::Ctx,
@@ -25,15 +25,15 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Another instance answers within this, or it is not there.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An instance on which actors run.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum ActorHost {
     /// This one.
-    Here(Ctx),
+    Local(Ctx),
     /// Another one.
-    There {
+    Remote {
         /// Its address.
         url: String,
         /// Its admin token, if it has one: it is this instance's.
@@ -44,43 +44,43 @@ pub enum Place {
 /// An actor for another instance: it is called by this id from then on.
 #[derive(Debug, Serialize, Deserialize, garde::Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct StartActor {
     /// What it is called from now on.
     #[garde(skip)]
     pub id: Uuid,
     /// What it is to do.
     #[garde(dive)]
-    pub part: Part,
+    pub part: ActorSpec,
 }
 
 /// The stops of an actor.
 #[derive(Debug, Serialize, Deserialize, garde::Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Stops {
+pub struct SetStops {
     /// The points at which it stands still from now on; it goes on from any other.
     #[garde(length(max = 8))]
     #[schema(max_items = 8, example = json!(["checked"]))]
     pub stops: Vec<Point>,
 }
 
-impl Place {
+impl ActorHost {
     /// Starts an actor.
-    pub(super) async fn start(&self, act: Act, part: Part) -> Result<Actor, Error> {
+    pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
-            Self::Here(ctx) => Ok(actor::start(ctx, act, part)),
-            Self::There { url, token } => elsewhere(url, token.clone(), part).await,
+            Self::Local(ctx) => Ok(actor::start(ctx, act, spec)),
+            Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
         }
     }
 
     /// Whether it reaches Redis, where it looks for the stock of this product.
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
-            Self::Here(ctx) => {
+            Self::Local(ctx) => {
                 (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
             }
-            Self::There { url, .. } => {
+            Self::Remote { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
-                let answer = client().get(at).timeout(PATIENCE).answer().await;
+                let answer = client().get(at).timeout(REPLY_TIMEOUT).answer().await;
                 let shelf = answer.and_then(|answer| answer.json::<Value>());
                 shelf.is_ok_and(|shelf| shelf["redis"].is_object())
             }
@@ -88,18 +88,22 @@ impl Place {
     }
 }
 
-async fn elsewhere(url: &str, token: Option<SecretString>, part: Part) -> Result<Actor, Error> {
-    let (sender, seen) = mpsc::unbounded_channel();
-    let (stops, mut stopping) = watch::channel(part.stops.clone());
-    let sent = Sent {
+async fn start_remote(
+    url: &str,
+    token: Option<SecretString>,
+    spec: ActorSpec,
+) -> Result<Actor, Error> {
+    let (sender, received) = mpsc::unbounded_channel();
+    let (stops, mut stopping) = watch::channel(spec.stops.clone());
+    let request = StartActor {
         id: Uuid::new_v4(),
-        part,
+        part: spec,
     };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
-    let begun = client().post(&at).json(&sent).token(token.as_ref());
-    let begun = begun.events(PATIENCE).await;
-    let mut events = begun.map_err(|e| unreachable(url, &e))?;
-    let at = format!("{at}/{}", sent.id);
+    let started = client().post(&at).json(&request).token(token.as_ref());
+    let started = started.events(REPLY_TIMEOUT).await;
+    let mut events = started.map_err(|e| no_actor(url, &e))?;
+    let at = format!("{at}/{}", request.id);
     let task = tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -108,9 +112,9 @@ async fn elsewhere(url: &str, token: Option<SecretString>, part: Part) -> Result
                     _ => return,
                 },
                 Ok(()) = stopping.changed() => {
-                    let stops = Stops { stops: stopping.borrow_and_update().clone() };
-                    let directed = client().put(&at).json(&stops).timeout(PATIENCE);
-                    match directed.token(token.as_ref()).answer().await.and_then(Answer::success) {
+                    let stops = SetStops { stops: stopping.borrow_and_update().clone() };
+                    let update = client().put(&at).json(&stops).timeout(REPLY_TIMEOUT);
+                    match update.token(token.as_ref()).answer().await.and_then(Answer::success) {
                         // One that is not there any more has come to its end, and its last events are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {
@@ -123,10 +127,10 @@ async fn elsewhere(url: &str, token: Option<SecretString>, part: Part) -> Result
             }
         }
     });
-    Ok(Actor::elsewhere(seen, stops, task))
+    Ok(Actor::remote(received, stops, task))
 }
 
-fn unreachable(url: &str, error: &HttpError) -> Error {
+fn no_actor(url: &str, error: &HttpError) -> Error {
     Error::NoActor {
         at: url.to_owned(),
         reason: error.to_string(),
