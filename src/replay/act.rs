@@ -4,15 +4,19 @@ use crate::{
     classroom::deadlocks::DeadlockLesson,
     ctx::Ctx,
     error::Error,
-    seckill::{self, Order},
+    seckill::{self, Order, voucher},
     section::{Deducted, Job, Name},
     server::Server,
-    shelf::Scope,
+    shelf::{self, Scope},
     stock::{self, Deduct, Store},
 };
+use chrono::{TimeDelta, Utc};
 
 /// The lock of a user in Redis: user and product of a replay have one number.
 pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
+
+/// So many pieces at first.
+pub(super) const INITIAL_PIECES: i64 = 5000;
 
 /// What is done.
 #[derive(Clone, Copy)]
@@ -125,6 +129,42 @@ impl Act {
             .collect()
     }
 
+    /// Puts the pieces there, and gives the number by which the actors call them.
+    pub(super) async fn put_goods(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+        if matches!(self, Self::Order(_)) {
+            let id = put_voucher_on_sale(ctx, pieces).await?;
+            if id > 1 {
+                return Ok(id);
+            }
+            // The first of all, whose number stands in no name.
+            let another = put_voucher_on_sale(ctx, pieces).await;
+            voucher::remove(ctx, id).await?;
+            return another;
+        }
+        let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
+        shelf::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
+        Ok(stock_id)
+    }
+
+    /// How many pieces are left; none where the act takes none.
+    pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
+        if matches!(self, Self::Order(_)) {
+            return Ok(Some(voucher::read(ctx, id).await?.stock));
+        }
+        match self.scope().store {
+            Some(store) => shelf::count(ctx, store, id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes them away, and whatever the act has written in the servers.
+    pub(super) async fn remove_goods(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
+        if matches!(self, Self::Order(_)) {
+            return voucher::remove(ctx, id).await;
+        }
+        shelf::remove(ctx, id, Some(self.scope())).await.map(drop)
+    }
+
     /// Does it.
     pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         match self {
@@ -147,6 +187,15 @@ impl std::fmt::Debug for Act {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Act").field(&self.name()).finish()
     }
+}
+
+/// A voucher on sale.
+pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+    let (begin, end) = (
+        Utc::now() - TimeDelta::hours(1),
+        Utc::now() + TimeDelta::hours(1),
+    );
+    voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
 /// Orders the voucher of this number for this user, by a step of the seckill.

@@ -13,7 +13,8 @@
 use super::{
     act::Act,
     event::ReplayEvent,
-    play::{NextMove, Pace, Play},
+    options::{NextMove, Pace},
+    play::Play,
     race::{ExpectedResult, Race, Variant},
     step::Step,
 };

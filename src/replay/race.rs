@@ -1,11 +1,10 @@
 //! What a race is: its words, who does what in which order without the cure and with it, and how either must end.
 
 use super::{
-    act::Act,
+    act::{Act, INITIAL_PIECES},
     event::ReplayResult,
     faults::Need,
-    goods,
-    play::Pace,
+    options::Pace,
     role::Role,
     step::{RoleStep, Step},
 };
@@ -87,7 +86,7 @@ impl Script {
     pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
-            pieces: goods::INITIAL_PIECES,
+            pieces: INITIAL_PIECES,
             steps: [steps, &[]],
             expected,
             stops: STOPS_BETWEEN_STEPS,

@@ -8,9 +8,10 @@ use super::{
     act::Act,
     actor::ActorEvent,
     event::{Log, ReplayEnd, ReplayResult},
-    goods,
+    inject::SENTINEL,
     observer::Observer,
-    play::{NextMove, Pace, Play, PlayOptions, SENTINEL},
+    options::{NextMove, Pace, PlayOptions},
+    play::Play,
     race::Script,
     role::Role,
     step::{ExpectedEnd, RoleStep, Step},
@@ -61,7 +62,7 @@ impl Script {
         log: &Arc<Log>,
         cancel: &CancellationToken,
     ) -> Result<ReplayResult, Error> {
-        let stock_id = goods::put(ctx, self.act, self.pieces).await?;
+        let stock_id = self.act.put_goods(ctx, self.pieces).await?;
         let observer = Arc::new(Observer::new(Arc::clone(log)));
         let limit = if options.pace.waits_for_people() {
             PERSON_REPLAY_TIMEOUT
@@ -93,7 +94,7 @@ impl Script {
             Err(error) => Err(error),
         };
         drop(play);
-        goods::remove(ctx, self.act, stock_id).await?;
+        self.act.remove_goods(ctx, stock_id).await?;
         result
     }
 
@@ -155,7 +156,7 @@ impl Script {
     async fn result(&self, play: &Play) -> Result<ReplayResult, Error> {
         play.observer.refresh(&play.reader).await?;
         let (sold, inside) = play.observer.totals();
-        let left = goods::count_left(&play.ctx, self.act, play.stock_id).await?;
+        let left = self.act.count_goods_left(&play.ctx, play.stock_id).await?;
         let mut result = ReplayResult {
             sold,
             gone: left.map_or(0, |left| self.pieces - left),

@@ -4,7 +4,7 @@
 //!
 //! Next: `observer.rs`.
 
-use super::{act::Act, goods};
+use super::act::Act;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -133,7 +133,7 @@ impl ServerReader {
                 Name::Fence => seen.fence = Some(self.read_fence().await?),
             }
         }
-        seen.stock = goods::count_left(&self.ctx, self.act, self.stock_id).await?;
+        seen.stock = self.act.count_goods_left(&self.ctx, self.stock_id).await?;
         Ok(seen)
     }
 

@@ -17,8 +17,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{
-        act::{USER_LOCK, place_order},
-        goods,
+        act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
     },
     seckill::voucher,
     section::{Deducted, Job, backstop::Backstop},
@@ -101,7 +100,7 @@ pub(super) const RACE: Race = Race {
 
 /// An order of a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
-    let another = goods::put_voucher_on_sale(ctx, goods::INITIAL_PIECES).await?;
+    let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();
     // Also where the replay is cancelled while the order stands still.
     let goods = Backstop::new(ctx, async move { voucher::remove(&removed, another).await });
