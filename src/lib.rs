@@ -38,6 +38,7 @@ pub mod section;
 pub mod shelf;
 pub mod stock;
 
+pub mod own_lock;
 pub mod replay;
 
 pub mod http;
@@ -72,6 +73,7 @@ pub mod peer;
 pub mod redis_at;
 mod redis_pool;
 pub mod registry;
+pub mod replay_log;
 pub mod server;
 pub mod shutdown;
 mod static_files;

@@ -12,7 +12,6 @@
 
 use super::{
     act::Act,
-    event::ReplayEvent,
     options::{NextMove, Pace},
     play::Play,
     race::{ExpectedResult, Race, Variant},
@@ -24,6 +23,7 @@ use crate::{
         ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions,
     },
     error::Error,
+    replay_log::ReplayEvent,
 };
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;

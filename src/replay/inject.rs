@@ -3,14 +3,13 @@
 //! Next: `faults.rs`, which asks the lab.
 
 use super::{
-    event::ReplayEvent,
     faults::{Faults, Need},
     options::Pace,
     play::{Play, poll_until},
     role::Role,
     servers,
 };
-use crate::{error::Error, fault::Action};
+use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;
 use tokio::time::sleep;
 

@@ -15,9 +15,7 @@
 mod act;
 mod actor;
 mod deadlock;
-mod event;
 mod faults;
-mod grade;
 mod inject;
 mod leases;
 mod observer;
@@ -32,11 +30,10 @@ mod running_actor;
 mod servers;
 mod step;
 
+pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use act::{Act, CustomAct, place_order};
 pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
-pub use event::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use faults::{Control, Faults};
-pub use grade::{Grade, Mark, grade};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
 pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};

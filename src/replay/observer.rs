@@ -3,10 +3,13 @@
 
 use super::{
     actor::ActorEvent,
-    event::{Log, ReplayEvent},
     servers::{LockEntry, ServerReader, ServerState},
 };
-use crate::{error::Error, section::Point};
+use crate::{
+    error::Error,
+    replay_log::{Log, ReplayEvent},
+    section::Point,
+};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,

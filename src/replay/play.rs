@@ -7,7 +7,6 @@
 use super::{
     act::Act,
     actor::{ActorEvent, ActorHost, ActorSpec},
-    event::{Log, ReplayEvent},
     faults::{Control, Faults},
     observer::Observer,
     options::{Pace, PlayOptions, STEP_TIMEOUT, Timing},
@@ -15,7 +14,12 @@ use super::{
     running_actor::RunningActor,
     servers::ServerReader,
 };
-use crate::{ctx::Ctx, error::Error, section::Point};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    replay_log::{Log, ReplayEvent},
+    section::Point,
+};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 use tokio::{

@@ -2,7 +2,6 @@
 
 use super::{
     act::{Act, INITIAL_PIECES},
-    event::ReplayResult,
     faults::Need,
     options::Pace,
     role::Role,
@@ -11,6 +10,7 @@ use super::{
 use crate::{
     bilingual::Bilingual,
     config::Config,
+    replay_log::ReplayResult,
     section::{Name, Point},
     server::Server,
 };

@@ -7,7 +7,6 @@
 use super::{
     act::Act,
     actor::ActorEvent,
-    event::{Log, ReplayEnd, ReplayResult},
     inject::SENTINEL,
     observer::Observer,
     options::{NextMove, Pace, PlayOptions},
@@ -21,6 +20,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     fault::Action,
+    replay_log::{Log, ReplayEnd, ReplayResult},
     section::{LockState, Point},
 };
 use futures::future::try_join_all;

@@ -7,7 +7,6 @@
 pub(crate) mod backstop;
 mod heard;
 mod job;
-pub mod mine;
 pub(crate) mod mysql;
 pub(crate) mod names;
 mod observation;

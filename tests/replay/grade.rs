@@ -10,8 +10,7 @@ use oversell::{
         run::{Snapshot, run},
         verdict::Verdict,
     },
-    replay::{Mark, grade},
-    section::mine::Scripts,
+    own_lock::{Mark, Scripts, grade},
     stock,
 };
 use reqwest::StatusCode;

@@ -3,8 +3,7 @@
 use super::replays::check_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
-    replay::{self, Grade},
-    section::mine::Scripts,
+    own_lock::{self, Grade, Scripts},
     stock,
 };
 use tokio::sync::Mutex;
@@ -47,7 +46,7 @@ pub(in crate::http) struct Grading(Mutex<()>);
     ))]
 pub(in crate::http) async fn read(State(app): State<AppState>) -> Result<axum::Json<Mine>, Error> {
     check_enabled(&app)?;
-    let scripts = stock::kept(&app.ctx).await?;
+    let scripts = stock::current_scripts(&app.ctx).await?;
     let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
     let stages = stages.collect();
     Ok(axum::Json(Mine { scripts, stages }))
@@ -65,7 +64,7 @@ pub(in crate::http) async fn keep(
     Json(scripts): Json<Scripts>,
 ) -> Result<axum::Json<Scripts>, Error> {
     check_enabled(&app)?;
-    scripts.keep(&app.ctx).await?;
+    scripts.store(&app.ctx).await?;
     Ok(axum::Json(scripts))
 }
 
@@ -86,8 +85,8 @@ pub(in crate::http) async fn grade(
         let Ok(_alone) = grading.0.try_lock() else {
             return Err(Error::Overloaded);
         };
-        let scripts = stock::kept(&ctx).await?;
-        let grades = replay::grade(&ctx, &scripts).await?;
+        let scripts = stock::current_scripts(&ctx).await?;
+        let grades = own_lock::grade(&ctx, &scripts).await?;
         Ok(axum::Json(Graded { scripts, grades }))
     });
     graded
