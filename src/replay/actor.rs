@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     http_client::{Answer, Ask, HttpError, client},
     seckill,
-    section::{Follower, Job, Point, Reached},
+    section::{Follower, FollowerEvent, Job, Point},
     shelf,
 };
 use futures::StreamExt;
@@ -131,7 +131,7 @@ pub struct Actor {
 pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
-    let (seen, mut points) = mpsc::unbounded_channel();
+    let (point_sender, mut points) = mpsc::unbounded_channel();
     let job = Job::new(
         spec.stock_id,
         Duration::ZERO,
@@ -141,7 +141,7 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let job = job
         .asked(spec.lease_ms.map(Duration::from_millis), None)
         .followed(Follower {
-            seen,
+            events: point_sender,
             stops: stopping,
             linger,
         });
@@ -157,12 +157,12 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => send(seen.into()),
+                Some(event) = points.recv() => send(event.into()),
                 outcome = &mut running => break outcome.unwrap_or(Err(Error::TimedOut(MAX_LIFETIME))),
             }
         };
-        while let Ok(seen) = points.try_recv() {
-            send(seen.into());
+        while let Ok(event) = points.try_recv() {
+            send(event.into());
         }
         send(outcome.map_or_else(failure_event, |done| {
             ActorEvent::Done {
@@ -182,11 +182,11 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     }
 }
 
-impl From<Reached> for ActorEvent {
-    fn from(seen: Reached) -> Self {
-        match seen {
-            Reached::Point { point, value } => Self::Point { point, value },
-            Reached::Sent(line) => Self::Sent { line },
+impl From<FollowerEvent> for ActorEvent {
+    fn from(event: FollowerEvent) -> Self {
+        match event {
+            FollowerEvent::Point { point, value } => Self::Point { point, value },
+            FollowerEvent::Sent(line) => Self::Sent { line },
         }
     }
 }

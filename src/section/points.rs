@@ -5,7 +5,7 @@
 //! 2. A follower ([`Job::followed`](super::Job::followed)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
 //! 3. What it sends to a server on the way, statement by statement, the follower receives too
-//!    ([`Points::sends`], [`Heard`](super::Heard)).
+//!    ([`Points::sends`], [`RedisTap`](super::RedisTap)).
 //! 4. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
 //!
 //! No request can ask for a stop: stops are for replays and tests.
@@ -114,7 +114,7 @@ points! {
 }
 
 /// The points at which the holder of a lock works, and which people follow.
-const LINGERED: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
+const LINGER_POINTS: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
 
 impl Display for Point {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -130,10 +130,10 @@ pub(crate) struct Points(Option<Follower>);
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     /// Receives each point.
-    pub(crate) seen: mpsc::UnboundedSender<Reached>,
+    pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,
     /// Where the job stops, until this changes or its sender is dropped.
     pub(crate) stops: watch::Receiver<Vec<Point>>,
-    /// How long the job stays at each of the [points of work](LINGERED), so that people can follow.
+    /// How long the job stays at each of the [points of work](LINGER_POINTS), so that people can follow.
     pub(crate) linger: Duration,
 }
 
@@ -145,7 +145,7 @@ impl From<Follower> for Points {
 
 /// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reached {
+pub enum FollowerEvent {
     /// The job has come to a point.
     Point {
         /// Which point.
@@ -161,21 +161,21 @@ pub enum Reached {
 #[derive(Debug)]
 #[must_use = "the job goes on as soon as its pause is dropped"]
 pub struct Pause {
-    seen: mpsc::UnboundedReceiver<Reached>,
+    events: mpsc::UnboundedReceiver<FollowerEvent>,
     stops: watch::Sender<Vec<Point>>,
 }
 
 impl Points {
     /// Points with a single stop.
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
-        let ((sender, seen), (stops, stopping)) =
+        let ((sender, events), (stops, stopping)) =
             (mpsc::unbounded_channel(), watch::channel(vec![point]));
         let follower = Follower {
-            seen: sender,
+            events: sender,
             stops: stopping,
             linger: Duration::ZERO,
         };
-        (follower.into(), Pause { seen, stops })
+        (follower.into(), Pause { events, stops })
     }
 
     /// Comes to `point`.
@@ -193,7 +193,9 @@ impl Points {
     pub(crate) fn sends<T: Display>(&self, what: impl FnOnce() -> T) {
         if let Some(follower) = &self.0 {
             // A follower that has gone wants nothing.
-            let _gone = follower.seen.send(Reached::Sent(what().to_string()));
+            let _gone = follower
+                .events
+                .send(FollowerEvent::Sent(what().to_string()));
         }
     }
 
@@ -201,11 +203,11 @@ impl Points {
         let Some(follower) = &self.0 else {
             return;
         };
-        let reached = Reached::Point { point, value };
-        if follower.seen.send(reached).is_ok() {
+        let event = FollowerEvent::Point { point, value };
+        if follower.events.send(event).is_ok() {
             let mut stops = follower.stops.clone();
             drop(stops.wait_for(|stops| !stops.contains(&point)).await);
-            if LINGERED.contains(&point) {
+            if LINGER_POINTS.contains(&point) {
                 tokio::time::sleep(follower.linger).await;
             }
         }
@@ -218,9 +220,9 @@ impl Pause {
     /// # Cancel safety
     ///
     /// Safe: it only waits.
-    pub async fn reached(&mut self) {
-        while let Some(reached) = self.seen.recv().await {
-            if matches!(reached, Reached::Point { point, .. } if self.stops.borrow().contains(&point))
+    pub async fn wait_until_reached(&mut self) {
+        while let Some(event) = self.events.recv().await {
+            if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point))
             {
                 return;
             }

@@ -3,7 +3,7 @@
 use super::redis_watchdog;
 use crate::own_lock::{Scripts, run_script};
 use crate::section::{
-    Heard, Points,
+    Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -118,7 +118,7 @@ struct Mine {
 impl Stage for Mine {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         run_script(
             &lock.stage.acquire,
             &lock.key,
@@ -129,7 +129,7 @@ impl Stage for Mine {
         .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         run_script(
             &lock.stage.release,
             &lock.key,
