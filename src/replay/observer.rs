@@ -304,107 +304,96 @@ impl ReplayState {
         self.unnamed_holder = Some(letter);
     }
 
-    /// What has changed in the servers.
-    fn changes(&mut self, mut seen: ServerState) -> Vec<ReplayEvent> {
-        // An actor says who it is later than its lock may be seen. Until then its lock looks like a stranger's, so no stranger's
-        // lock is shown while an actor is starting. A lock that names nobody belongs to the actor that says it took it.
-        seen.locks.retain_mut(|held| {
-            if self.actor_named_in(&held.owner).is_some() {
-                return true;
-            }
-            if held.owner.contains(':') {
-                return self.starting.is_empty();
-            }
-            let Some(letter) = self.unnamed_holder else {
-                return false;
-            };
-            held.owner = letter.to_string();
-            true
+    /// The events of what has changed in the servers since they were last read.
+    fn changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
+        now.locks.retain_mut(|lock| self.can_be_shown(lock));
+        let read_at = Instant::now();
+        let since_ms = self.read_at.map_or(0, |before| {
+            i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX)
         });
-        let now = Instant::now();
-        let since = self.read_at.map_or(0, |at| {
-            i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX)
-        });
-        let mut events = Vec::new();
         let before = std::mem::take(&mut self.servers);
-        for gone in before
-            .locks
-            .iter()
-            .filter(|old| !seen.locks.iter().any(|new| new.is_same_hold(old)))
-        {
-            let early = gone
+        let mut events = self.freed_locks(&before.locks, &now.locks, since_ms);
+        for lock in &now.locks {
+            let old = before.locks.iter().find(|old| old.is_same_hold(lock));
+            events.extend(self.lock_changes(old, lock, since_ms));
+        }
+        events.extend(count_changes(&before.counts, &now.counts));
+        events.extend(stock_change(before.stock, now.stock));
+        events.extend(fence_change(before.fence, now.fence));
+        (self.servers, self.read_at) = (now, Some(read_at));
+        events
+    }
+
+    /// Whether the owner of this lock is known; a lock that names nobody gets the actor that has taken it as its owner.
+    ///
+    /// The server may show a lock before its actor has reported its owner. Until then the lock looks like a stranger's, so
+    /// no stranger's lock is shown while an actor is starting.
+    fn can_be_shown(&self, lock: &mut LockEntry) -> bool {
+        if self.actor_named_in(&lock.owner).is_some() {
+            return true;
+        }
+        if lock.owner.contains(':') {
+            return self.starting.is_empty();
+        }
+        let Some(letter) = self.unnamed_holder else {
+            return false;
+        };
+        lock.owner = letter.to_string();
+        true
+    }
+
+    /// Locks that are gone: given back, or expired if their leases were over.
+    fn freed_locks(
+        &mut self,
+        before: &[LockEntry],
+        now: &[LockEntry],
+        since_ms: i64,
+    ) -> Vec<ReplayEvent> {
+        let mut events = Vec::new();
+        let is_there = |old: &LockEntry| now.iter().any(|new| new.is_same_hold(old));
+        for lock in before.iter().filter(|old| !is_there(old)) {
+            let was_early = lock
                 .pttl
-                .is_none_or(|left| left < 0 || left - since > LEASE_TOLERANCE_MS);
-            let what = if early { "free" } else { "expired" };
+                .is_none_or(|left| left < 0 || left - since_ms > LEASE_TOLERANCE_MS);
             self.unnamed_holder
-                .take_if(|letter| gone.owner == letter.to_string());
-            let owner = Some(self.owner_shown(&gone.owner));
+                .take_if(|letter| lock.owner == letter.to_string());
+            let event = if was_early { "free" } else { "expired" };
             events.push(ReplayEvent {
-                key: Some(gone.key.clone()),
-                owner,
-                ..ReplayEvent::of("lock", what)
+                key: Some(lock.key.clone()),
+                owner: Some(self.owner_shown(&lock.owner)),
+                ..ReplayEvent::of("lock", event)
             });
         }
-        for held in &seen.locks {
-            let old = before.locks.iter().find(|old| old.is_same_hold(held));
-            let is_new = old.is_none_or(|old| old.count != held.count);
-            let lease_grew = old.is_some_and(|old| {
-                held.pttl > old.pttl.map(|left| left - since + LEASE_TOLERANCE_MS)
-            });
-            if is_new || lease_grew {
-                let what = if is_new { "held" } else { "renewed" };
-                events.push(self.lock_event(held, ReplayEvent::of("lock", what)));
-            }
-            if !held.queue.is_empty() && old.is_none_or(|old| old.queue != held.queue) {
-                let queue: Vec<_> = held
-                    .queue
-                    .iter()
-                    .map(|owner| self.actor_named_in(owner).unwrap_or_else(|| "·".to_owned()))
-                    .collect();
-                let value = Some(queue.join(" ").into());
-                events.push(ReplayEvent {
-                    key: Some(held.key.clone()),
-                    value,
-                    ..ReplayEvent::of("lock", "queue")
-                });
-            }
+        events
+    }
+
+    /// A lock that is new, renewed, or has another queue than before.
+    fn lock_changes(
+        &self,
+        old: Option<&LockEntry>,
+        lock: &LockEntry,
+        since_ms: i64,
+    ) -> Vec<ReplayEvent> {
+        let mut events = Vec::new();
+        let is_new = old.is_none_or(|old| old.count != lock.count);
+        let lease_grew = old.is_some_and(|old| {
+            lock.pttl > old.pttl.map(|left| left - since_ms + LEASE_TOLERANCE_MS)
+        });
+        if is_new || lease_grew {
+            let event = if is_new { "held" } else { "renewed" };
+            events.push(self.lock_event(lock, ReplayEvent::of("lock", event)));
         }
-        for (key, _) in before
-            .counts
-            .iter()
-            .filter(|(old, _)| !seen.counts.iter().any(|(new, _)| new == old))
-        {
+        if !lock.queue.is_empty() && old.is_none_or(|old| old.queue != lock.queue) {
+            let actors = lock.queue.iter().map(|owner| self.actor_named_in(owner));
+            let queue: Vec<_> = actors
+                .map(|actor| actor.unwrap_or_else(|| "·".to_owned()))
+                .collect();
             events.push(ReplayEvent {
-                key: Some(key.clone()),
-                ..ReplayEvent::of("lock", "free")
+                key: Some(lock.key.clone()),
+                value: Some(queue.join(" ").into()),
+                ..ReplayEvent::of("lock", "queue")
             });
         }
-        for count in seen
-            .counts
-            .iter()
-            .filter(|count| !before.counts.contains(count))
-        {
-            let (key, value) = (Some(count.0.clone()), Some(count.1.to_string().into()));
-            events.push(ReplayEvent {
-                key,
-                value,
-                ..ReplayEvent::of("lock", "count")
-            });
-        }
-        if seen.stock.is_some() && seen.stock != before.stock {
-            let value = seen.stock.map(|count| count.to_string().into());
-            events.push(ReplayEvent {
-                value,
-                ..ReplayEvent::of("stock", "stock")
-            });
-        }
-        if seen.fence.is_some_and(|fence| fence > 0) && seen.fence != before.fence {
-            events.push(ReplayEvent {
-                token: seen.fence,
-                ..ReplayEvent::of("row", "fence")
-            });
-        }
-        (self.servers, self.read_at) = (seen, Some(now));
         events
     }
 
@@ -452,6 +441,41 @@ impl ReplayState {
         let actor = by_owner.or(by_instance)?;
         Some(actor.letter.to_string())
     }
+}
+
+/// Counters in Redis that are gone, new, or have another value.
+fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayEvent> {
+    let is_there = |old: &str| now.iter().any(|(new, _)| new == old);
+    let gone = before.iter().filter(|(key, _)| !is_there(key));
+    let gone = gone.map(|(key, _)| ReplayEvent {
+        key: Some(key.clone()),
+        ..ReplayEvent::of("lock", "free")
+    });
+    let changed = now.iter().filter(|count| !before.contains(count));
+    let changed = changed.map(|(key, count)| ReplayEvent {
+        key: Some(key.clone()),
+        value: Some(count.to_string().into()),
+        ..ReplayEvent::of("lock", "count")
+    });
+    gone.chain(changed).collect()
+}
+
+/// Another number of pieces.
+fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
+    let count = now.filter(|_| now != before)?;
+    Some(ReplayEvent {
+        value: Some(count.to_string().into()),
+        ..ReplayEvent::of("stock", "stock")
+    })
+}
+
+/// Another fencing token in the row of MySQL; 0 is the one that no write has set.
+fn fence_change(before: Option<u64>, now: Option<u64>) -> Option<ReplayEvent> {
+    let token = now.filter(|token| *token > 0 && now != before)?;
+    Some(ReplayEvent {
+        token: Some(token),
+        ..ReplayEvent::of("row", "fence")
+    })
 }
 
 #[cfg(test)]
