@@ -1,14 +1,14 @@
-//! Grades a lock of one's own: seven trials, each an interleaving that is forced on a key of its own.
+//! Grades a student's lock: seven trials, each a forced interleaving on a key of its own.
 //!
-//! 1. Owners A, B and C run the scripts; each answer is awaited before the next one asks, so that the order is certain.
-//! 2. Time decides only where the lease is what is tried: then it is [`TESTED_LEASE`], and whoever waits for its end asks until it is
-//!    had. All other leases are [`ENDLESS_LEASE`].
-//! 3. A trial is passed by what the next owner is told, not by what the key holds. What the key holds is shown.
-//! 4. What was seen of a failure is told as the events of a replay.
+//! 1. Owners A, B and C run the scripts. Each answer is awaited before the next owner asks, so the order is certain.
+//! 2. Only trials of the lease depend on time: there the lease is [`TESTED_LEASE`], and a waiter asks until it gets the
+//!    lock. All other leases are [`ENDLESS_LEASE`].
+//! 3. What the next owner is answered decides a trial, not what the key holds. The key is only shown.
+//! 4. A failure is told as the events of a replay.
 //!
-//! **What it cannot do**: say more of a lock than these seven, or grade a lease that is not `ARGV[2]`.
+//! **What it cannot do**: grade more than these seven, or a lease that is not `ARGV[2]`.
 //!
-//! Next: `stock/strategies/mine.rs`.
+//! Next: `stock/strategies/mine.rs`, which sells under such a lock.
 
 use super::script::{Scripts, run_script};
 use crate::{
@@ -31,21 +31,19 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The lease whose end is tried.
+/// Short enough to wait for its end.
 const TESTED_LEASE: Duration = Duration::from_millis(400);
 /// A lease that does not end within a trial.
 const ENDLESS_LEASE: Duration = Duration::from_secs(30);
-/// Between two attempts of an owner that waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Under load, all have had their turns by then.
+/// All owners have had their turns by then, even on a slow machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Under load: so many owners, each inside so often.
 const LOAD_OWNERS: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
 const LOAD_ROUNDS: usize = 10;
 /// Long enough inside for all others to ask meanwhile.
 const TIME_INSIDE: Duration = Duration::from_millis(2);
-/// Of a load where nobody gets in any more, so many events are told.
+/// The last events of a load that hangs.
 const MAX_LOAD_EVENTS: usize = 12;
 
 type TrialFn = for<'a> fn(&'a Trial) -> BoxFuture<'a, TrialResult>;
@@ -61,38 +59,37 @@ const OTHERS: [(&str, TrialFn); 6] = [
     ("fairness", |trial| Box::pin(fairness(trial))),
 ];
 
-/// What one trial came to.
+/// The grade of one trial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Grade {
-    /// What was tried: `exclusion`, `holder-dies`, `late-release`, `foreign-release`, `re-entry`, `long-job`, `fairness`.
+    /// The trial: `exclusion`, `holder-dies`, `late-release`, `foreign-release`, `re-entry`, `long-job`, `fairness`.
     #[schema(example = "late-release")]
     pub name: &'static str,
-    /// What it came to.
     #[schema(inline)]
     pub verdict: Mark,
-    /// What was seen.
+    /// What happened.
     pub seen: Bilingual,
-    /// What Redis said of a script that failed in it.
+    /// The error of a script that failed in Redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "acquire: user_script:1: attempt to compare nil with number")]
     pub error: Option<String>,
-    /// Of a failure, the race that broke it.
+    /// The race that a failed lock lost.
     pub events: Vec<ReplayEvent>,
 }
 
-/// What a trial can come to.
+/// The verdict of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// It held.
+    /// The lock held.
     Passed,
-    /// It did not.
+    /// The lock broke.
     Failed,
-    /// Another flaw was in the way.
+    /// Another flaw kept this one from being tried.
     Untried,
 }
 
-/// What was seen where it held; else why not.
+/// What happened, or why the trial was not passed.
 type TrialResult = Result<Bilingual, TrialError>;
 
 enum TrialError {
@@ -108,11 +105,7 @@ enum TrialError {
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// None: what is dropped leaves keys. Give it a task of its own.
+/// [`Error::Unavailable`] if Redis is down.
 pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     let id = Uuid::new_v4();
     let one = |(name, attempt): (&'static str, TrialFn)| async move {
@@ -130,7 +123,7 @@ pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     Ok(grades)
 }
 
-/// The scripts on a key of their own, and what is seen of them.
+/// The scripts on a key of their own.
 struct Trial {
     redis: Connection,
     key: String,
@@ -138,11 +131,11 @@ struct Trial {
     release: Script,
     renew: Option<Script>,
     log: Log,
-    /// Who was told last that it has the lock, and how often it has it; unless the lock is known to be free.
+    /// The holder by the answers of the scripts, with its holds; `None` if the lock is known to be free.
     holder: Mutex<Option<(char, u32)>>,
-    /// Those that have asked and were not let in yet.
+    /// The owners that have asked in vain.
     waiting: Mutex<BTreeSet<char>>,
-    /// Of many, the two that met.
+    /// The two owners that were inside at once.
     met: Mutex<Vec<char>>,
 }
 
@@ -189,14 +182,14 @@ impl Trial {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// What is left of the lease in milliseconds; -1: it has none, -2: there is no lock.
+    /// In milliseconds; -1 without a lease, -2 without a lock.
     async fn lease_left(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left = pttl.arg(&self.key).query_async(&mut self.redis()).await;
         left.map_err(|error| TrialError::Redis(error.into()))
     }
 
-    /// Tells of the lock: whose it is by the answers, and what is left of its lease by Redis.
+    /// Logs the lock: its holder by the answers, its lease by Redis.
     async fn log_lock(&self, event: &str) -> Result<(), TrialError> {
         let pttl = self.lease_left().await?;
         let (owner, value) = match *self.holder.lock() {
@@ -213,7 +206,6 @@ impl Trial {
         Ok(())
     }
 
-    /// Asks for the lock once.
     async fn acquires(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,
@@ -236,7 +228,7 @@ impl Trial {
         Ok(acquired)
     }
 
-    /// Asks for it again and again, until it is had or this long has passed; it asks at least once after that.
+    /// Asks until it gets the lock, or `within` has passed; then asks once more.
     async fn acquires_within(
         &self,
         who: char,
@@ -256,7 +248,7 @@ impl Trial {
         }
     }
 
-    /// The first one takes the free lock.
+    /// A takes the free lock.
     async fn a_acquires(&self, lease: Duration) -> Result<(), TrialError> {
         match self.acquires('A', lease).await? {
             true => Ok(()),
@@ -264,7 +256,7 @@ impl Trial {
         }
     }
 
-    /// The first one takes the free lock with the lease whose end is tried; it must have that one.
+    /// A takes the free lock with the tested lease, and must have that one.
     async fn a_acquires_tested_lease(&self) -> Result<(), TrialError> {
         self.a_acquires(TESTED_LEASE).await?;
         match self.lease_left().await? {
@@ -276,7 +268,7 @@ impl Trial {
         }
     }
 
-    /// Gives the lock back, whosever it is.
+    /// Releases the lock, whoever holds it.
     async fn releases(&self, who: char) -> Result<bool, TrialError> {
         let holder = *self.holder.lock();
         let released = self
@@ -305,7 +297,6 @@ impl Trial {
         Ok(released)
     }
 
-    /// Renews the lease, if there is a script for it.
     async fn renews(&self, who: char) -> Result<bool, TrialError> {
         let Some(renew) = &self.renew else {
             return Ok(false);
@@ -318,9 +309,6 @@ impl Trial {
         Ok(renewed)
     }
 
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] where Redis was down.
     fn grade_of(&self, name: &'static str, found: TrialResult) -> Result<Grade, Error> {
         let mut error = None;
         let (verdict, seen) = match found {
@@ -346,7 +334,7 @@ impl Trial {
         })
     }
 
-    /// What was seen; of a load, of the two that met since the first of them asked, or else the last of it.
+    /// Of a load, the events of the two owners that met, or else the last events.
     fn failure_events(&self) -> Vec<ReplayEvent> {
         let mut events = self.log.since(0);
         let met = self.met.lock();
@@ -387,7 +375,7 @@ const TOO_SOON: Bilingual = Bilingual::of(
     "B got in while the lock was still A's.",
 );
 
-/// Many at once: never two inside, and all get in.
+/// Eight owners at once: never two inside, and all get in.
 async fn exclusion(trial: &Trial) -> TrialResult {
     let inside = Mutex::new(Vec::new());
     let over = CancellationToken::new();
@@ -438,7 +426,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
     ))
 }
 
-/// A takes the lock and dies: B gets in once the lease has ended, and not before.
+/// A takes the lock and dies. B gets in at the end of the lease, not before.
 async fn holder_dies(trial: &Trial) -> TrialResult {
     let begun = Instant::now();
     match trial.a_acquires_tested_lease().await {
@@ -506,7 +494,7 @@ async fn late_release(trial: &Trial) -> TrialResult {
     }
 }
 
-/// B unlocks what A holds: A's lock stays.
+/// B unlocks A's lock: it stays.
 async fn foreign_release(trial: &Trial) -> TrialResult {
     trial.a_acquires(ENDLESS_LEASE).await?;
     trial.releases('B').await?;
@@ -522,7 +510,7 @@ async fn foreign_release(trial: &Trial) -> TrialResult {
     }
 }
 
-/// A takes what it holds once more; only its second unlock frees it.
+/// A takes its lock again; only its second unlock frees it.
 async fn re_entry(trial: &Trial) -> TrialResult {
     trial.a_acquires(ENDLESS_LEASE).await?;
     if !trial.acquires('A', ENDLESS_LEASE).await? {
@@ -551,7 +539,7 @@ async fn re_entry(trial: &Trial) -> TrialResult {
     }
 }
 
-/// A works for three leases and renews: B gets in once A has unlocked, and then A's renewal is refused.
+/// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
 async fn long_job(trial: &Trial) -> TrialResult {
     trial.a_acquires_tested_lease().await?;
     let begun = Instant::now();
@@ -593,7 +581,7 @@ async fn long_job(trial: &Trial) -> TrialResult {
     }
 }
 
-/// B asks before C: after A's unlock C asks first, and B gets in.
+/// B asks before C. After A's unlock C asks first, and B gets in.
 async fn fairness(trial: &Trial) -> TrialResult {
     trial.a_acquires(ENDLESS_LEASE).await?;
     for who in ['B', 'C'] {

@@ -20,16 +20,16 @@ const COMMANDS: &[&str] = &[
     "rpush", "set", "setnx", "ttl",
 ];
 
-/// Those that would touch every key that they are given.
+/// These take any number of keys, so nothing may follow `KEYS[1]`.
 const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
-/// What a script may use besides.
+/// The words that a script may use besides.
 const ALLOWED_WORDS: &[&str] = &[
     "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true",
     "tonumber", "tostring",
 ];
 
-/// What no name of a script's own may be, besides.
+/// Words that a local name must not be.
 const RESERVED_WORDS: &[&str] = &[
     "ARGV", "KEYS", "break", "do", "for", "function", "goto", "in", "local", "redis", "repeat",
     "until", "while",
@@ -46,7 +46,7 @@ enum Token<'a> {
 
 use Token::{Sign, Text, Word};
 
-/// The rules of the head of this file.
+/// Checks the rules of the head of this file.
 pub(super) fn check(script: &str) -> Result<(), String> {
     if script.len() > MAX_SCRIPT_BYTES {
         return Err(format!("must be at most {MAX_SCRIPT_BYTES} bytes"));
@@ -54,7 +54,8 @@ pub(super) fn check(script: &str) -> Result<(), String> {
     let tokens = tokens(script)?;
     let mut own = BTreeSet::new();
     let mut rest = &tokens[..];
-    // What a bracket or a text behind it would call. A name may be a function's where its `local` is out of scope.
+    // Whether a bracket or a text after this token would call it. A local name may be a function's outside of its
+    // block.
     let mut is_value = false;
     while let Some((token, behind)) = rest.split_first() {
         if is_value && matches!(token, Sign('(') | Text(_)) {
@@ -108,7 +109,7 @@ fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Behind `redis`: `.call('get', KEYS[1]`, and what follows that.
+/// Checks what follows `redis`, up to `KEYS[1]`. Returns the rest.
 fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     let [
         Sign('.'),
@@ -137,7 +138,7 @@ fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     }
 }
 
-/// Words (numbers among them), texts without their quotes, and signs; comments are left out.
+/// Words (numbers among them), texts without their quotes, and signs, without comments.
 fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
     // Lua ends a line at both.
     const LINE_ENDS: [char; 2] = ['\n', '\r'];

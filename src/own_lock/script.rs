@@ -19,18 +19,18 @@ const SCRIPTS_KEY: &str = "mine";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scripts {
-    /// Takes the lock, or says that it is taken.
+    /// Takes the lock, or answers no if it is taken.
     #[garde(custom(check_not_empty), custom(check_allowed))]
     #[schema(
         max_length = 2000,
         example = "return redis.call('setnx', KEYS[1], '111')"
     )]
     pub acquire: String,
-    /// Gives it back, or says that it was no longer there.
+    /// Releases the lock, or answers no if it was gone.
     #[garde(custom(check_not_empty), custom(check_allowed))]
     #[schema(max_length = 2000, example = "return redis.call('del', KEYS[1])")]
     pub release: String,
-    /// Begins its lease again, or says that it was no longer there; empty where no lease is renewed.
+    /// Renews the lease, or answers no if the lock was gone; empty if the lease is not renewed.
     #[serde(default)]
     #[garde(custom(check_allowed))]
     #[schema(max_length = 2000, example = "")]
@@ -38,11 +38,7 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Those that are kept; `None` where nobody has typed any.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] where Redis is down.
+    /// `None` if nobody has stored any.
     pub async fn load(ctx: &Ctx) -> Result<Option<Self>, Error> {
         let mut fields = ctx
             .redis
@@ -59,16 +55,9 @@ impl Scripts {
             }))
     }
 
-    /// Keeps them for all instances, if Redis understands them. They must be valid.
+    /// Stores them for all instances, if Redis can compile them. They must be valid. Cancelled, they are stored or not.
     ///
-    /// # Errors
-    ///
-    /// [`Error::BadInput`], which names the script and says what Redis does not understand; [`Error::Unavailable`] where Redis
-    /// is down.
-    ///
-    /// # Cancel safety
-    ///
-    /// They are kept or not.
+    /// [`Error::BadInput`] names the script, and says what Redis does not understand.
     pub async fn store(&self, ctx: &Ctx) -> Result<(), Error> {
         let mut redis = ctx.redis.connection();
         let fields = [
@@ -107,7 +96,7 @@ fn check_allowed(script: &str, _: &()) -> garde::Result {
     sandbox::check(script).map_err(garde::Error::new)
 }
 
-/// Runs a script, and says whether it answers yes.
+/// Runs a script. Returns whether it answers yes.
 pub(crate) async fn run_script(
     script: &Script,
     key: &str,

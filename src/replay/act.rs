@@ -1,4 +1,4 @@
-//! What an actor does: a strategy, a step of the seckill, or what a race has besides, handed over as a value.
+//! What an actor does: a strategy, a step of the seckill, or a function of its race; and the goods that it takes.
 
 use crate::{
     classroom::deadlocks::DeadlockLesson,
@@ -12,39 +12,35 @@ use crate::{
 };
 use chrono::{TimeDelta, Utc};
 
-/// The lock of a user in Redis: user and product of a replay have one number.
+/// The lock of a user in Redis. In a replay, user and product have the same number.
 pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
 
-/// So many pieces at first.
 pub(super) const INITIAL_PIECES: i64 = 5000;
 
-/// What is done.
 #[derive(Clone, Copy)]
 pub enum Act {
     /// The strategy of this name takes a piece.
     Strategy(&'static str),
-    /// The step of the seckill of this name places an order, for the one user of the replay.
+    /// The seckill step of this name places an order for the replay's only user.
     Order(&'static str),
-    /// What belongs to one race.
+    /// A function of one race.
     Custom(CustomAct),
-    /// The two transactions of a lesson on deadlocks, which are played together.
+    /// The two transactions of a deadlock lesson, played as one step.
     Deadlock(&'static DeadlockLesson),
 }
 
-/// What belongs to one race.
 #[derive(Clone, Copy)]
 pub struct CustomAct {
     name: &'static str,
-    /// What it writes in the servers besides the stock, for product 1.
+    /// What it writes besides the stock, for product 1.
     names: &'static [Name],
-    /// Where the pieces that it takes are counted; none where it takes none.
+    /// The store of the pieces that it takes, if it takes some.
     store: Option<Store>,
     run: Deduct,
 }
 
 impl Act {
-    /// What belongs to one race and takes no piece: what it is called, what it writes in the servers for product 1, and what
-    /// is done.
+    /// A race's own act, which takes no piece.
     #[must_use]
     pub const fn custom(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
         Self::Custom(CustomAct {
@@ -55,7 +51,7 @@ impl Act {
         })
     }
 
-    /// The same, of what takes a piece that is counted there.
+    /// A race's own act, which takes a piece from this store.
     #[must_use]
     pub const fn custom_selling(
         store: Store,
@@ -71,7 +67,6 @@ impl Act {
         })
     }
 
-    /// What it is called: the slug of a strategy or of a step, or a name of its own.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,7 +76,6 @@ impl Act {
         }
     }
 
-    /// What it sets on the shelf, and writes in the servers.
     pub(super) fn scope(self) -> Scope<'static> {
         match self {
             Self::Strategy(slug) => stock::find(slug).map(Scope::from).unwrap_or_default(),
@@ -97,12 +91,12 @@ impl Act {
         }
     }
 
-    /// Whether it takes a piece where it comes to a good end.
+    /// Whether it takes a piece if it succeeds.
     pub(super) fn sells(self) -> bool {
         matches!(self, Self::Order(_)) || self.scope().store.is_some()
     }
 
-    /// The servers without which it cannot be done: those that it writes in. Of several nodes some may be down.
+    /// The servers that it writes to. Of several Redis nodes some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
             Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.needs),
@@ -129,14 +123,14 @@ impl Act {
             .collect()
     }
 
-    /// Puts the pieces there, and gives the number by which the actors call them.
+    /// Puts pieces in stock. Returns the number of the product or voucher.
     pub(super) async fn put_goods(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
         if matches!(self, Self::Order(_)) {
             let id = put_voucher_on_sale(ctx, pieces).await?;
             if id > 1 {
                 return Ok(id);
             }
-            // The first of all, whose number stands in no name.
+            // Voucher 1 has no number in its names.
             let another = put_voucher_on_sale(ctx, pieces).await;
             voucher::remove(ctx, id).await?;
             return another;
@@ -146,7 +140,7 @@ impl Act {
         Ok(stock_id)
     }
 
-    /// How many pieces are left; none where the act takes none.
+    /// `None` if the act takes no pieces.
     pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
         if matches!(self, Self::Order(_)) {
             return Ok(Some(voucher::read(ctx, id).await?.stock));
@@ -157,7 +151,7 @@ impl Act {
         }
     }
 
-    /// Takes them away, and whatever the act has written in the servers.
+    /// Removes the pieces, and whatever the act has written.
     pub(super) async fn remove_goods(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;
@@ -165,7 +159,6 @@ impl Act {
         shelf::remove(ctx, id, Some(self.scope())).await.map(drop)
     }
 
-    /// Does it.
     pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         match self {
             Self::Strategy(slug) => {
@@ -189,7 +182,6 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// A voucher on sale.
 pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
@@ -198,15 +190,7 @@ pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, E
     voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
-/// Orders the voucher of this number for this user, by a step of the seckill.
-///
-/// # Errors
-///
-/// As the step's own; [`Error::NoStrategy`] where there is no such step.
-///
-/// # Cancel safety
-///
-/// As the step's own.
+/// Orders a voucher for this user, by a step of the seckill.
 pub async fn place_order(
     ctx: &Ctx,
     job: &Job,

@@ -31,12 +31,12 @@ use tokio_util::task::AbortOnDropHandle;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Another instance answers within this, or it is not there.
+/// An instance that takes longer counts as down.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest that an actor may live, whatever becomes of who follows it.
+/// An actor that nobody ends is ended after this.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
-/// What an actor is to do.
+/// What an actor must do.
 #[derive(Debug, Clone, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActorSpec {
@@ -44,11 +44,11 @@ pub struct ActorSpec {
     #[garde(skip)]
     #[schema(example = "redis-setnx-owner")]
     pub act: String,
-    /// The product, but not product 1, which is on show; or the voucher.
+    /// The product, but not product 1, which the page shows; or the voucher.
     #[garde(custom(check_stock_id(&self.act)))]
     #[schema(minimum = 2, example = 9_000_001)]
     pub stock_id: i64,
-    /// Its lease, instead of the strategy's own, in milliseconds.
+    /// Its lease in milliseconds, instead of the strategy's own.
     #[garde(inner(range(min = 100, max = 600_000)))]
     #[schema(minimum = 100, maximum = 600_000, example = 3000)]
     pub lease_ms: Option<u64>,
@@ -56,11 +56,11 @@ pub struct ActorSpec {
     #[garde(range(max = 600_000))]
     #[schema(maximum = 600_000, example = 30_000)]
     pub wait_ms: u64,
-    /// How long it stays at each point of its work, so that people can follow, in milliseconds.
+    /// How long it stays at each point of its work, in milliseconds, so that people can follow.
     #[garde(range(max = 5_000))]
     #[schema(maximum = 5_000, example = 400)]
     pub linger_ms: u64,
-    /// The points at which it stands still first.
+    /// The points at which it stops first.
     #[garde(length(max = 8))]
     #[schema(max_items = 8, example = json!(["read"]))]
     pub stops: Vec<Point>,
@@ -74,52 +74,45 @@ fn check_stock_id(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     }
 }
 
-/// What is seen of an actor.
+/// An event of an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActorEvent {
-    /// It has begun.
+    /// It has started.
     Start {
-        /// The instance on which it runs.
         instance: String,
-        /// What its own locks are marked with.
+        /// The mark of its own locks.
         owner: String,
     },
-    /// It comes by a point.
+    /// It has passed a point.
     Point {
-        /// Which.
         #[schema(value_type = String)]
         point: Point,
-        /// What it has there.
+        /// The value that it has there.
         value: Option<String>,
     },
-    /// It sends this statement or command to a server.
-    Sent {
-        /// The line.
-        line: String,
-    },
-    /// It has sold a piece, or done what it was to do.
+    /// It has sent this statement or command to a server.
+    Sent { line: String },
+    /// It has succeeded.
     Done {
         /// What it believes is left.
         remaining: Option<i64>,
         /// Its fencing token.
         fence: Option<u64>,
-        /// How often it was tried again.
+        /// The number of retries.
         retries: u32,
-        /// Whether its lock was no longer its own at the end; absent where it has none.
+        /// Whether its lock was lost at the unlock; absent without a lock.
         lost: Option<bool>,
     },
-    /// It has not.
+    /// It has failed.
     Failed {
-        /// The kind of refusal that a lesson may be about: `not-had`, `sold-out`, `already-ordered`,
-        /// `under-way`, `fenced`, `lost`, `error`.
+        /// `not-had`, `sold-out`, `already-ordered`, `under-way`, `fenced`, `lost`, or `error`.
         kind: String,
-        /// Why.
+        /// The reason.
         detail: String,
     },
 }
 
-/// An actor that runs.
 #[derive(Debug)]
 pub struct Actor {
     events: mpsc::UnboundedReceiver<ActorEvent>,
@@ -127,7 +120,6 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Starts an actor in this instance.
 pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
@@ -208,22 +200,16 @@ fn failure_event(error: Error) -> ActorEvent {
 }
 
 impl Actor {
-    /// What is seen of it next; nothing where it has ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
     pub async fn next(&mut self) -> Option<ActorEvent> {
         self.events.recv().await
     }
 
-    /// Where it stands still.
     #[must_use]
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
 
-    /// One whose events come from elsewhere, and whose stops are sent there by `task`.
+    /// An actor of another instance. `task` forwards its events and stops.
     pub(super) fn remote(
         events: mpsc::UnboundedReceiver<ActorEvent>,
         stops: watch::Sender<Vec<Point>>,
@@ -240,25 +226,22 @@ impl Actor {
 /// An instance on which actors run.
 #[derive(Debug, Clone)]
 pub enum ActorHost {
-    /// This one.
     Local(Ctx),
-    /// Another one.
     Remote {
-        /// Its address.
         url: String,
-        /// Its admin token, if it has one: it is this instance's.
+        /// Its admin token, which is this instance's too.
         token: Option<SecretString>,
     },
 }
 
-/// An actor for another instance: it is called by this id from then on.
+/// Starts an actor on another instance.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartActor {
-    /// What it is called from now on.
+    /// The id under which its stops are set.
     #[garde(skip)]
     pub id: Uuid,
-    /// What it is to do.
+    /// What it must do.
     #[garde(dive)]
     pub part: ActorSpec,
 }
@@ -267,14 +250,13 @@ pub struct StartActor {
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetStops {
-    /// The points at which it stands still from now on; it goes on from any other.
+    /// The points at which it stops from now on. It goes on from any other.
     #[garde(length(max = 8))]
     #[schema(max_items = 8, example = json!(["checked"]))]
     pub stops: Vec<Point>,
 }
 
 impl ActorHost {
-    /// Starts an actor.
     pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
             Self::Local(ctx) => Ok(start(ctx, act, spec)),
@@ -282,7 +264,7 @@ impl ActorHost {
         }
     }
 
-    /// Whether it reaches Redis, where it looks for the stock of this product.
+    /// Whether the instance can read the stock of this product in Redis.
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
             Self::Local(ctx) => {
@@ -325,7 +307,7 @@ async fn start_remote(
                     let stops = SetStops { stops: stopping.borrow_and_update().clone() };
                     let update = client().put(&at).json(&stops).timeout(REPLY_TIMEOUT);
                     match update.token(token.as_ref()).answer().await.and_then(Answer::success) {
-                        // One that is not there any more has come to its end, and its last events are still to be read.
+                        // The actor has ended, and its last events are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {
                             let detail = format!("the instance does not answer: {error}");

@@ -1,4 +1,4 @@
-//! Faults of a replay: what it does to processes, links, sessions and the main Redis, by its lab or without one.
+//! The faults of a replay: to processes, links, sessions and the main Redis, by its lab or simulated without one.
 //!
 //! Next: `faults.rs`, which asks the lab.
 
@@ -13,32 +13,32 @@ use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// What the lab calls the one that promotes.
 pub(super) const SENTINEL: &str = "sentinel";
-/// Longer than a Sentinel takes: 4 s without an answer, and then the promotion; one that was itself held up does nothing for 3 s, and
-/// one that does not know its replica well tries again after 20.
+/// A Sentinel takes 4 s to notice and then promotes; after a pause of its own it waits 3 s more, and after a failed
+/// attempt 20 s.
 pub(super) const PROMOTION_TIMEOUT: Duration = Duration::from_secs(40);
-/// A session that nobody ends at once ends by itself within this: it lasts 10 s without a heartbeat.
+/// ZooKeeper ends a session after 10 s without a heartbeat.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Play {
-    /// The faults of the lab.
     pub(super) fn lab(&self) -> Result<&Faults, Error> {
-        let none = || Error::replay("no lab takes orders");
+        let none = || {
+            Error::replay("there is no lab to inject faults: start the servers with oversell lab")
+        };
         self.faults.as_ref().ok_or_else(none)
     }
 
-    /// Orders a fault from the lab. It is undone at the end, unless the replay does so itself.
+    /// Injects a fault. It is undone at the end, unless the race undoes it before.
     pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
         let done = self.lab()?.inject(action, member).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
     }
 
-    /// Something happens to the process in which a role plays, where a lab takes orders.
+    /// Injects a fault into the process of a role. Without a lab only the actor itself stops.
     pub(super) async fn inject_at(&self, role: &Role, action: Action) -> Result<(), Error> {
         let instance = self.observer.instance_of(role.letter);
-        let instance =
-            instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
+        let instance = instance
+            .ok_or_else(|| Error::replay(format!("{} has not started yet", role.letter)))?;
         if self.faults.is_some() {
             self.inject(action, &instance).await?;
         } else if action == Action::Pause {
@@ -56,8 +56,8 @@ impl Play {
         Ok(())
     }
 
-    /// A holder dies: by the clock its process is killed, where a lab takes orders and it is not that of the replay itself;
-    /// else it stands still for good.
+    /// By the clock, and with a lab, kills the process; else the actor stands still for good. The directing process
+    /// cannot be killed.
     pub(super) async fn kill_or_freeze(&mut self, role: &Role) -> Result<(), Error> {
         let directs = self.observer.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
         if self.options.pace == Pace::Clock && self.faults.is_some() && !directs {
@@ -68,7 +68,7 @@ impl Play {
         Ok(())
     }
 
-    /// `kill -9` of the process in which a role plays.
+    /// Kills (`kill -9`) the process that the role runs in.
     pub(super) async fn kill(&mut self, role: &Role) -> Result<(), Error> {
         self.inject_at(role, Action::Kill).await?;
         self.a_holder_was_killed = true;
@@ -77,7 +77,7 @@ impl Play {
         Ok(())
     }
 
-    /// The answers of all nodes of Redis come to the instance of a role so much later; in time again where that is nothing.
+    /// Delays the answers of all Redis nodes to the role's instance; zero ends the delay.
     pub(super) async fn delay_answers(&self, role: &Role, by: Duration) -> Result<(), Error> {
         let action = if by.is_zero() {
             Action::Mend
@@ -92,23 +92,23 @@ impl Play {
         Ok(())
     }
 
-    /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
+    /// Ends the session of the role's process, or waits for its timeout; its lock must then be free.
     pub(super) async fn end_session_and_wait(&self, role: &Role) -> Result<(), Error> {
         self.end_session_if_forced(role).await?;
         self.wait_until_free().await
     }
 
-    /// The session of a role's process is over: ended here, or so long after its last heartbeat that ZooKeeper has ended it.
+    /// Ends the session of the role's process, or waits for its timeout; what it has created may stay.
     pub(super) async fn end_session(&self, role: &Role) -> Result<(), Error> {
         if !self.end_session_if_forced(role).await? {
-            // Its time is what is to pass: nothing is to be seen of a session whose nodes stay.
+            // Nothing in ZooKeeper shows the end of a session whose nodes stay, so its time must pass.
             let session = Duration::from_millis(self.ctx.config.zookeeper.session_ms);
             sleep(session * 3 / 2).await;
         }
         Ok(())
     }
 
-    /// Ends the session of a role's process where the pace forces it and a lab can; whether it has.
+    /// Ends the session if the pace forces it and there are links to cut. Returns whether it has.
     async fn end_session_if_forced(&self, role: &Role) -> Result<bool, Error> {
         let can_end_it = self.faults.is_some() && Need::Links.missing(&self.ctx.config).is_none();
         let forced = self.options.pace.forces_timeouts() && can_end_it;
@@ -119,7 +119,7 @@ impl Play {
         Ok(forced)
     }
 
-    /// The Sentinel, which stood still, promotes the replica.
+    /// Resumes the Sentinel and has it promote the replica.
     pub(super) async fn fail_over(&self) -> Result<(), Error> {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
@@ -132,12 +132,12 @@ impl Play {
         Ok(())
     }
 
-    /// Waits until every instance reaches Redis: one that has not yet seen its connection end would fail at its next command.
+    /// An instance that has not noticed the end of its connection would fail at its next command.
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
             poll_until(
                 PROMOTION_TIMEOUT,
-                "an instance does not reach Redis",
+                "an instance does not reach Redis after the fail-over",
                 || async { Ok(host.reaches_redis(self.stock_id).await) },
             )
             .await?;
@@ -145,17 +145,19 @@ impl Play {
         Ok(())
     }
 
-    /// Waits until the servers can be read again, and Redis takes writes.
+    /// Waits until the servers answer reads and Redis accepts writes.
     pub(super) async fn wait_until_readable(&self) {
-        let back = poll_until(SESSION_TIMEOUT, "the servers are not back", || async move {
-            Ok(self.reader.read().await.is_ok() && self.main_takes_writes().await)
-        });
+        let back = poll_until(
+            SESSION_TIMEOUT,
+            "a server does not answer after its fault was undone",
+            || async move { Ok(self.reader.read().await.is_ok() && self.main_takes_writes().await) },
+        );
         if let Err(error) = back.await {
             tracing::error!(%error, "after a replay");
         }
     }
 
-    /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
+    /// A demoted Redis answers reads, and refuses writes.
     async fn main_takes_writes(&self) -> bool {
         let role = redis::cmd("INFO")
             .arg("replication")

@@ -1,5 +1,7 @@
-//! What is state while a replay goes on: who is inside, who took the lock last, what the servers held when they were last
-//! read. Each event of an actor and each change in the servers becomes an event.
+//! What is known of a replay: who is inside, who holds the lock, and what the servers held when they were last read.
+//! Each event of an actor, and each change in the servers, becomes an event of the log.
+//!
+//! Next: `replay_log.rs`.
 
 use super::{
     actor::ActorEvent,
@@ -18,7 +20,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The points at which an actor is inside no more.
+/// After these points an actor is no longer inside.
 pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Written,
     Point::Released,
@@ -28,12 +30,11 @@ pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Left,
 ];
 
-/// The servers are read so often.
+/// The servers are read this often.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A lock that is gone so long before its lease is over was given back.
+/// A lock that is gone this long before the end of its lease was given back.
 const LEASE_TOLERANCE_MS: i64 = 60;
 
-/// What is state of a replay.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     pub(super) log: Arc<Log>,
@@ -44,14 +45,13 @@ pub(super) struct Observer {
 #[derive(Debug, Default)]
 struct ReplayState {
     actors: Vec<ActorState>,
-    /// Who was let begin, and has not said yet by which owner it is state.
+    /// Started actors whose owner ids are not known yet.
     starting: BTreeSet<char>,
-    /// Who took the lock last.
     holder: Option<char>,
-    /// Whose the lock is whose text names nobody, while it is there.
+    /// The holder of a lock whose text in the server names nobody.
     unnamed_holder: Option<char>,
     inside: BTreeSet<char>,
-    /// Who got in, in this order.
+    /// In the order of acquisition.
     acquired: Vec<char>,
     most_inside: usize,
     sold: i64,
@@ -76,23 +76,22 @@ impl Observer {
         }
     }
 
-    /// Whether this holds of the locks as they were when the servers were last read.
+    /// Whether this holds of the locks that were read last.
     pub(super) fn locks_satisfy(&self, holds: impl Fn(&[LockEntry]) -> bool) -> bool {
         holds(&self.state.lock().servers.locks)
     }
 
-    /// Who took the lock last.
+    /// The actor that took the lock last.
     pub(super) fn last_holder(&self) -> Option<char> {
         self.state.lock().holder
     }
 
-    /// How many were sold, and the most that were inside at once.
+    /// The number of pieces sold, and the most actors inside at once.
     pub(super) fn totals(&self) -> (i64, usize) {
         let state = self.state.lock();
         (state.sold, state.most_inside)
     }
 
-    /// On which instance an actor runs.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
         self.state
             .lock()
@@ -100,7 +99,7 @@ impl Observer {
             .map(|actor| actor.instance.clone())
     }
 
-    /// Who got in, in this order: `A C B`.
+    /// As `A C B`.
     pub(super) fn acquisition_order(&self) -> String {
         let entered: Vec<_> = self
             .state
@@ -112,12 +111,11 @@ impl Observer {
         entered.join(" ")
     }
 
-    /// An actor is let begin.
+    /// Marks an actor as starting. Until it reports its owner, a stranger's lock is not shown: it may be this actor's.
     pub(super) fn actor_starting(&self, letter: char) {
         self.state.lock().starting.insert(letter);
     }
 
-    /// An actor was seen.
     pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
         let mut state = self.state.lock();
         for event in state.events_of(letter, act, sells, event) {
@@ -127,7 +125,7 @@ impl Observer {
         self.changed.notify_one();
     }
 
-    /// An actor stands still until whoever decides the order lets it go on.
+    /// Logs that an actor stands at a stop until a person lets it go on.
     pub(super) fn record_stop(&self, letter: char, at: Point) {
         let instance = self.instance_of(letter);
         self.log.add(ReplayEvent {
@@ -140,7 +138,7 @@ impl Observer {
     /// Reads the servers until it is dropped.
     pub(super) async fn poll(&self, reader: &ServerReader) {
         loop {
-            // What cannot be read now is read the next time: a server may be stopped by the replay itself.
+            // The replay itself may have stopped a server: the next read may succeed.
             self.refresh(reader)
                 .await
                 .unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
@@ -148,7 +146,6 @@ impl Observer {
         }
     }
 
-    /// Reads the servers once.
     pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
         let seen = reader.read().await?;
         let mut state = self.state.lock();
@@ -235,7 +232,7 @@ impl ReplayState {
                         token: self.actor(letter).and_then(|actor| actor.token),
                         ..event("refused-by-row")
                     },
-                    // Whoever draws it has a word for each kind of refusal, in its own language.
+                    // The page has its own words for each kind of refusal.
                     "error" => ReplayEvent {
                         value: Some(detail.clone().into()),
                         ..event("failed")
@@ -250,7 +247,7 @@ impl ReplayState {
         events
     }
 
-    /// An actor has passed a point; `seen` is the event so far.
+    /// Completes `seen`, the event of a passed point.
     fn point_event(
         &mut self,
         letter: char,
@@ -265,7 +262,7 @@ impl ReplayState {
                 self.set_holder(letter);
             }
             Point::Locked => {
-                // What it has there is its fencing token.
+                // The value at this point is the fencing token.
                 seen.token = value.and_then(|token| token.parse().ok());
                 seen.value = None;
                 if let Some(actor) = self.actor_mut(letter) {
@@ -284,7 +281,7 @@ impl ReplayState {
                 seen.value = None;
             }
             Point::Unlocked => {
-                // Whatever was deleted was the lock of who took it last.
+                // A delete without a look at the owner hits the lock of whoever took it last.
                 let foreign = self.holder.filter(|holder| *holder != letter);
                 seen.event = "deleted".to_owned();
                 seen.owner = Some(foreign.unwrap_or(letter).to_string());

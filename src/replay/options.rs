@@ -13,7 +13,7 @@ pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest that a person may think about one step.
 const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How fast a replay goes.
+/// How fast a replay goes, and who lets it go on.
 #[derive(
     Debug,
     Clone,
@@ -27,38 +27,38 @@ const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// So that people can follow, with the course's leases.
+    /// Slowly enough to follow, with the course's leases.
     #[default]
     Slow,
-    /// At once. What ends by itself in the lesson is ended by order: leases, sessions, and a holder that only stands still. For
-    /// tests, and for a quick verdict.
+    /// At once. Leases and sessions are ended by the replay, and a dead holder only stands still. For tests and a quick
+    /// verdict.
     Fast,
-    /// At once, but leases are the course's and end by their server's clock, sessions end for want of heartbeats, and who dies
-    /// is killed (`kill -9`), where a lab takes orders.
+    /// At once. Leases and sessions end by their servers' clocks, and a dying process is killed (`kill -9`) if there is
+    /// a lab.
     Clock,
-    /// Each step when it is asked for.
+    /// A person asks for each step.
     Step,
-    /// No step of the race: each actor stands still wherever another could come between, until it is asked to go on, so that
-    /// whoever asks decides the order. Leases end when the clock is asked to go on, and who dies in the race does so when asked.
+    /// The steps are not played. Each actor stops wherever another could come between, and a person decides who goes
+    /// on: a schedule. Leases end, and the dying actor dies, when the person asks for it.
     Scheduler,
-    /// No step of the race: A stands still once, for so long, and B comes so much later; leases are so long, and end by their
-    /// server's clock ([`Timing`]).
+    /// The steps are not played. A stops once for a given time, and B starts a given time after A. Leases end by their
+    /// servers' clocks ([`Timing`]).
     Timed,
 }
 
 impl Pace {
-    /// Whether leases and sessions are ended by order, so that no order is left to the clock.
+    /// Whether the replay ends leases and sessions itself, so that the clock decides nothing.
     pub(super) fn forces_timeouts(self) -> bool {
         matches!(self, Self::Fast | Self::Step | Self::Scheduler)
     }
 
-    /// Whether a person decides when it goes on.
+    /// Whether it waits for a person.
     #[must_use]
     pub fn waits_for_people(self) -> bool {
         matches!(self, Self::Step | Self::Scheduler)
     }
 
-    /// What holds where leases end by the clock, and what where they are ended by order.
+    /// The first value if leases end by the clock, the second if the replay ends them.
     pub(super) fn pick<T>(self, [by_clock, forced]: [T; 2]) -> T {
         if self.forces_timeouts() {
             forced
@@ -68,30 +68,27 @@ impl Pace {
     }
 }
 
-/// Who is to go on.
+/// What a person lets go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
 pub enum NextMove {
-    /// The race.
+    /// The next step of the race.
     #[serde(skip)]
     All,
-    /// An actor.
     A,
-    /// Another one.
     B,
-    /// One more.
     C,
-    /// The clock of the leases.
+    /// Ends all leases.
     #[serde(rename = "clock")]
     Clock,
-    /// Death, which comes for the one who dies in the race.
+    /// The dying actor dies.
     #[serde(rename = "death")]
     Death,
-    /// The Sentinel, which promotes the replica of the main Redis.
+    /// The Sentinel promotes the replica of the main Redis.
     #[serde(rename = "failover")]
     FailOver,
 }
 
-/// Where A stands still at the pace [`Pace::Timed`].
+/// Where A stops at the pace [`Pace::Timed`].
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StallPoint {
@@ -114,20 +111,20 @@ impl From<StallPoint> for Point {
     }
 }
 
-/// What happens when, at the pace [`Pace::Timed`].
+/// The times of the pace [`Pace::Timed`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timing {
-    /// Where A stands still.
+    /// Where A stops.
     pub at: StallPoint,
-    /// For how long.
+    /// How long A stops.
     pub pause: Duration,
-    /// The lease that both ask for, in milliseconds.
+    /// The lease of both actors, in milliseconds.
     pub lease_ms: u64,
-    /// So long after A comes B.
+    /// How long after A B starts.
     pub after: Duration,
 }
 
-/// Lets a replay at the pace [`Pace::Step`] or [`Pace::Scheduler`] go on.
+/// Requests of a person to go on, at the paces [`Pace::Step`] and [`Pace::Scheduler`].
 #[derive(Debug, Clone)]
 pub struct StepRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
 
@@ -138,35 +135,34 @@ impl Default for StepRequests {
 }
 
 impl StepRequests {
-    /// Asks for the next step: of the race, or of one of those who play.
     pub fn request(&self, who: NextMove) {
         let (permits, moves) = &*self.0;
         moves.lock().push_back(who);
         permits.add_permits(1);
     }
 
-    /// Waits until a step is asked for: whose.
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
         let (permits, moves) = &*self.0;
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
         permit
-            .map_err(|_| Error::replay("nobody asked for the next step"))?
+            .map_err(|_| {
+                Error::replay(format!(
+                    "nobody asked for the next step within {} s",
+                    PERSON_TIMEOUT.as_secs()
+                ))
+            })?
             .map_err(Error::replay)?
             .forget();
         let next = moves.lock().pop_front();
-        next.ok_or_else(|| Error::replay("nobody is to go on"))
+        next.ok_or_else(|| Error::replay("a step was asked for without an actor (a bug)"))
     }
 }
 
-/// Where and how a replay is played.
 #[derive(Debug)]
 pub struct PlayOptions {
-    /// The instances, in the order of the cluster.
+    /// In the order of the cluster.
     pub hosts: Vec<ActorHost>,
-    /// How fast.
     pub pace: Pace,
-    /// For [`Pace::Step`] and [`Pace::Scheduler`]: lets it go on.
     pub steps: StepRequests,
-    /// For [`Pace::Timed`]: what happens when.
     pub timing: Timing,
 }

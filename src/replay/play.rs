@@ -1,8 +1,8 @@
-//! A replay in progress: its actors, what was noted, and what was forced.
+//! A replay in progress: its actors, its notes, and what it has forced.
 //!
-//! What happens to locks stands in `leases.rs`, what happens to processes and servers in `inject.rs`.
+//! `leases.rs` has what happens to locks, `inject.rs` what happens to processes and servers.
 //!
-//! Next: `run.rs`, which does what the steps of a race say.
+//! Next: `run.rs`, which carries out the steps of a race.
 
 use super::{
     act::Act,
@@ -27,47 +27,45 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// At a slow pace, the time between two steps.
+/// The time between two steps at a slow pace.
 const STEP_PAUSE: Duration = Duration::from_millis(700);
-/// At a slow pace, how long an actor stays at each point of its work.
+/// How long an actor stays at each point of its work at a slow pace.
 const LINGER_MS: u64 = 400;
-/// The servers are asked so often whether what is waited for has come.
+/// Between two questions to the servers.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A lease that does not end before it is ended.
+/// A lease that outlasts every replay, so that it ends only when the replay ends it.
 const LONG_LEASE_MS: u64 = 600_000;
-/// How long a role waits that is impatient, where leases end by the clock and where they are forced to: longer than a lease that
-/// is seen to end.
+/// The wait of an impatient role, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 
-/// A replay that goes on.
 pub struct Play {
-    /// What the instance that directs it has.
+    /// The context of the directing instance.
     pub ctx: Ctx,
     /// The product, or the voucher.
     pub stock_id: i64,
-    /// What the actors do, where nothing else is said.
+    /// What a role does unless it has an act of its own.
     pub(super) act: Act,
-    /// Where each stands still at the pace [`Pace::Scheduler`].
+    /// Where actors stop at the pace [`Pace::Scheduler`].
     stops: &'static [Point],
     pub(super) options: PlayOptions,
     pub(super) reader: ServerReader,
     pub(super) observer: Arc<Observer>,
-    /// The faults of the lab that has started this instance; none where no lab has.
+    /// `None` if no lab has started this instance.
     pub(super) faults: Option<Faults>,
     actors: BTreeMap<char, RunningActor>,
-    /// The stops of those whose clients have hung up.
+    /// Keeps the tasks of cancelled requests stopped.
     pub(super) cancelled: Vec<watch::Sender<Vec<Point>>>,
-    /// What those progress to that are at their end, in this order.
+    /// In the order in which the actors ended.
     pub(super) actor_ends: Vec<ActorEvent>,
-    /// Whether a lease, a session or a holder was ended by order that ends by itself in the lesson; none where there was none.
+    /// Whether the replay itself ended a lease, session or holder; `None` if none ended.
     pub(super) forced: Mutex<Option<bool>>,
-    /// The process of a holder is gone, so that nobody renews its lease.
+    /// No watchdog renews the lease of a killed holder.
     pub(super) a_holder_was_killed: bool,
     notes: Vec<String>,
 }
 
 impl Play {
-    /// One that begins now, on these hosts: of the instances, the one that directs comes last.
+    /// The directing instance comes last among the hosts: a role on another one can be killed.
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
@@ -98,7 +96,7 @@ impl Play {
         }
     }
 
-    /// Says what comes now, and keeps the pace.
+    /// Shows a caption, and waits as the pace says.
     pub(super) async fn announce(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
         self.log().add(ReplayEvent {
@@ -113,12 +111,11 @@ impl Play {
         Ok(())
     }
 
-    /// What is seen of the replay.
     pub(super) fn log(&self) -> &Log {
         &self.observer.log
     }
 
-    /// What was told at a point or of a thing, in this order.
+    /// The values of all events of this name.
     pub(super) fn values_of(&self, event: &str) -> Vec<String> {
         let seen = self.log().since(0).into_iter();
         seen.filter(|seen| seen.event == event)
@@ -129,17 +126,16 @@ impl Play {
             .collect()
     }
 
-    /// Notes this.
+    /// Adds to what the race must have noted at its end.
     pub fn note(&mut self, what: impl Display) {
         self.notes.push(what.to_string());
     }
 
-    /// All that was noted.
     pub(super) fn all_notes(&self) -> String {
         self.notes.join(" ")
     }
 
-    /// How often they were tried again, all together.
+    /// The retries of all actors together.
     pub(super) fn retry_note(&self) -> String {
         let retries = self.actor_ends.iter().map(|end| match end {
             ActorEvent::Done { retries, .. } => *retries,
@@ -148,12 +144,12 @@ impl Play {
         format!("retries {}", retries.sum::<u32>())
     }
 
-    /// Who got in, in this order: `A C B`.
+    /// The actors in the order of acquisition: `A C B`.
     pub(super) fn acquisition_order(&self) -> String {
         self.observer.acquisition_order()
     }
 
-    /// What each had at its end, as a number.
+    /// What each actor believes is left.
     pub(super) fn results(&self) -> impl Iterator<Item = i64> {
         self.actor_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
@@ -166,28 +162,26 @@ impl Play {
         &self.options.hosts[n % self.options.hosts.len()]
     }
 
-    /// What the instance of a role is called: in a lab, as its port.
+    /// In a lab, an instance is named by its port.
     pub(super) fn instance_name(&self, role: &Role) -> Result<&str, Error> {
         match self.host_of(role) {
             ActorHost::Remote { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
             ActorHost::Local(_) => None,
         }
-        .ok_or_else(|| Error::replay("the instances have no names"))
+        .ok_or_else(|| Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)"))
     }
 
-    /// The side of a role that runs.
     pub(super) fn actor(&mut self, role: &Role) -> Result<&mut RunningActor, Error> {
         let side = self.actors.get_mut(&role.letter);
         side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
-    /// Takes the side of a role away.
     pub(super) fn take_actor(&mut self, role: &Role) -> Result<RunningActor, Error> {
         let side = self.actors.remove(&role.letter);
         side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
-    /// Lets a role run, from its beginning where it does not run yet; it will stand at these points.
+    /// Lets a role run until it comes to one of these stops. Starts it if it does not run yet.
     pub(super) async fn run(
         &mut self,
         role: &Role,
@@ -215,7 +209,6 @@ impl Play {
                 Lease::Default => None,
             },
             wait_ms: match role.is_impatient {
-                // A person may think for long.
                 _ if pace == Pace::Scheduler => LONG_LEASE_MS,
                 true => pace.pick(IMPATIENT_WAIT_MS),
                 false => STEP_TIMEOUT.as_millis() as u64,
@@ -228,7 +221,7 @@ impl Play {
         RunningActor::start(host, role.letter, act, spec, restop, observer).await
     }
 
-    /// Lets a role begin, or go on from where it stands to where it stands next. One that is on its way, or dead, goes on as it does.
+    /// Starts a role, or lets it go on to its next stop. Does nothing to one that runs or is dead.
     pub(super) async fn advance(&mut self, role: &Role) -> Result<(), Error> {
         let stops = self.stops;
         match self.actors.get_mut(&role.letter) {
@@ -238,7 +231,7 @@ impl Play {
         Ok(())
     }
 
-    /// A comes and stands still for a while, and B comes so much later; both are at their ends then.
+    /// Plays the pace [`Pace::Timed`] to the end of both actors.
     pub(super) async fn run_timed(&mut self) -> Result<(), Error> {
         let Timing {
             at,
@@ -261,7 +254,7 @@ impl Play {
         Ok(())
     }
 
-    /// A role that stands somewhere dies there.
+    /// A role that stands at a stop dies there.
     pub(super) fn freeze_if_stopped(&mut self, role: &Role) {
         if let Some(side) = self.actors.get_mut(&role.letter)
             && side.is_stopped()
@@ -272,7 +265,8 @@ impl Play {
         }
     }
 
-    /// Waits until all who have begun are at their ends; for ever where fewer than `least` have begun.
+    /// Waits until every started actor has ended. Never completes if fewer than `least` were started when it was
+    /// called: for `select!`.
     pub(super) async fn wait_until_all_end(&self, least: usize) {
         if self.actors.len() < least {
             std::future::pending().await
@@ -282,13 +276,13 @@ impl Play {
         }
     }
 
-    /// Notes that what ends by itself in the lesson has ended: by itself, or by order.
+    /// Records whether a lease, session or holder was ended by the replay (`forced`) or by its own timeout.
     pub(super) fn record_forced(&self, forced: bool) {
         let mut recorded = self.forced.lock();
         *recorded = Some(forced || *recorded == Some(true));
     }
 
-    /// It is gone from now on, as is said: nobody hears of it again.
+    /// Logs that this role is gone. No more events come from it.
     pub(super) fn record_gone(&self, role: &Role, how: [&str; 2]) {
         let [kind, detail] = how.map(str::to_owned);
         let gone = ActorEvent::Failed { kind, detail };
@@ -305,7 +299,7 @@ impl std::fmt::Debug for Play {
     }
 }
 
-/// Asks again and again until it is so.
+/// Asks until `condition` holds. Fails after `limit`, with `late` as the reason.
 pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,
     late: &str,

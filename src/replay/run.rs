@@ -1,6 +1,6 @@
-//! Plays a script: does what its steps say, one after the other, and says how it has ended.
+//! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! It is played on a product of its own that is removed at its end, and what it has broken is mended, however that comes.
+//! The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
 //!
 //! Next: `races/`, one race to a file.
 
@@ -28,19 +28,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A replay that takes longer at a slow pace hangs.
+/// A replay that takes longer hangs.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
-/// One that is stepped through by a person.
+/// A replay that a person steps through.
 const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Script {
-    /// Plays it. What is seen goes into `log`, which is closed at the end.
+    /// Plays it. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
     ///
-    /// Where it is cancelled, its actors are ended first.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped, its actors are ended, and its product stays.
+    /// Dropped, it leaves its product.
     pub async fn play(
         &self,
         ctx: &Ctx,
@@ -80,16 +76,21 @@ impl Script {
         let reader = play.reader.clone();
         let played = tokio::select! {
             played = timeout(limit, self.carry_out_steps(&mut play)) => played,
-            () = observer.poll(&reader) => Ok(Err(Error::replay("nobody looks any more"))),
+            () = observer.poll(&reader) => Ok(Err(Error::replay("the servers are no longer read (a bug)"))),
             () = cancel.cancelled() => Ok(Err(Error::replay("it was cancelled"))),
         };
-        let failed = |_: &str, error| tracing::error!(%error, "a replay leaves what it has broken");
+        let failed = |_: &str, error| tracing::error!(%error, "a fault of a replay could not be undone: undo it with oversell lab fault");
         if let Some(faults) = &play.faults
             && faults.mend_all(failed).await
         {
             play.wait_until_readable().await;
         }
-        let result = match played.unwrap_or_else(|_| Err(Error::replay("it takes too long"))) {
+        let result = match played.unwrap_or_else(|_| {
+            Err(Error::replay(format!(
+                "it took longer than {} s",
+                limit.as_secs()
+            )))
+        }) {
             Ok(()) => self.result(&play).await,
             Err(error) => Err(error),
         };
@@ -102,7 +103,7 @@ impl Script {
         if play.options.pace == Pace::Timed {
             return play.run_timed().await;
         }
-        // Two transactions are one step, which lets either send its next statement.
+        // The two transactions of a deadlock are one step, which takes the requests of a person itself.
         if play.options.pace == Pace::Scheduler && !matches!(self.act, Act::Deadlock(_)) {
             return self.play_scheduled(play).await;
         }
@@ -112,12 +113,12 @@ impl Script {
         Ok(())
     }
 
-    /// Whoever asks decides who goes on, until all who have begun are at their ends.
+    /// A person decides who goes on, until all started actors have ended.
     async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
         let (roles, steps) = (self.roles(), play.options.steps.clone());
         for step in self.lab_steps() {
             if matches!(step, Step::Fault(Action::Cut, _)) {
-                // It stands still from now on, since to it the main one is down.
+                // The cut makes the main Redis look dead to the Sentinel, which would promote at once.
                 play.inject(Action::Pause, SENTINEL).await?;
             }
             carry_out(play, step).await?;
@@ -274,7 +275,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
     }
 }
 
-/// Keeps what a role has come to, which must be this.
+/// Keeps the end of a role, which must be the expected one.
 fn record_end(
     play: &mut Play,
     role: &Role,

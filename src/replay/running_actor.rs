@@ -1,4 +1,4 @@
-//! An actor of a replay, as its director sees it: where it has been, where it stops, and how it has ended.
+//! An actor as its director sees it: the points that it has passed, where it stops, and how it ended.
 //!
 //! Next: `play.rs`.
 
@@ -16,33 +16,28 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// One side of a race that runs.
 pub(super) struct RunningActor {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
     progress: watch::Receiver<ActorProgress>,
-    /// How often it was let go on by whoever decides the order.
+    /// How many of its stops it was let go from.
     releases: usize,
-    /// Nobody hears of it again, though it may stand somewhere for good.
+    /// It died where it stands: its end never comes.
     is_frozen: bool,
     _follow: AbortOnDropHandle<()>,
 }
 
-/// How far a side has come.
 #[derive(Debug, Clone, Default)]
 struct ActorProgress {
-    /// The points that it progress by.
     passed: Vec<Point>,
-    /// Those of them at which it stood still.
+    /// The passed points at which it stopped.
     stopped_at: Vec<Point>,
-    /// What it progress to at its end.
     end: Option<ActorEvent>,
 }
 
 impl RunningActor {
-    /// Starts an actor and follows it: each of its events goes to the observer.
-    ///
-    /// With `restop`, it stops at those points again as soon as it has stopped at one of `spec.stops`.
+    /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if
+    /// there are some.
     pub(super) async fn start(
         host: &ActorHost,
         letter: char,
@@ -72,7 +67,7 @@ impl RunningActor {
                     end => progress.end = Some(end),
                 });
                 if let (Some(point), Some(stops)) = (stopped_at, restop) {
-                    // `advance` has left out the point that it stood at, so that it could leave: from now on it counts again.
+                    // `advance` had left out the point that it stood at.
                     current_stops.send_replace(stops.to_vec());
                     observer.record_stop(letter, point);
                 }
@@ -88,12 +83,11 @@ impl RunningActor {
         })
     }
 
-    /// Lets it run; it will stand at each of these points.
     pub(super) fn set_stops(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Lets it go on so long after it has come to this point.
+    /// Lets it go on this long after it has stopped at `at`.
     pub(super) fn stall(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
         let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
         async move {
@@ -106,13 +100,13 @@ impl RunningActor {
         }
     }
 
-    /// Whether it stands somewhere, and was not let go on yet.
+    /// Whether it stands at a stop from which nobody has let it go.
     pub(super) fn is_stopped(&self) -> bool {
         let progress = self.progress.borrow();
         !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
     }
 
-    /// Lets it go on from where it stands, if it does, to the next of these points.
+    /// Lets it go on from its stop to the next of these.
     pub(super) fn advance(&mut self, stops: &[Point]) {
         if !self.is_stopped() {
             return;
@@ -123,26 +117,25 @@ impl RunningActor {
         self.set_stops(&others.copied().collect::<Vec<_>>());
     }
 
-    /// Its client hangs up: what is left are its stops, at which what it has begun besides still stands.
+    /// Drops the actor, as if its client had hung up. Tasks that it has started stand still until the stops are dropped
+    /// too.
     pub(super) fn into_stops(self) -> watch::Sender<Vec<Point>> {
         self.stops
     }
 
-    /// Leaves it where it is for good.
     pub(super) fn freeze(&mut self) {
         self.is_frozen = true;
     }
 
-    /// Waits for its end, whoever takes it there. One that is frozen has none.
+    /// Does not wait for a frozen actor.
     pub(super) async fn wait_until_ended(&self) {
         if !self.is_frozen {
-            // An error: the task that follows it is gone, and so is the actor.
+            // An error means that the actor is gone.
             let mut progress = self.progress.clone();
             drop(progress.wait_for(|progress| progress.end.is_some()).await);
         }
     }
 
-    /// Waits until it has come so far.
     async fn wait_for(
         &mut self,
         what: impl Display,
@@ -150,12 +143,15 @@ impl RunningActor {
     ) -> Result<ActorProgress, Error> {
         let letter = self.letter;
         let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(so_far)).await;
-        let progress =
-            progress.map_err(|_| Error::replay(format!("{letter} does not come to {what}")))?;
+        let progress = progress.map_err(|_| {
+            Error::replay(format!(
+                "{letter} did not come to {what} within {} s",
+                STEP_TIMEOUT.as_secs()
+            ))
+        })?;
         Ok(progress.map_err(Error::replay)?.clone())
     }
 
-    /// Waits until it stands at each of these points.
     pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
         let stands = |progress: &ActorProgress| {
             points
@@ -173,7 +169,7 @@ impl RunningActor {
         )))
     }
 
-    /// Waits until it has come by `point` so often, whether it stood there or not.
+    /// Waits until it has passed `point` this often, whether it stopped there or not.
     pub(super) async fn wait_until_passed(
         &mut self,
         point: Point,
@@ -185,7 +181,7 @@ impl RunningActor {
         self.wait_for(point, so_far).await.map(drop)
     }
 
-    /// Lets it run to its end: what it progress to. It is seen to leave before another can get in after it.
+    /// Lets it run to its end, stopping at each exit point: it must be seen to leave before another enters.
     pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
         let mut leaving = EXIT_POINTS.to_vec();
         loop {
@@ -209,8 +205,11 @@ impl RunningActor {
         let progress = self
             .wait_for("its end", |progress| progress.end.is_some())
             .await?;
-        progress
-            .end
-            .ok_or_else(|| Error::replay(format!("{} is gone", self.letter)))
+        progress.end.ok_or_else(|| {
+            Error::replay(format!(
+                "{} was ended before it could report its result",
+                self.letter
+            ))
+        })
     }
 }

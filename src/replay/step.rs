@@ -18,45 +18,41 @@ use futures::future::BoxFuture;
 /// One thing that happens.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Says what comes now, and keeps the pace.
+    /// Shows a caption, and waits as the pace says.
     Say(Bilingual),
-    /// A role does something, or something is done to it.
+    /// Something that a role does, or that is done to it.
     Role(Role, RoleStep),
-    /// These run to their ends at the same time.
+    /// These roles run to their ends at the same time.
     FinishTogether(&'static [Role]),
-    /// The lease of the lock ends: nobody has the lock, or another than before. By the clock its time passes; where the pace
-    /// forces it, it is long, so that the order is never left to the clock, and is ended here. A lock without a lease fails.
+    /// Waits until nobody holds the lock, or another than before. Fails if the lock has no lease. If the pace forces
+    /// it, the lease is long and ended here.
     LeaseEnds,
-    /// The same, of a holder whose process is paused, so that nobody renews the lease; where no lab can pause one, the lease
-    /// is ended here at every pace.
+    /// Like `LeaseEnds`, for a holder whose process is paused. Without a lab to pause it, its watchdog runs, so the
+    /// lease is ended here at every pace.
     UnrenewedLeaseEnds,
-    /// The lease of a dead holder is over, and the lock's row may stay there until another sweeps it away.
+    /// Waits until the lease in the lock's row is over; the row may stay.
     RowLeaseEnds,
-    /// The lock has no lease: one would be over by now.
+    /// The time of a lease passes, though the lock has none.
     LeaseTimePasses,
-    /// The clock of the Redis node of this number jumps forward (0 is the main one): the lock ends there.
+    /// The clock of this Redis node jumps forward, and the lock ends there. 0 is the main Redis.
     ClockJumps(usize),
-    /// So many are in the lock's queue besides its holder, as its server has it.
+    /// Waits until this many wait behind the holder.
     QueueHas(usize),
-    /// Nobody has the lock any more.
+    /// Waits until nobody holds the lock.
     LockIsFree,
-    /// What was begun for clients that have hung up stands nowhere any more.
+    /// What cancelled requests have started goes on.
     CancelledRequestsGoOn,
-    /// The lab breaks or mends a member.
+    /// The lab injects this fault into this member.
     Fault(Action, &'static str),
-    /// The lab does so at the end, however that comes.
+    /// The lab does this to this member at the end, even if the replay fails.
     FaultAtEnd(Action, &'static str),
-    /// The race notes this.
     Note(&'static str),
-    /// The race notes what it has seen so far.
+    /// Notes what this function makes of the events so far.
     NoteFrom(fn(&Play) -> String),
-    /// All of these, one after the other.
     All(&'static [Self]),
-    /// What only this race does.
     Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
-/// Says what comes now, in both languages.
 #[must_use]
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Say(Bilingual::of(zh, en))
@@ -65,38 +61,36 @@ pub const fn say(zh: &'static str, en: &'static str) -> Step {
 /// What a role does, or what is done to it.
 #[derive(Debug, Clone, Copy)]
 pub enum RoleStep {
-    /// It runs until it stands at each of these points.
+    /// Runs until it has stopped at each of these points.
     RunUntilStopped([Option<Point>; 2]),
-    /// It runs, and will stand at this point; nobody waits for that.
+    /// Runs towards this stop; no step waits for it.
     Run(Option<Point>),
-    /// It has begun to wait for what another has, and goes on waiting.
+    /// Runs until it waits for the lock, and goes on waiting.
     RunUntilWaiting,
-    /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
+    /// Passes this point this often, by the clock and forced, without leaving its stop.
     PassPoint(Point, [usize; 2]),
-    /// It runs to its end, which must be this one.
     Finish(ExpectedEnd),
-    /// Nobody hears of it again: by the clock its process is killed, where a lab takes orders; else it stands still for good.
+    /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
     Die,
-    /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::CancelledRequestsGoOn`].
+    /// Its client hangs up. What the request has started stands still until [`Step::CancelledRequestsGoOn`].
     Cancel,
-    /// Its process is stopped, as a long garbage collection does; where no lab takes orders, it alone stands still.
+    /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
     PauseProcess,
-    /// Its process goes on.
     ResumeProcess,
-    /// `kill -9` of its process.
+    /// `kill -9`.
     KillProcess,
-    /// Its session ends, and its lock with it.
+    /// Its session ends, and the lock must then be free.
     LoseSessionAndLock,
-    /// The answers of the Redis nodes come to its instance so much later, in milliseconds; 0: in time again.
+    /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
     DelayAnswers(u64),
-    /// Its session is over, and what it has made there may stay.
+    /// Its session ends; what it has created may stay.
     LoseSession,
-    /// Its instance does not reach this member any more.
+    /// Its instance no longer reaches this member.
     CutLink(&'static str),
 }
 
 impl RoleStep {
-    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds.
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow).
     pub(super) fn lasts_ms(self) -> u64 {
         match self {
             Self::RunUntilStopped(_) | Self::Finish(_) => 450,
@@ -107,20 +101,19 @@ impl RoleStep {
     }
 }
 
-/// The end to which a role must come.
+/// How a role must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedEnd {
-    /// It has done what it was to do.
     Done,
-    /// The same, and its unlock has found this.
+    /// It succeeded, and its unlock found the lock's state to be this.
     Unlocked(LockState),
-    /// It has failed, whatever the reason.
+    /// It failed, for whatever reason.
     Refused,
-    /// It has failed for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
+    /// It failed for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
     Failed(&'static str),
 }
 
-/// What a role may do, each as a step: its step, and what it takes.
+/// The steps of a role, each as a method of [`Role`].
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $step:expr;)*) => {$(
         $(#[doc = $doc])*
@@ -133,55 +126,51 @@ macro_rules! steps {
 
 impl Role {
     steps! {
-        /// It runs until it stands at this point.
+        /// Runs until it stops there.
         stops_at(point: Point) = RoleStep::RunUntilStopped([Some(point), None]);
-        /// It runs until it stands at the one point, and what it has begun besides at the other.
+        /// Runs until it has stopped at one point, and a task that it has started at the other.
         stops_at_both(one: Point, other: Point) = RoleStep::RunUntilStopped([Some(one), Some(other)]);
-        /// It runs, and will stand at this point.
+        /// Runs towards this stop; no step waits for it.
         will_stop_at(point: Point) = RoleStep::Run(Some(point));
-        /// It runs, and stands nowhere.
+        /// Runs, without stops.
         continues() = RoleStep::Run(None);
-        /// It has begun to wait for what another has.
+        /// Runs until it waits for the lock, and goes on waiting.
         waits() = RoleStep::RunUntilWaiting;
-        /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
+        /// Passes this point this often, by the clock and forced, without leaving its stop.
         passes(point: Point, by_clock: usize, forced: usize) = RoleStep::PassPoint(point, [by_clock, forced]);
-        /// It runs to its end, and has done what it was to do.
+        /// Runs to its end, and succeeds.
         finishes() = RoleStep::Finish(ExpectedEnd::Done);
-        /// The same, and its unlock finds that the lock is its own.
+        /// Succeeds, and its unlock finds the lock to be its own.
         finishes_with_lock_kept() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
-        /// The same, and its unlock finds that the lock is its own no more.
+        /// Succeeds, and its unlock finds the lock lost.
         finishes_with_lock_lost() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Lost));
-        /// It has waited in vain.
+        /// Fails to get the lock in time.
         times_out() = RoleStep::Finish(ExpectedEnd::Failed("not-had"));
-        /// The row refuses its fencing token.
+        /// Fails because the row refuses its fencing token.
         fails_fenced() = RoleStep::Finish(ExpectedEnd::Failed("fenced"));
-        /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
+        /// Fails for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
         fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
-        /// It is refused, whatever the reason.
+        /// Fails, for whatever reason.
         fails() = RoleStep::Finish(ExpectedEnd::Refused);
-        /// It dies, and nobody hears of it again.
+        /// Dies.
         dies() = RoleStep::Die;
         /// Its client hangs up.
         hangs_up() = RoleStep::Cancel;
-        /// Its process is stopped.
         gets_paused() = RoleStep::PauseProcess;
-        /// Its process goes on.
         gets_resumed() = RoleStep::ResumeProcess;
-        /// Its process is killed.
         gets_killed() = RoleStep::KillProcess;
-        /// Its session ends.
+        /// Its session ends, and the lock must then be free.
         loses_session_and_lock() = RoleStep::LoseSessionAndLock;
-        /// The Redis nodes' answers come to its instance so much later, in milliseconds; 0: in time again.
+        /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
         gets_answers_late(by_ms: u64) = RoleStep::DelayAnswers(by_ms);
-        /// Its session ends, and its lock stays where it does not go with it.
+        /// Its session ends; what it has created may stay.
         loses_session() = RoleStep::LoseSession;
-        /// Its instance does not reach this member.
         loses_link_to(member: &'static str) = RoleStep::CutLink(member);
     }
 }
 
 impl Step {
-    /// It, or all those of which it is made.
+    /// The step itself, or the steps that it is made of.
     pub(super) fn each(&self) -> Vec<&Self> {
         match self {
             Self::All(steps) => steps.iter().flat_map(Self::each).collect(),
@@ -189,7 +178,6 @@ impl Step {
         }
     }
 
-    /// Who plays in it.
     pub(super) fn roles(&self) -> &[Role] {
         match self {
             Self::Role(role, _) => std::slice::from_ref(role),
@@ -198,7 +186,7 @@ impl Step {
         }
     }
 
-    /// What is done in it, where that is not what the others do.
+    /// The act of a role that does something else than the others.
     pub(super) fn act(&self) -> Option<Act> {
         match self {
             Self::Role(role, _) => role.act,
@@ -206,7 +194,6 @@ impl Step {
         }
     }
 
-    /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
             Self::Role(_, RoleStep::CutLink(_) | RoleStep::DelayAnswers(_)) => Some(Need::Links),

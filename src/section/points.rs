@@ -21,7 +21,7 @@ use utoipa::{
 /// Declares the points, each with its name in events and between instances.
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
-        /// A point in the code of a strategy, of a step of the seckill, or of what a replay plays besides.
+        /// A point in the code of a strategy, a seckill step, or a race.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Point {
             $($(#[$doc])* #[serde(rename = $name)] $point,)*
@@ -113,7 +113,7 @@ points! {
     Limited = "limited",
 }
 
-/// The points at which the holder of a lock works, and which people follow.
+/// The points of work under a lock, at which people follow.
 const LINGER_POINTS: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
 
 impl Display for Point {
@@ -122,18 +122,18 @@ impl Display for Point {
     }
 }
 
-/// The points of one job. Cloning it is cheap, and free where nobody follows.
+/// The points of one job. Without a follower, cloning and passing them is free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Points(Option<Follower>);
 
-/// Who follows a job. A follower that no longer listens stops it nowhere.
+/// Follows a job. A follower that no longer listens stops nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     /// Receives each point.
     pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,
     /// Where the job stops, until this changes or its sender is dropped.
     pub(crate) stops: watch::Receiver<Vec<Point>>,
-    /// How long the job stays at each of the [points of work](LINGER_POINTS), so that people can follow.
+    /// How long the job stays at each of the [`LINGER_POINTS`].
     pub(crate) linger: Duration,
 }
 
@@ -146,18 +146,17 @@ impl From<Follower> for Points {
 /// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerEvent {
-    /// The job has come to a point.
+    /// The job has passed a point.
     Point {
-        /// Which point.
         point: Point,
-        /// What it has there: a count that was read, an owner that was found.
+        /// The value that it has there: a count that it has read, an owner that it has found.
         value: Option<String>,
     },
-    /// The job sends this statement or command to a server.
+    /// The job has sent this statement or command to a server.
     Sent(String),
 }
 
-/// A stop that was asked for. Dropping it lets the job go on.
+/// A stop of a job. Dropping it lets the job go on.
 #[derive(Debug)]
 #[must_use = "the job goes on as soon as its pause is dropped"]
 pub struct Pause {
@@ -166,7 +165,6 @@ pub struct Pause {
 }
 
 impl Points {
-    /// Points with a single stop.
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
         let ((sender, events), (stops, stopping)) =
             (mpsc::unbounded_channel(), watch::channel(vec![point]));
@@ -178,21 +176,19 @@ impl Points {
         (follower.into(), Pause { events, stops })
     }
 
-    /// Comes to `point`.
     pub(crate) async fn at(&self, point: Point) {
         self.pass(point, None).await;
     }
 
-    /// Comes to `point`, having `value`.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
         let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
     }
 
-    /// Tells that this goes to a server now. It is put into words only where somebody follows.
+    /// Reports what goes to a server. `what` is only called if somebody follows.
     pub(crate) fn sends<T: Display>(&self, what: impl FnOnce() -> T) {
         if let Some(follower) = &self.0 {
-            // A follower that has gone wants nothing.
+            // The follower may be gone.
             let _gone = follower
                 .events
                 .send(FollowerEvent::Sent(what().to_string()));
@@ -215,11 +211,7 @@ impl Points {
 }
 
 impl Pause {
-    /// Waits until the job is there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: it only waits.
+    /// Waits until the job is at its stop.
     pub async fn wait_until_reached(&mut self) {
         while let Some(event) = self.events.recv().await {
             if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point))
@@ -229,6 +221,5 @@ impl Pause {
         }
     }
 
-    /// Lets the job go on.
     pub fn go_on(self) {}
 }

@@ -1,4 +1,4 @@
-//! `/replays/actors`: requests of the instance that directs a replay to the instances on which its actors play.
+//! `/replays/actors`: the directing instance starts and directs actors on the other instances.
 
 use super::{Replays, check_enabled};
 use crate::http::routes::prelude::*;
@@ -10,10 +10,9 @@ use async_stream::stream;
 use axum::response::sse::Event;
 use uuid::Uuid;
 
-/// So many actors play in one instance at once.
 const MAX_ACTORS: usize = 32;
 
-/// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
+/// Starts an actor of a replay, and answers with its events. Closing the answer ends the actor.
 #[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = StartActor, security((), ("admin" = [])),
     responses(
         (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
@@ -42,7 +41,7 @@ pub(in crate::http) async fn play(
     Ok(sse::response(&app, events))
 }
 
-/// Gives an actor other points at which it stands still.
+/// Sets the points at which an actor stops.
 #[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = SetStops, security((), ("admin" = [])),
     params(("actor" = Uuid, Path, description = "The id under which it was started")),
     responses(
@@ -65,7 +64,7 @@ pub(in crate::http) async fn direct(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An actor that plays here. Dropped with its answer.
+/// Unregisters an actor when its answer ends.
 struct RegisteredActor {
     replays: Arc<Replays>,
     id: Uuid,

@@ -1,7 +1,7 @@
-//! Replays of the lessons' races: one at a time in an instance, or a race beside its cure, and a few whose order somebody
-//! decides; watched by as many as want to.
+//! Replays in progress. An instance plays one at a time, or a race beside its cure, and besides a few whose schedule a
+//! person decides.
 //!
-//! `routes.rs` has the routes for people, `actors.rs` those that instances use among themselves.
+//! `routes.rs` has the routes for people, `actors.rs` those between instances.
 
 pub(super) mod actors;
 pub(super) mod routes;
@@ -23,22 +23,20 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// So many people decide the order of a race at once.
 const MAX_SCHEDULED: usize = 8;
-/// So many replays are remembered: those, and a race and its cure.
+/// The schedules, and a race with its cure.
 const MAX_REMEMBERED: usize = MAX_SCHEDULED + 2;
 
-/// The replays that go on, or the last ones; and the actors that play here for others.
+/// Running replays and the latest ended ones, and the actors that play here for other instances.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
     latest: Mutex<Vec<Arc<ActiveReplay>>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
-/// Whether a replay begins.
+/// Whether the replay has started.
 type Started = oneshot::Receiver<Result<(), Error>>;
 
-/// A replay.
 struct ActiveReplay {
     id: Uuid,
     lesson: &'static str,
@@ -51,8 +49,9 @@ struct ActiveReplay {
 }
 
 impl Replays {
-    /// Starts a replay, unless another is going on. One that stops and breaks nothing may be played beside its cure, and beside those
-    /// of which somebody decides the order. Then tells whether it begins: another instance may play what goes on beside nothing else.
+    /// Starts a replay, unless one that is running excludes it. An exclusive replay runs alone; any other may run
+    /// beside its cure, and beside schedules. Other instances are asked after that: the receiver says whether one of
+    /// them runs a replay that excludes it.
     fn start(
         &self,
         app: &AppState,
@@ -109,7 +108,7 @@ impl Replays {
         let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&replay));
         let (sender, started) = oneshot::channel();
         app.ctx.tasks.spawn(async move {
-            // The others see this one by now: of two that begin at once, none goes on beside the other.
+            // Both of two replays that start at the same time see each other here, so at most one goes on.
             if let Some(other) = playing.blocking_lesson(&ctx.config).await {
                 let why = format!("the replay of {other} goes on in another instance");
                 playing.log.close(ReplayEnd::Failed(why));
@@ -132,7 +131,6 @@ impl Replays {
         Ok((replay, started))
     }
 
-    /// The replays that go on.
     pub(in crate::http) fn playing(&self) -> Vec<RemoteReplay> {
         let played = |replay: &Arc<ActiveReplay>| RemoteReplay {
             id: replay.id.to_string(),
@@ -163,8 +161,8 @@ impl ActiveReplay {
         self.log.end().is_none()
     }
 
-    /// The lesson of a replay in another instance beside which it cannot be played: of two directors over one lab, the one mends what
-    /// the other needs broken.
+    /// The lesson of a replay in another instance that excludes this one: its director would undo the faults that this
+    /// one needs.
     async fn blocking_lesson(&self, config: &Config) -> Option<&'static str> {
         let id = self.id.to_string();
         let playing = neighbours::playing(&config.cluster.instances).await;
@@ -173,7 +171,7 @@ impl ActiveReplay {
     }
 }
 
-/// Refuses a replay that breaks or stops something to whoever is no administrator.
+/// An exclusive replay needs the admin token.
 fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
     if is_exclusive {
         admin.map(drop)
@@ -182,8 +180,7 @@ fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(
     }
 }
 
-/// Where the actors play: on the instances of the cluster, each asked over HTTP with the admin token of this one; where there
-/// is no cluster, here.
+/// The instances of the cluster, or this one if there is no cluster.
 fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
     let config = &app.ctx.config;
     let there = |url: &String| ActorHost::Remote {
@@ -196,7 +193,6 @@ fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
     }
 }
 
-/// Replays are for labs.
 pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config
@@ -211,7 +207,7 @@ mod tests {
     use super::*;
     use crate::replay::NextMove;
 
-    /// A fail-over is ordered by whoever lets it go on.
+    /// Its next step is a fail-over.
     #[tokio::test]
     async fn a_replay_that_breaks_servers_is_let_go_on_by_an_administrator_alone() {
         for is_exclusive in [true, false] {

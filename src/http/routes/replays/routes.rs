@@ -1,4 +1,4 @@
-//! `/replays`: which there are, start one, step through it, watch it, cancel it.
+//! `/replays`: list, start, step, watch and cancel replays.
 
 use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
@@ -17,28 +17,27 @@ use axum::response::sse::Event;
 use futures::Stream;
 use http::header;
 
-/// Whether there are replays here, and which.
+/// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct List {
-    /// Whether this instance plays them.
+    /// Whether this instance plays replays.
     enabled: bool,
-    /// Those that are going on here, whoever has started them: one, or a race beside its cure; and those whose order somebody decides.
+    /// The replays in progress: one, or a race and its cure, and schedules.
     playing: Vec<ReplayView>,
     replays: Vec<ReplayListing>,
 }
 
-/// Which of them.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct ListFilter {
-    /// That of one lesson alone: all of them are as much as the rest of a first view.
+    /// Only the replay of this lesson. All of them are as large as the rest of a first view.
     #[garde(skip)]
     #[param(example = "2.3")]
     lesson: Option<String>,
 }
 
-/// A replay.
+/// A race that can be replayed.
 #[derive(Debug, Serialize, ToSchema)]
 struct ReplayListing {
     #[schema(example = "2.3")]
@@ -48,22 +47,22 @@ struct ReplayListing {
     breaks: Bilingual,
     /// What mends it.
     cure: Bilingual,
-    /// What its actors do.
+    /// The act of its actors.
     #[schema(example = "redis-setnx-owner")]
     runs: &'static str,
-    /// What they do on the cure.
+    /// Their act on the cure.
     #[schema(example = "redis-setnx-lua")]
     cured_runs: &'static str,
-    /// StartOptions it ends.
+    /// The result that it must have.
     ends: ExpectedResult,
-    /// StartOptions it ends on the cure.
+    /// The result that the cure must have.
     cured_ends: ExpectedResult,
-    /// Whether it is played neither beside its cure nor beside another: something is stopped or broken in it.
+    /// Whether it runs alone: it stops or breaks something.
     alone: bool,
-    /// Who plays.
+    /// The actors.
     #[schema(example = json!(["A", "B"]))]
     actors: Vec<char>,
-    /// Who plays on the cure.
+    /// The actors on the cure.
     #[schema(example = json!(["A", "B"]))]
     cured_actors: Vec<char>,
     /// About how long it takes at the pace `slow`.
@@ -72,7 +71,7 @@ struct ReplayListing {
     /// The same on the cure.
     #[schema(example = 6_500)]
     cured_lasts_ms: u64,
-    /// Who can be let go on at the pace `scheduler`; null where that pace does not play it.
+    /// What a person decides at the pace `scheduler`; null if that pace does not play it.
     scheduled: Option<Schedule>,
     /// The same on the cure.
     cured_scheduled: Option<Schedule>,
@@ -82,40 +81,40 @@ struct ReplayListing {
     cannot: Option<Bilingual>,
 }
 
-/// StartOptions a replay is to go.
+/// How a replay is played.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct StartOptions {
-    /// On its cure.
+    /// Play the cure.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]
     cured: bool,
-    /// StartOptions fast.
+    /// The pace.
     #[serde(default)]
     #[garde(skip)]
     #[param(inline, default = "slow")]
     pace: Pace,
-    /// Where A stands still, at the pace `timed`.
+    /// Where A stops, at the pace `timed`.
     #[garde(custom(timed(self.pace)))]
     #[param(inline, default = "read")]
     at: Option<StallPoint>,
-    /// For how long, in milliseconds, at the pace `timed`.
+    /// How long A stops, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 1_500)]
     pause_ms: Option<u64>,
-    /// The lease of both, in milliseconds, at the pace `timed`.
+    /// The lease of both actors, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(min = 100, max = 10_000)))]
     #[param(minimum = 100, maximum = 10_000, default = 1_000)]
     lease_ms: Option<u64>,
-    /// So much later than A comes B, in milliseconds, at the pace `timed`.
+    /// How long after A B starts, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 500)]
     after_ms: Option<u64>,
 }
 
-/// A time says nothing where steps or people decide when what happens.
+/// Times mean nothing at the other paces.
 fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     move |time, ()| match time.is_some() && pace != Pace::Timed {
         true => Err(garde::Error::new("only at the pace timed")),
@@ -134,7 +133,7 @@ impl StartOptions {
     }
 }
 
-/// A replay that was started.
+/// A started replay.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReplayView)]
 pub(in crate::http) struct ReplayView {
@@ -150,7 +149,7 @@ pub(in crate::http) struct ReplayView {
     /// `running`, `done`, `failed`.
     #[schema(example = "running")]
     state: &'static str,
-    /// Where to watch it.
+    /// The address of its events.
     #[schema(example = "/replays/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b/events")]
     events: String,
 }
@@ -217,8 +216,8 @@ pub(in crate::http) async fn list(
     })
 }
 
-/// Plays the race of a lesson on the real servers, with at most three actors on the real instances. One that breaks servers, or stops
-/// an instance, takes the admin token, and so does whoever lets it go on or cancels it.
+/// Replays the race of a lesson on the real servers, with at most three actors on the real instances. A replay that
+/// breaks servers or stops an instance needs the admin token; so do its steps and its cancellation.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions),
     responses(
@@ -272,19 +271,17 @@ pub(in crate::http) async fn step(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who is to go on.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct NextQuery {
-    /// An actor, or the clock, which ends the leases that are held.
+    /// An actor; or `clock`, which ends all leases; `death`; `failover`.
     #[garde(skip)]
     #[param(inline)]
     pub(super) actor: NextMove,
 }
 
-/// Lets one of those who play go on, at the pace `scheduler`: from where it stands to where it stands next. Who is on its way, or at
-/// its end, goes on as it does.
+/// Lets an actor go on to its next stop, at the pace `scheduler`. Does nothing to an actor that runs or has ended.
 #[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextQuery),
     responses(
@@ -326,8 +323,8 @@ pub(in crate::http) async fn cancel(
         .into_response())
 }
 
-/// Watches a replay from its beginning: one event for each thing that an actor or a server did; then `done` with how it
-/// ended, or `failed` with the reason.
+/// The events of a replay, from its beginning: one for each thing that an actor or a server did, then `done` with the
+/// result, or `failed` with the reason.
 #[utoipa::path(get, path = "/replays/{replay}/events", tag = "replays",
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
@@ -343,12 +340,12 @@ pub(in crate::http) async fn events(
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 
-/// Everything that was seen and is to be seen, up to and with the end.
+/// All events up to the end.
 fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
         let (mut changes, mut told) = (log.watch(), 0);
         loop {
-            // The end is read first: whatever comes before it is then there.
+            // Read the end first, so that all events before it are there.
             let end = log.end();
             for event in log.since(told) {
                 told += 1;
