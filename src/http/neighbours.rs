@@ -241,7 +241,7 @@ mod tests {
     use crate::instance::NamedServer;
 
     #[test]
-    fn a_replay_is_in_the_way_of_what_is_done_alone_and_one_that_breaks_something_of_all() {
+    fn an_exclusive_replay_blocks_all_and_is_blocked_by_all() {
         let config = Config::load_with(None, &[]).expect("a configuration");
         for (lesson, pace, is_exclusive, is) in [
             ("2.3", Pace::Slow, false, false),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_one_does_not_reach_is_that_ones_trouble_and_one_that_nobody_reaches_is_down() {
+    fn a_server_is_down_only_if_no_instance_reaches_it() {
         let (with, without) = (seen(state(true)), seen(state(false)));
         let all = [
             neighbour("8000", Some(without.clone())),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_lost_is_said_of_the_instance_whether_or_not_it_has_a_new_one() {
+    fn a_lost_session_is_noted_for_its_instance() {
         for up in [true, false] {
             let lost = seen(State {
                 session_lost_ms: Some(700),

@@ -508,7 +508,7 @@ mod tests {
 
     /// A look at the server may come before the first word of who holds the lock there.
     #[test]
-    fn a_lock_of_who_is_coming_is_on_show_once_it_has_said_who_it_is_and_a_strangers_at_once() {
+    fn a_starting_actors_lock_is_shown_once_its_owner_is_known() {
         let observer = Observer::default();
         let look = |owner| told(&mut observer.state.lock(), vec![held_by(owner)]);
         assert_eq!(look("stranger:1"), "held stranger:1");
@@ -520,8 +520,7 @@ mod tests {
 
     /// `SETNX key 111`: its text names nobody.
     #[test]
-    fn a_lock_that_names_nobody_is_on_show_once_its_taker_has_said_so_and_is_never_the_one_befores()
-    {
+    fn a_lock_that_names_nobody_is_its_takers() {
         let mut state = ReplayState::default();
         for letter in ['A', 'B'] {
             state.events_of(letter, "redis-setnx", true, &begins(letter));

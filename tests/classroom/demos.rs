@@ -103,9 +103,7 @@ async fn persist(play: &Play) -> Result<(), Error> {
 
 /// The lease of A ends, B in another process gets in, and A unlocks. Whether C, in A's process, gets in beside B.
 #[apply(test!)]
-async fn a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner(
-    servers: &Servers,
-) -> Result<()> {
+async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -> Result<()> {
     const LATE: &[Step] = &[
         A.stops_at(Point::Worked),
         Step::LeaseEnds,

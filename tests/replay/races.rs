@@ -29,10 +29,7 @@ fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
 /// Again and again, with the cure and without it.
 #[apply(test!)]
 #[over(harmless())]
-async fn ends_as_the_registry_says_again_and_again(
-    servers: &Servers,
-    race: &'static Race,
-) -> Result<()> {
+async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Race) -> Result<()> {
     let site = servers.site().await;
     for cured in [false, true] {
         for n in 1..=times() {
@@ -94,7 +91,7 @@ fn race_of(flaw: &str, cured: &str) -> Result<&'static Race> {
 
 /// Leases end by the clock of their server, and the ending says so: some of them here, all under `make soak`.
 #[apply(test!)]
-async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<()> {
+async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let some = [
         race_of("redis-setnx", "redis-setnx-ttl")?,
@@ -141,7 +138,7 @@ async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<
 /// By times of one's own: more is sold than is gone where A stands still for longer than its lease and B comes meanwhile, and not where
 /// it does so before it reads, or for less than its lease; and never where the holder's lease is renewed.
 #[apply(test!)]
-async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
+async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let race = race_of("redis-reentrant", "redis-watchdog")?;
     ensure!(race.is_timed(), "a lease ends in it");
@@ -169,9 +166,7 @@ async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Serve
 /// The twins of a lease that ends by itself: a lock that has none, in the place of the cure, and the cure in the place of the
 /// flaw, whose lock would be free in time.
 #[apply(test!)]
-async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
-    servers: &Servers,
-) -> Result<()> {
+async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     for (flaw, cure) in [
         ("redis-setnx", "redis-setnx-ttl"),
@@ -203,7 +198,7 @@ async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
 /// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
 /// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
 #[apply(test!)]
-async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()> {
+async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
     let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
     labs::by_command(&options, async |_: &Path, at: Addresses| {
         not_both_begin(&at.instances).await?;
@@ -261,7 +256,7 @@ async fn to_its_end(at: &str, started: &str) -> Result<String> {
 /// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second
 /// replay is refused meanwhile; one that is cancelled removes its product and gives back what its actors hold.
 #[apply(test!)]
-async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> Result<()> {
+async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> {
     let lab = Lab::start(Options {
         without: vec![Part::MySql, Part::ZooKeeper],
         redis_ports: vec![0],

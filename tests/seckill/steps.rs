@@ -81,9 +81,7 @@ macro_rules! of_another_voucher {
 
 /// 库存超卖问题分析. Both have read the last piece.
 #[apply(test!)]
-async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
-    servers: &Servers,
-) -> Result<()> {
+async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Servers) -> Result<()> {
     const BOTH_TAKE_IT: &[Step] = &[
         A.stops_at(Point::Read),
         B.acting(of_another_user!("check-then-deduct")).finishes(),
@@ -193,9 +191,7 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
 
 /// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
 #[apply(test!)]
-async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
     const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
     // It cannot even tell that the key which it deletes is another's.
     const DELETES_ANOTHERS: &[Step] = &[A.finishes_with_lock_kept(), C.finishes(), B.finishes()];
@@ -242,9 +238,7 @@ async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
 /// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
 /// renewed it, the database refuses.
 #[apply(test!)]
-async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
-    servers: &Servers,
-) -> Result<()> {
+async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Result<()> {
     // The renewed lease ends all the same: what a process that stands still does not renew.
     const IS_NOT_ALONE: &[Step] = &[
         A.stops_at(Point::Checked),

@@ -209,7 +209,7 @@ mod tests {
 
     /// Its next step is a fail-over.
     #[tokio::test]
-    async fn a_replay_that_breaks_servers_is_let_go_on_by_an_administrator_alone() {
+    async fn only_an_administrator_steps_an_exclusive_replay() {
         for is_exclusive in [true, false] {
             let (replays, steps) = (Replays::default(), StepRequests::default());
             let id = Uuid::new_v4();
