@@ -1,14 +1,17 @@
-//! Replays: the race of a lesson, forced, on the real servers, by actors on the real instances; and the same race on its cure.
+//! Replays: the race of a lesson, forced on the real servers by actors on the real instances; and the same race on its cure.
 //!
-//! 1. A race is a file in `races/`, which registers itself: who does what, and who stands where while the others go on, as
-//!    steps ([`Step`]).
-//! 2. An actor is a real job of a real strategy that is followed and stopped at its named points (`actor.rs`), in this
-//!    instance or in another one (`host.rs`).
-//! 3. What the actors come by and what the servers hold becomes a list of events (`observer.rs`, `servers.rs`, `event.rs`).
-//! 4. It ends as the registry says, each time: so many sold, so many gone from the shelf, so many inside at once.
+//! 1. A race is a file in `races/`, which registers itself: the steps of its actors ([`Step`]).
+//! 2. An actor is a real job of a real strategy. It is followed, and stops at its named points, in this instance or in
+//!    another one (`actor.rs`).
+//! 3. What the actors do and what the servers hold becomes a list of events (`observer.rs`).
+//! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
-//! **What it cannot do**: be sure of an order that is left to the clock. At a slow pace the leases are the course's, and a
-//! machine that stands still for seconds may let one end too soon; the replay then says that it did not go as it must.
+//! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race, `race.rs`, `run.rs`, `play.rs`,
+//! `running_actor.rs`, `actor.rs`, `http/routes/replays/actors.rs`, `act.rs`, the strategy and what it calls. Leases end in
+//! `leases.rs`, faults come from `inject.rs`.
+//!
+//! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
+//! that stands still for seconds may let one end too soon. The replay then fails.
 //!
 //! Next: `step.rs`, then `races/`.
 
@@ -43,23 +46,19 @@ pub use step::{ExpectedEnd, RoleStep, Step, say};
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
 
-/// Every race, by the names of the files.
 pub fn races() -> impl Iterator<Item = &'static Race> {
     races::FILES.iter().copied().chain(DEADLOCKS.iter())
 }
 
-/// Every lesson that a race shows, and that race.
 pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
     races().flat_map(|race| race.lessons.iter().map(move |lesson| (*lesson, race)))
 }
 
-/// This lesson, and the race that shows it.
 #[must_use]
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
 }
 
-/// The act of this name.
 fn act(name: &str) -> Option<Act> {
     let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
     let order = || seckill::find(name).map(|step| Act::Order(step.slug));
@@ -67,11 +66,6 @@ fn act(name: &str) -> Option<Act> {
     strategy().or_else(order).or_else(of_a_race)
 }
 
-/// Starts an actor in this instance.
-///
-/// # Errors
-///
-/// [`Error::NoStrategy`] where there is no such act.
 pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
     let act = act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     Ok(actor::start(ctx, act, spec))

@@ -22,8 +22,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// The same lock as that of its cure.
 const LOCK: &str = "lock:redis-watchdog";
-/// A's lease in milliseconds, at a slow pace and at any other: short, so that its timer comes soon.
-const SHORT: [u64; 2] = [3000, 600];
+/// A's lease by the clock and forced: short, so that its timer comes soon.
+const SHORT_LEASE_MS: [u64; 2] = [3000, 600];
 
 pub(super) const RACE: Race = Race {
     lessons: &["001.renewal"],
@@ -44,7 +44,7 @@ pub(super) const RACE: Race = Race {
             "A 拿到锁，写完，然后整个停住",
             "A has the lock, writes, and then stands still",
         ),
-        A.self_ending_lease(SHORT[0], SHORT[1])
+        A.self_ending_lease(SHORT_LEASE_MS[0], SHORT_LEASE_MS[1])
             .stops_at_both(Point::Written, Point::Renew),
         say("A 的租约到期", "A's lease ends"),
         LeaseEnds,
@@ -141,7 +141,8 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
 
 /// Notes whether B's lease is A's by now.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    let is_cut = play.lease_left().await? <= Some(play.options.pace.pick(SHORT).cast_signed());
+    let is_cut =
+        play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
     play.note(format!("B's lease is {what}"));
     Ok(())

@@ -23,8 +23,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// So often each instance is asked.
-const ASKED: i64 = 10;
+const REQUESTS: i64 = 10;
 /// How long the shared limiter remembers whom it has let through.
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -81,7 +80,7 @@ pub(super) const RACE: Race = Race {
 async fn in_one(job: &Job) -> Result<Deducted, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let_through += answered(job, bucket.pass()).await?;
     }
     Ok(Deducted::left(let_through))
@@ -90,7 +89,7 @@ async fn in_one(job: &Job) -> Result<Deducted, Error> {
 async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let limiter = limiter(job.request.stock_id);
     let mut let_through = 0;
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
     Ok(Deducted::left(let_through))

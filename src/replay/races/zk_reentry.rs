@@ -22,8 +22,7 @@ use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// It waits for itself so long.
-const WAIT: Duration = Duration::from_secs(1);
+const SELF_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.5", "3.7.1"],
@@ -102,6 +101,6 @@ pub(super) async fn inside(
     path: &str,
 ) -> Result<Deducted, Error> {
     let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-    let outcome = timeout(WAIT, (strategy.deduct)(ctx, job)).await;
+    let outcome = timeout(SELF_WAIT, (strategy.deduct)(ctx, job)).await;
     outcome.unwrap_or_else(|_| Err(job.not_had(path)))
 }
