@@ -18,7 +18,7 @@ use crate::{
 use redis::Script;
 use std::sync::LazyLock;
 
-/// The counter, which both have.
+/// A and B share it.
 const COUNTER: &str = "counter";
 const NAMES: &[Name] = &[Name::RedisCount(COUNTER)];
 
@@ -143,7 +143,7 @@ async fn done(job: &Job, seen: i64) -> Result<Deducted, Error> {
     Ok(Deducted::left(seen))
 }
 
-/// What each has read at its end: A and B, and once more.
+/// The counts that A and B saw, round by round.
 fn seen(play: &Play) -> String {
     let seen: Vec<_> = play.results().map(|count| count.to_string()).collect();
     let times: Vec<_> = seen.chunks(2).map(|both| both.join(" ")).collect();

@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::custom("demo2", demo2::NAMES, |ctx, job| Box::pin(forced(ctx, job))),
         steps: &[
-            // The text's lease is 10 s and its safety time 50 s; B's are shorter, so that a class need not wait so long.
+            // Shorter than the text's lease of 10 s and safety time of 50 s, for the class's sake.
             say(
                 "B 等了五个租约，强行写上自己的值",
                 "B has waited for five leases, and writes its own value by force",

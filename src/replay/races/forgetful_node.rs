@@ -72,7 +72,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A has the lock on the first three nodes, and has read; its instance does not reach the other two.
+/// A has the lock on the first three nodes; its instance is cut off from the other two.
 pub(super) const ON_THREE: &[Step] = &[
     say(
         "A 的网络不好：连不上 redis-4 和 redis-5",

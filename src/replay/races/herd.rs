@@ -83,7 +83,6 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Drains a queue.
 async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
     let drained = zk_herd::queue(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
@@ -92,7 +91,7 @@ async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
     Ok(Deducted::default())
 }
 
-/// How many the first releases woke, and the last.
+/// The numbers of the first and the last releases.
 fn woken(play: &Play) -> String {
     let woken = play.values_of("woken");
     let [first, last] = [woken.first_chunk::<3>(), woken.last_chunk()]

@@ -23,7 +23,7 @@ use futures::future::join_all;
 use redis::Script;
 use std::sync::LazyLock;
 
-/// A's lease, and by how much its answers are late: by more than that, and less than a client waits for an answer at all.
+/// Longer than the lease, and shorter than the reply timeout of the client.
 const LEASE_MS: u64 = 1600;
 const LATE_MS: u64 = 1900;
 
@@ -45,7 +45,7 @@ pub(super) const RACE: Race = Race {
         "what counts is the lease, less the time that the asking took",
     ),
     begin: &[
-        // Its connections to the nodes are there from then on: to make one takes several answers.
+        // It connects to the nodes: with late answers that would take too long.
         say(
             "A 先买一件：各节点都好",
             "A buys a piece: all nodes are well",
@@ -107,13 +107,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A's keys are seen on the nodes, and then they have ended: a client that has given up asking gives them back.
+/// A client that gives up releases its keys, so they must be seen before.
 async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
     play.wait_until_locked().await?;
     play.wait_until_lease_ends(false).await
 }
 
-/// Redlock, but for its look at the time.
+/// Redlock without the look at the time.
 async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.leased(ctx).as_millis());

@@ -20,9 +20,8 @@ use crate::{
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The same lock as that of its cure.
 const LOCK: &str = "lock:redis-watchdog";
-/// A's lease by the clock and forced: short, so that its timer comes soon.
+/// By the clock and forced: short, so that A's timer comes soon.
 const SHORT_LEASE_MS: [u64; 2] = [3000, 600];
 
 pub(super) const RACE: Race = Race {
@@ -103,7 +102,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §2.7, but for its timer, which is the text's.
+/// The lock of §2.7 with the text's timer.
 async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
@@ -122,7 +121,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, section).await
 }
 
-/// Renews whatever lock the key is by then.
+/// Renews the key, whoever holds it.
 async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;
@@ -139,7 +138,6 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     }
 }
 
-/// Notes whether B's lease is A's by now.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
     let is_cut =
         play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());

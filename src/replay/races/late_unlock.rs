@@ -98,11 +98,11 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// An order of a voucher of its own, under the lock of the same user.
+/// Orders a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
     let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();
-    // Also where the replay is cancelled while the order stands still.
+    // Removes it even if the replay is cancelled.
     let goods = Backstop::new(ctx, async move { voucher::remove(&removed, another).await });
     let ordered = place_order(ctx, job, step, another, job.request.stock_id).await;
     goods.now().await.transpose()?;

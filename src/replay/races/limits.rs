@@ -24,7 +24,7 @@ use crate::{
 use std::time::Duration;
 
 const REQUESTS: i64 = 10;
-/// How long the shared limiter remembers whom it has let through.
+/// The window of the shared limiter.
 const WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) const RACE: Race = Race {
@@ -95,7 +95,6 @@ async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     Ok(Deducted::left(let_through))
 }
 
-/// The name of a replay's own limiter.
 fn limiter(stock_id: i64) -> String {
     format!("replay:{stock_id}")
 }
@@ -119,7 +118,7 @@ fn let_through(play: &Play) -> String {
     format!("{} let through", play.results().sum::<i64>())
 }
 
-/// The window ends by itself, the limiter stays until it is deleted.
+/// The window ends by itself; the key of the limiter stays until it is deleted.
 async fn forget(play: &Play) -> Result<(), Error> {
     let key = play.ctx.redis_key(&limiter(play.stock_id));
     redis::cmd("DEL")

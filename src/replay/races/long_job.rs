@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
-            // The course's 3 s at every pace: a renewal that a busy machine delays by two thirds of it still comes in time.
+            // The course's 3 s at every pace: a busy machine may delay a renewal by two thirds of it.
             A.self_ending_lease(3000, 3000).stops_at(Point::Read),
             say("B 在等", "B waits"),
             B.stops_at(Point::Refused),
@@ -54,7 +54,7 @@ pub(super) const RACE: Race = Race {
                 "定时器每过三分之一就把租约续满",
                 "a timer renews the lease every third of it",
             ),
-            // So often that at a slow pace the first lease would be over.
+            // At a slow pace, this many renewals take longer than one lease.
             A.passes(Point::Renewed, 4, 1),
             Note("renewed"),
             say(

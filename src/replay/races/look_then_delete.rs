@@ -51,7 +51,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A has written, and its lease ends before it deletes its lock.
+/// A has written; its lease ends before it deletes its lock.
 pub(super) const LATE: &[Step] = &[
     say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
     A.lease(3000).stops_at(Point::Written),
@@ -66,7 +66,7 @@ pub(super) const LATE: &[Step] = &[
     C.stops_at(Point::Refused),
 ];
 
-/// A deletes what is B's by now.
+/// A deletes B's lock.
 pub(super) const DELETES_ANOTHERS: &[Step] = &[
     say("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock"),
     A.finishes_with_lock_kept(),
@@ -77,7 +77,7 @@ pub(super) const DELETES_ANOTHERS: &[Step] = &[
     LockIsFree,
 ];
 
-/// A leaves what is B's by now.
+/// A leaves B's lock.
 pub(super) const LEAVES_ANOTHERS: &[Step] = &[
     say(
         "A 的脚本比较：不是它的，不删",

@@ -21,7 +21,6 @@ use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// How often a waiter asks again.
 const POLL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {
@@ -84,7 +83,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §3.3, but for the type of its node.
+/// The lock of §3.3 with another type of node.
 async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]

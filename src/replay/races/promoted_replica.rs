@@ -33,7 +33,7 @@ pub(super) const RACE: Race = Race {
         "Redlock: most of five independent nodes must agree",
     ),
     begin: &[
-        // At the end the first one is the main one again.
+        // The first Redis is the main one again at the end.
         FaultAtEnd(Action::Promote, "redis"),
         say(
             "主节点和从节点断开：从节点收不到写",
@@ -90,7 +90,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Waits until the main Redis does not know the lock any more, and every instance reaches it.
+/// Waits until the main Redis has lost the lock, and every instance reaches it.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
     poll_until(
         PROMOTION_TIMEOUT,

@@ -87,7 +87,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// B comes second, and waits until A has gone.
+/// B waits for A.
 const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step; 9] {
     [
         what,
@@ -117,7 +117,7 @@ fn write(ctx: &Ctx, job: &Job) -> impl Lock {
     lock.lease(job.watchdog(ctx))
 }
 
-/// Takes the lock, after it was seen whether that takes a wait, and gives it back.
+/// Acquires the lock, tells whether that took a wait, and releases it.
 async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {

@@ -16,7 +16,7 @@ use crate::{
     stock::{Scripted, Store},
 };
 
-/// Notes how often the lock is held by its owner.
+/// Notes the holds of the lock by its owner.
 const HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));
 
 pub(super) const RACE: Race = Race {

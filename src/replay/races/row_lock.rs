@@ -43,7 +43,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A reads under the lock of the row, and B waits for it.
+/// A reads under the row lock, and B waits for it.
 pub(super) const UNDER_THE_ROWS_LOCK: &[Step] = &[
     say(
         "A 用 FOR UPDATE 读：这一行锁住了",

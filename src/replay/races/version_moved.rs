@@ -47,7 +47,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A writes, and B, which has read before, writes over it.
+/// A writes; B has read before, and overwrites it.
 pub(super) const WRITES_OVER: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
@@ -56,7 +56,7 @@ pub(super) const WRITES_OVER: &[Step] = &[
     NoteFrom(Play::retry_note),
 ];
 
-/// A writes, and B, which has read before, finds that.
+/// A writes; B has read before, and finds the row changed.
 pub(super) const FINDS_ANOTHERS_WRITE: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),

@@ -101,7 +101,6 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     }
 }
 
-/// What was written last.
 fn last(play: &Play) -> String {
     play.values_of("written").pop().unwrap_or_default()
 }

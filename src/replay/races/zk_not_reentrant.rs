@@ -55,7 +55,7 @@ pub(super) const RACE: Race = Race {
     cured: COUNTED,
 };
 
-/// Takes the lock of §3.7.2, and inside takes it again.
+/// Acquires the lock of §3.7.2 twice.
 async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
     let guard = ctx

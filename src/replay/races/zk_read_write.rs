@@ -82,7 +82,7 @@ async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
     Ok(Deducted::default().unlocked(Some(LockState::Kept)))
 }
 
-/// In which order they got in, and what a reader and a writer tried besides.
+/// The order of acquisition, and what an upgrade and a downgrade came to.
 fn seen(play: &Play) -> String {
     let mut seen = play.acquisition_order();
     for (what, words) in [

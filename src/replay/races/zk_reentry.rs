@@ -55,7 +55,7 @@ pub(super) const RACE: Race = Race {
     cured: COUNTED,
 };
 
-/// A has its lock, and takes it again inside.
+/// A acquires the lock again inside.
 pub(super) const BEGIN: &[Step] = &[
     say(
         "A 拿到锁，里面又要同一把锁",
@@ -64,7 +64,7 @@ pub(super) const BEGIN: &[Step] = &[
     A.continues(),
 ];
 
-/// With a lock that counts what its owner holds, the second time gets in.
+/// A lock that counts holds is acquired twice.
 pub(super) const COUNTED: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
@@ -77,7 +77,7 @@ pub(super) const COUNTED: Variant = Variant {
     expected: ExpectedResult::sold(1, 1).inside(1),
 };
 
-/// Takes the lock of §3.3, and inside takes it again.
+/// Acquires the lock of §3.3 twice.
 async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral]
@@ -93,7 +93,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     inner
 }
 
-/// What the holder of this path gets who takes it again by this strategy.
+/// The result of acquiring this path again by this strategy.
 pub(super) async fn inside(
     ctx: &Ctx,
     job: &Job,
