@@ -79,33 +79,36 @@ impl Need {
             Self::Lab => (
                 !config.replays.lab.is_empty(),
                 Bilingual::of(
-                    "要停进程、停服务器：只在 oversell lab 里能演",
-                    "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
+                    "要停进程、停服务器：用 oversell lab 启动服务器才能演",
+                    "this race stops processes and servers, and needs a lab: start the servers with `oversell lab`",
                 ),
             ),
             Self::Links => (
                 has("ways"),
                 Bilingual::of(
                     "要能断开网络：用 oversell lab --ways 启动",
-                    "ways are cut in it: it takes a lab started with --ways",
+                    "this race cuts links: start the lab with --ways",
                 ),
             ),
             Self::Replica => (
                 has("replica"),
                 Bilingual::of(
                     "要有从节点和哨兵：用 oversell lab --replica 启动",
-                    "it takes a replica and a Sentinel: a lab started with --replica",
+                    "this race needs a replica and a Sentinel: start the lab with --replica",
                 ),
             ),
             Self::Nodes => (
                 config.redis.nodes.len() >= 5,
-                Bilingual::of("要有五个 Redis 节点", "it takes five nodes of Redis"),
+                Bilingual::of(
+                    "要有五个 Redis 节点：用 oversell lab 启动，或在 redis.nodes 里写上",
+                    "this race needs five Redis nodes: start the servers with `oversell lab`, or set redis.nodes",
+                ),
             ),
             Self::Clocks => (
                 has("clocks"),
                 Bilingual::of(
                     "要能拨动 Redis 节点的时钟：装上 libfaketime，用 oversell lab --ways 启动",
-                    "the clock of a Redis node jumps in it: it takes libfaketime and a lab started with --ways",
+                    "the clock of a Redis node jumps in this race: install libfaketime, and start the lab with --ways",
                 ),
             ),
         };

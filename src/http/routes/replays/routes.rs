@@ -237,11 +237,14 @@ pub(in crate::http) async fn start(
     let (lesson, race) = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
     check_permission(race.is_exclusive(how.pace, &app.ctx.config), admin)?;
     if how.pace == Pace::Scheduler && race.schedule(how.cured).is_none() {
-        let rule = "this race is not played in an order of one's own";
+        let rule = "this race has no schedule that a person decides: take another pace";
         return Err(Error::bad_input("pace", rule));
     }
     if how.pace == Pace::Timed && !race.is_timed() {
-        return Err(Error::bad_input("pace", "no lease ends in this race"));
+        return Err(Error::bad_input(
+            "pace",
+            "no lease ends in this race: take another pace",
+        ));
     }
     app.instance.reaches(&race.servers(how.cured)).await?;
     let (replay, started) =
