@@ -20,7 +20,6 @@ const ENV_FILE: &str = "OVERSELL_CONFIG";
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Config {
     #[garde(dive)]
     pub server: Server,
@@ -44,7 +43,6 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Server {
     pub host: String,
     pub port: u16,
@@ -72,7 +70,6 @@ pub struct Server {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Stock {
     pub strategy: String,
 }
@@ -81,7 +78,6 @@ pub struct Stock {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Lock {
     #[garde(range(max = 600_000))]
     pub wait_ms: u64,
@@ -93,7 +89,6 @@ pub struct Lock {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct MySql {
     #[garde(custom(starts_with("mysql://")))]
     pub url: SecretString,
@@ -109,7 +104,6 @@ pub struct MySql {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Redis {
     #[garde(custom(starts_with("redis")))]
     pub url: SecretString,
@@ -134,7 +128,6 @@ pub struct Redis {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct ZooKeeper {
     pub connect: String,
     #[garde(custom(no_path_or_absolute))]
@@ -147,7 +140,6 @@ pub struct ZooKeeper {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Admin {
     pub token: SecretString,
 }
@@ -156,7 +148,6 @@ pub struct Admin {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Replays {
     pub enabled: bool,
     pub lab: String,
@@ -169,7 +160,6 @@ pub struct Replays {
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[allow(missing_docs)]
 pub struct Cluster {
     #[garde(custom(empty_or_http))]
     pub http: String,

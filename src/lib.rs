@@ -38,6 +38,7 @@ pub mod section;
 pub mod shelf;
 pub mod stock;
 
+pub mod own_lock;
 pub mod replay;
 
 pub mod http;
@@ -64,14 +65,15 @@ pub mod console;
 pub mod ctx;
 pub mod error;
 pub mod failure;
+pub mod fault;
 pub mod four_letters;
 pub mod http_client;
 pub mod migrations;
-pub mod orders;
 pub mod peer;
 pub mod redis_at;
 mod redis_pool;
 pub mod registry;
+pub mod replay_log;
 pub mod server;
 pub mod shutdown;
 mod static_files;

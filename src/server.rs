@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 /// A server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Server {
     MySql,
     Redis,

@@ -94,6 +94,8 @@
 //! around a route: see [`tower::LockLayer`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Published, so documented: the application has no such lints.
+#![warn(missing_docs, clippy::missing_errors_doc)]
 // Without a server nothing has a lease or a session.
 #![cfg_attr(
     not(any(feature = "mysql", feature = "redis", feature = "zookeeper")),

@@ -19,7 +19,8 @@ use std::{
 /// error, config …), which name no room at all. A room may name those above it in the list.
 const ROOMS: &[(&str, &[&str])] = &[
     ("section", &[]),
-    ("stock", &["section"]),
+    ("own_lock", &[]),
+    ("stock", &["section", "own_lock"]),
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),
     ("shelf", &["section", "stock", "classroom"]),
@@ -36,6 +37,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "http",
         &[
             "section",
+            "own_lock",
             "stock",
             "seckill",
             "classroom",

@@ -14,7 +14,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{
-        Heard, Job, LockState, Name, Point, Points,
+        Job, LockState, Name, Point, Points, RedisTap,
         redis_polling::{self as stage, Lock, Stage},
     },
 };
@@ -55,14 +55,14 @@ struct Demo1;
 impl Stage for Demo1 {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, VALUE, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{
-        Heard, Job, LockState, Name, Point, Points,
+        Job, LockState, Name, Point, Points, RedisTap,
         redis_polling::{self as stage, Lock, Stage},
     },
 };
@@ -97,7 +97,7 @@ struct SyncLock {
 impl Stage for SyncLock {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&lock.key)
             .arg(&lock.owner)
@@ -115,7 +115,7 @@ impl Stage for SyncLock {
         set.query_async(redis).await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         let value: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if value.as_ref() != Some(&lock.owner) {
             return Ok(false);

@@ -5,6 +5,7 @@ use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::
 use crate::{
     addresses::Addresses,
     failure::{Failure, unusable, unusable_told},
+    fault::Action,
     http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
@@ -15,7 +16,6 @@ use crate::{
         target::{self, token},
         terminal::{Bar, stopped},
     },
-    orders::Action,
     redis_at::redis_at,
     replay::{Control, Faults},
     server::Server,
@@ -116,7 +116,7 @@ impl Cluster {
             None => vec![one],
         };
         let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
-        let faults = control.map(|lab| Faults::from(Control::new(lab.url, lab.token.0.into())));
+        let faults = control.map(|lab| Faults::new(Control::new(lab.url, lab.token.0.into())));
         Ok(Self {
             http,
             instances,
@@ -307,7 +307,7 @@ impl Cluster {
             )
         };
         let faults = self.faults.as_ref().ok_or_else(none)?;
-        Ok(faults.order_by(action, member, by).await?)
+        Ok(faults.inject_by(action, member, by).await?)
     }
 
     /// Mends what an experiment has left broken.
@@ -315,7 +315,7 @@ impl Cluster {
         if let Some(faults) = &self.faults {
             let failed =
                 |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
-            faults.mend(failed).await;
+            faults.mend_all(failed).await;
         }
     }
 

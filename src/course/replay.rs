@@ -3,7 +3,7 @@
 use super::{Cluster, NoVerdict, Play, Seen, Words, cluster::PATIENCE, words};
 use crate::{
     http_client::{Ask, Events, HttpError},
-    replay::Ending,
+    replay::ReplayResult,
 };
 use eventsource_stream::Event;
 use futures::TryStreamExt;
@@ -52,7 +52,7 @@ pub(super) async fn flaw_and_cure(
     let flaw = on.replay(lesson, false, false).await?;
     let cure = on.replay(lesson, !twin, true).await?;
     let words = |Play { ends, said, .. }: &Play| {
-        let Ending {
+        let ReplayResult {
             sold, gone, inside, ..
         } = ends;
         let (zh, en) = if ends.saw.is_empty() {
@@ -154,7 +154,7 @@ async fn ended(
         match event.as_str() {
             "message" => events.push(serde_json::from_str(&data)?),
             "done" => {
-                let mut ends: Ending = serde_json::from_str(&data)?;
+                let mut ends: ReplayResult = serde_json::from_str(&data)?;
                 ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.saw)
                     == (meant.sold, meant.gone, meant.inside, &meant.saw);
                 let said = if ends.as_meant {

@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     http_client::HttpError,
     load::{Row, spread::Spread},
-    replay::{Ending, ReplayEvent},
+    replay::{ReplayEvent, ReplayResult},
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ pub struct Play {
     pub cured: bool,
     /// What it came to.
     #[serde(flatten)]
-    pub ends: Ending,
+    pub ends: ReplayResult,
     /// What the race noted, for people.
     #[serde(skip)]
     pub said: Words,

@@ -77,14 +77,14 @@ pub(super) enum Error {
     )]
     NoReplays,
     /// A replay is going on; there is one at a time.
-    #[error("the replay of lesson {0} is going on")]
+    #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
     /// There is no actor of this id.
     #[error("there is no actor {0}")]
     NoActor(uuid::Uuid),
     /// No lab has started this instance.
     #[error(
-        "no lab has started the servers here, so nobody takes orders to break them: `oversell lab` starts one that does"
+        "no lab has started the servers here, so nothing can break them: start them with `oversell lab`"
     )]
     NoLab,
     /// The lab does not carry out an order: there is no such member, or it is not in a state for this. Nothing was changed.
@@ -159,9 +159,10 @@ impl From<&Error> for Problem {
             },
             Error::NoReplay(id) => P::missing("no-replay", format!("没有这一课的重演：{id}")),
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
-            Error::ReplayInProgress(lesson) => {
-                P::conflict("replay-in-progress", format!("第 {lesson} 课正在重演"))
-            }
+            Error::ReplayInProgress(lesson) => P::conflict(
+                "replay-in-progress",
+                format!("第 {lesson} 课正在重演：等它演完，或先取消"),
+            ),
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
             Error::NoLab => P::refused(
                 S::FORBIDDEN,

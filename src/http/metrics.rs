@@ -236,7 +236,7 @@ impl StrategyMetrics {
         if job.seen.has_entered() {
             self.acquisitions.increment(1);
             self.wait.record(job.seen.waited());
-            self.hold.record(job.seen.held());
+            self.hold.record(job.seen.since_entered());
         }
         match result {
             Ok(deducted) => {

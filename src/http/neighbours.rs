@@ -21,13 +21,13 @@ use std::{iter::once, time::Duration};
 use utoipa::ToSchema;
 
 /// How long another instance may take to say that it lives.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long it may take to say what it reaches: longer than it waits for a server that does not answer.
-const MORE_PATIENCE: Duration = Duration::from_millis(1500);
+const READY_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// How long it may take to say what it plays: a fault during its replay would spoil the replay, so a slow instance is waited for.
-const PATIENCE_WITH_PLAYERS: Duration = Duration::from_secs(3);
+const REPLAYS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An instance of the cluster.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,27 +66,27 @@ struct Reaches {
 /// The part of an instance's `/replays` that is read here.
 #[derive(Deserialize)]
 struct Plays {
-    playing: Vec<Played>,
+    playing: Vec<RemoteReplay>,
 }
 
 /// A replay that goes on.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Played {
+pub(super) struct RemoteReplay {
     pub(super) id: String,
     pub(super) lesson: String,
     pub(super) pace: Pace,
 }
 
-impl Played {
+impl RemoteReplay {
     /// Its lesson, where it is in the way of what is to be done: that cannot be done beside a replay, or the replay goes on beside
     /// nothing else.
-    pub(super) fn in_the_way(
+    pub(super) fn blocking_lesson(
         &self,
-        of_what_is_alone: bool,
+        is_exclusive: bool,
         config: &Config,
     ) -> Option<&'static str> {
         let (lesson, race) = replay::find(&self.lesson)?;
-        (of_what_is_alone || race.needs_all(self.pace, config)).then_some(lesson)
+        (is_exclusive || race.is_exclusive(self.pace, config)).then_some(lesson)
     }
 }
 
@@ -110,12 +110,12 @@ async fn one(url: &str) -> Neighbour {
             .timeout(limit)
             .answer()
     };
-    let name = match asked("/health/live", PATIENCE).await.and_then(lives_as) {
+    let name = match asked("/health/live", LIVE_TIMEOUT).await.and_then(lives_as) {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
     // 503 says what it does not reach.
-    let servers = asked("/health/ready", MORE_PATIENCE).await;
+    let servers = asked("/health/ready", READY_TIMEOUT).await;
     let servers = servers.and_then(|answer| answer.json::<Reaches>());
     Neighbour {
         name,
@@ -128,10 +128,10 @@ async fn one(url: &str) -> Neighbour {
 
 /// The replays that go on in these instances. One where nobody listens plays nothing, nor does one that says
 /// nothing for long: somebody must be able to mend it.
-pub(super) async fn playing(urls: &[String]) -> Vec<Played> {
+pub(super) async fn playing(urls: &[String]) -> Vec<RemoteReplay> {
     let played = join_all(urls.iter().map(async |url| {
         let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
-        let answer = replays.timeout(PATIENCE_WITH_PLAYERS).answer().await.ok()?;
+        let answer = replays.timeout(REPLAYS_TIMEOUT).answer().await.ok()?;
         Some(answer.json::<Plays>().ok()?.playing)
     }));
     played.await.into_iter().flatten().flatten().collect()
@@ -241,9 +241,9 @@ mod tests {
     use crate::instance::NamedServer;
 
     #[test]
-    fn a_replay_is_in_the_way_of_what_is_done_alone_and_one_that_breaks_something_of_all() {
+    fn an_exclusive_replay_blocks_all_and_is_blocked_by_all() {
         let config = Config::load_with(None, &[]).expect("a configuration");
-        for (lesson, pace, of_what_is_alone, is) in [
+        for (lesson, pace, is_exclusive, is) in [
             ("2.3", Pace::Slow, false, false),
             ("2.3", Pace::Slow, true, true),
             ("2.10.4", Pace::Slow, false, true),
@@ -251,8 +251,8 @@ mod tests {
             ("none", Pace::Slow, true, false),
         ] {
             let (id, lesson) = (String::new(), lesson.to_owned());
-            let found = Played { id, lesson, pace }.in_the_way(of_what_is_alone, &config);
-            assert_eq!(found.is_some(), is, "{found:?} {pace:?} {of_what_is_alone}");
+            let found = RemoteReplay { id, lesson, pace }.blocking_lesson(is_exclusive, &config);
+            assert_eq!(found.is_some(), is, "{found:?} {pace:?} {is_exclusive}");
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_one_does_not_reach_is_that_ones_trouble_and_one_that_nobody_reaches_is_down() {
+    fn a_server_is_down_only_if_no_instance_reaches_it() {
         let (with, without) = (seen(state(true)), seen(state(false)));
         let all = [
             neighbour("8000", Some(without.clone())),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_lost_is_said_of_the_instance_whether_or_not_it_has_a_new_one() {
+    fn a_lost_session_is_noted_for_its_instance() {
         for up in [true, false] {
             let lost = seen(State {
                 session_lost_ms: Some(700),

@@ -35,7 +35,7 @@ impl Took {
             instance: app.ctx.instance.clone(),
             who: job.request.who.clone(),
             waited_ms: job.seen.waited().as_millis(),
-            held_ms: job.seen.held().as_millis(),
+            held_ms: job.seen.since_entered().as_millis(),
         }
     }
 }

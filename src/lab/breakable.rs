@@ -3,7 +3,7 @@
 use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
     failure::{Failure, unusable},
-    orders::{Action, Breakable, Member, MemberState, Way, WayState},
+    fault::{Action, Breakable, Link, LinkState, Member, MemberState},
 };
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -26,14 +26,14 @@ impl Lab {
                 can: self.can(name, instance, state),
             }
         });
-        let ways = self.ways.iter().map(|way| Way {
+        let ways = self.ways.iter().map(|way| Link {
             name: way.name(),
             instance: way.instance.clone(),
             server: way.server.clone(),
             state: match way.proxy.condition() {
-                Condition::Open => WayState::Open,
-                Condition::Cut => WayState::Cut,
-                Condition::Slow(_) => WayState::Slow,
+                Condition::Open => LinkState::Open,
+                Condition::Cut => LinkState::Cut,
+                Condition::Slow(_) => LinkState::Slow,
             },
         });
         Breakable {

@@ -2,7 +2,7 @@
 
 use super::{
     Lab, Options,
-    fault::{self, Given},
+    fault::{self, ControlRequest},
     folder::write_whole,
     redis,
     way::authority,
@@ -87,7 +87,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         };
     }
     let (console, mut lines) = mpsc::unbounded_channel();
-    let (control, mut orders) = fault::listen().await?;
+    let (control, mut requests) = fault::listen().await?;
     let options = Options {
         console: Some(console),
         control: Some(control),
@@ -134,8 +134,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             () = stop.cancelled() => break,
             Some(line) = lines.recv() => printer.print(line),
             Some(end) = ends.next() => note(format_args!("oversell: {end}")),
-            Some(given) = orders.recv() => {
-                let is_order = matches!(given, Given::Order(..));
+            Some(given) = requests.recv() => {
+                let is_fault = matches!(given, ControlRequest::Fault(..));
                 let done = tokio::select! {
                     done = lab.serve(given) => done,
                     () = stop.cancelled() => break,
@@ -143,7 +143,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                 if let Some(done) = done {
                     printer.print(told!("故障：{done}", "fault: {done}"));
                 }
-                if is_order {
+                if is_fault {
                     ends = lab.ends();
                 }
             }
@@ -234,7 +234,7 @@ pub async fn during_with_faults<R>(
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let (control, mut orders) = fault::listen().await?;
+    let (control, mut requests) = fault::listen().await?;
     let options = Options {
         ways: true,
         replica: true,
@@ -247,7 +247,7 @@ where
     let until = ended.clone();
     // In a task of its own: what runs goes on while an order is carried out.
     let obeying = tokio::spawn(async move {
-        while let Some(Some(given)) = until.run_until_cancelled(orders.recv()).await {
+        while let Some(Some(given)) = until.run_until_cancelled(requests.recv()).await {
             lab.serve(given).await;
         }
         lab.stop().await;

@@ -15,8 +15,8 @@ use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON, Token},
     failure::{Failure, unusable, unusable_told},
+    fault::{Action, Breakable, FaultCommand},
     http_client::{Answer, Ask, HttpError, client},
-    orders::{Action, Breakable, Order},
     stdout::say,
 };
 use axum::{
@@ -36,7 +36,7 @@ use tokio::{
 };
 
 /// Longer than any server takes to start.
-const PATIENCE: Duration = Duration::from_secs(90);
+const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,8 +84,8 @@ pub(super) struct Args {
 }
 
 /// A request to the lab, and where its answer goes; a dropped receiver needs none.
-pub(super) enum Given {
-    Order(Order, oneshot::Sender<Result<String, Failure>>),
+pub(super) enum ControlRequest {
+    Fault(FaultCommand, oneshot::Sender<Result<String, Failure>>),
     Look(oneshot::Sender<Breakable>),
 }
 
@@ -104,16 +104,19 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let control = Addresses::of_running_lab(&args.lab_json)?
         .control
         .ok_or_else(none)?;
-    let by_ms = args.by.map_or(args.action.usually_by_ms(), |by| {
+    let by_ms = args.by.map_or(args.action.default_by_ms(), |by| {
         u64::try_from(by.as_millis()).unwrap_or(u64::MAX)
     });
-    let order = Order {
+    let command = FaultCommand {
         action: args.action,
         member: args.member,
         by_ms,
     };
     let token = SecretString::from(control.token.0);
-    let ordered = client().put(&control.url).json(&order).timeout(PATIENCE);
+    let ordered = client()
+        .put(&control.url)
+        .json(&command)
+        .timeout(FAULT_TIMEOUT);
     let answer = ordered.token(Some(&token)).answer().await;
     match answer.and_then(Answer::success) {
         Ok(answer) => say!("{}", answer.text()),
@@ -129,21 +132,21 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Listens for orders on loopback, for as long as somebody receives them.
-pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure> {
+pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
     let failed = |e: std::io::Error| unusable!("nobody can listen for orders: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .map_err(failed)?;
     let url = format!("http://{}/fault", listener.local_addr().map_err(failed)?);
     let token = Token::fresh();
-    let (orders, given) = mpsc::channel(1);
+    let (requests, received) = mpsc::channel(1);
     let bearer: Arc<str> = format!("Bearer {}", token.0).into();
     let router = Router::new()
         .route("/fault", put(take).get(look))
         .layer(from_fn_with_state(bearer, guard))
-        .with_state(orders);
+        .with_state(requests);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok((Control { url, token }, given))
+    Ok((Control { url, token }, received))
 }
 
 /// A request without the token is refused.
@@ -162,9 +165,15 @@ async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> 
         .into_response()
 }
 
-async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order>) -> Response {
+async fn take(
+    State(requests): State<mpsc::Sender<ControlRequest>>,
+    Json(command): Json<FaultCommand>,
+) -> Response {
     let (reply, answer) = oneshot::channel();
-    if orders.send(Given::Order(order, reply)).await.is_ok()
+    if requests
+        .send(ControlRequest::Fault(command, reply))
+        .await
+        .is_ok()
         && let Ok(done) = answer.await
     {
         return match done {
@@ -175,9 +184,9 @@ async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order
     ending()
 }
 
-async fn look(State(orders): State<mpsc::Sender<Given>>) -> Response {
+async fn look(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
-    match orders.send(Given::Look(reply)).await {
+    match requests.send(ControlRequest::Look(reply)).await {
         Ok(()) => answer
             .await
             .map_or_else(|_| ending(), |seen| Json(seen).into_response()),
@@ -191,14 +200,14 @@ fn ending() -> Response {
 
 impl Lab {
     /// Does what is wanted, and answers; says what was done, if anything.
-    pub(super) async fn serve(&mut self, given: Given) -> Option<String> {
+    pub(super) async fn serve(&mut self, given: ControlRequest) -> Option<String> {
         match given {
-            Given::Look(reply) => {
+            ControlRequest::Look(reply) => {
                 drop(reply.send(self.breakable()));
                 None
             }
-            Given::Order(order, reply) => {
-                let done = self.obey(order).await;
+            ControlRequest::Fault(command, reply) => {
+                let done = self.carry_out(command).await;
                 let said = done.as_ref().ok().cloned();
                 drop(reply.send(done));
                 said
@@ -207,13 +216,13 @@ impl Lab {
     }
 
     /// Carries out an order; says what was done.
-    async fn obey(
+    async fn carry_out(
         &mut self,
-        Order {
+        FaultCommand {
             action,
             member: name,
             by_ms,
-        }: Order,
+        }: FaultCommand,
     ) -> Result<String, Failure> {
         let done = match action {
             Action::Pause => {

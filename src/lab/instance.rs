@@ -120,12 +120,12 @@ pub(super) struct Instance {
     pub(super) program: PathBuf,
     pub(super) env: Vec<(String, String)>,
     /// Where its replays order faults, if the lab takes orders.
-    pub(super) orders: Option<Orders>,
+    pub(super) faults: Option<FaultControl>,
 }
 
 /// Where a lab takes orders, and which it carries out besides those that each does: `ways`, `replica`.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct FaultControl {
     pub(super) control: Control,
     pub(super) kinds: Vec<&'static str>,
 }
@@ -143,7 +143,7 @@ impl Server for Instance {
             .env("OVERSELL__SERVER__HOST", "127.0.0.1")
             .env("OVERSELL__SERVER__NAME", &name)
             .envs(self.env.iter().map(|(key, value)| (key, value)));
-        if let Some(Orders { control, kinds }) = &self.orders {
+        if let Some(FaultControl { control, kinds }) = &self.faults {
             command
                 .env("OVERSELL__REPLAYS__LAB", &control.url)
                 .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token.0)

@@ -34,7 +34,7 @@ pub use options::{Options, Part, Servers, Writers};
 use crate::{
     addresses::{Addresses, Process},
     failure::{Failure, unusable},
-    orders::MemberState,
+    fault::MemberState,
 };
 use clock::Clock;
 use folder::Folder;

@@ -4,7 +4,7 @@ use super::{
     Lab,
     clock::{self, Clock},
     folder::Folder,
-    instance::{self, Instance, Orders},
+    instance::{self, FaultControl, Instance},
     mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
     ports::Port,
@@ -592,7 +592,7 @@ impl Options {
                 port,
                 program: program.to_owned(),
                 env: instance::environment(&seen, self.has(Part::Nginx), &more),
-                orders: self.control.clone().map(|control| Orders {
+                faults: self.control.clone().map(|control| FaultControl {
                     control,
                     kinds: kinds.to_vec(),
                 }),

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
+    fault::MemberState,
     http_client::{Ask, client},
-    orders::MemberState,
 };
 use futures::{
     FutureExt,

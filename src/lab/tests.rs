@@ -336,7 +336,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
         ..servers()
     };
     let mut start = Box::pin(Lab::start(options));
-    // Given up as soon as the first server writes: the others are in all stages of their start.
+    // ControlRequest up as soon as the first server writes: the others are in all stages of their start.
     let begun = comes_true("a log", || {
         dir.path()
             .join("redis.log")

@@ -31,7 +31,6 @@ use tokio_util::sync::CancellationToken;
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
-#[allow(missing_docs)]
 pub struct Snapshot {
     /// Requests answered or failed so far.
     pub samples: u64,

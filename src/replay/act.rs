@@ -1,49 +1,49 @@
-//! What an actor does: a strategy, a step of the seckill, or what a race has besides, handed over as a value.
+//! What an actor does: a strategy, a step of the seckill, or a function of its race; and the goods that it takes.
 
 use crate::{
     classroom::deadlocks::DeadlockLesson,
     ctx::Ctx,
     error::Error,
-    seckill::{self, Order},
+    seckill::{self, Order, voucher},
     section::{Deducted, Job, Name},
     server::Server,
-    shelf::Scope,
+    shelf::{self, Scope},
     stock::{self, Deduct, Store},
 };
+use chrono::{TimeDelta, Utc};
 
-/// The lock of a user in Redis: user and product of a replay have one number.
-pub(super) const OF_A_USER: &[Name] = &[Name::Redis("lock:order")];
+/// The lock of a user in Redis. In a replay, user and product have the same number.
+pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
 
-/// What is done.
+pub(super) const INITIAL_PIECES: i64 = 5000;
+
 #[derive(Clone, Copy)]
 pub enum Act {
     /// The strategy of this name takes a piece.
     Strategy(&'static str),
-    /// The step of the seckill of this name places an order, for the one user of the replay.
+    /// The seckill step of this name places an order for the replay's only user.
     Order(&'static str),
-    /// What belongs to one race.
-    Own(Own),
-    /// The two transactions of a lesson on deadlocks, which are played together.
+    /// A function of one race.
+    Custom(CustomAct),
+    /// The two transactions of a deadlock lesson, played as one step.
     Deadlock(&'static DeadlockLesson),
 }
 
-/// What belongs to one race.
 #[derive(Clone, Copy)]
-pub struct Own {
+pub struct CustomAct {
     name: &'static str,
-    /// What it writes in the servers besides the stock, for product 1.
+    /// What it writes besides the stock, for product 1.
     names: &'static [Name],
-    /// Where the pieces that it takes are counted; none where it takes none.
+    /// The store of the pieces that it takes, if it takes some.
     store: Option<Store>,
     run: Deduct,
 }
 
 impl Act {
-    /// What belongs to one race and takes no piece: what it is called, what it writes in the servers for product 1, and what
-    /// is done.
+    /// A race's own act, which takes no piece.
     #[must_use]
-    pub const fn own(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
-        Self::Own(Own {
+    pub const fn custom(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
+        Self::Custom(CustomAct {
             name,
             names,
             store: None,
@@ -51,15 +51,15 @@ impl Act {
         })
     }
 
-    /// The same, of what takes a piece that is counted there.
+    /// A race's own act, which takes a piece from this store.
     #[must_use]
-    pub const fn selling(
+    pub const fn custom_selling(
         store: Store,
         name: &'static str,
         names: &'static [Name],
         run: Deduct,
     ) -> Self {
-        Self::Own(Own {
+        Self::Custom(CustomAct {
             name,
             names,
             store: Some(store),
@@ -67,43 +67,41 @@ impl Act {
         })
     }
 
-    /// What it is called: the slug of a strategy or of a step, or a name of its own.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strategy(slug) | Self::Order(slug) => slug,
-            Self::Own(own) => own.name,
+            Self::Custom(custom) => custom.name,
             Self::Deadlock(lesson) => lesson.slug,
         }
     }
 
-    /// What it sets on the shelf, and writes in the servers.
     pub(super) fn scope(self) -> Scope<'static> {
         match self {
             Self::Strategy(slug) => stock::find(slug).map(Scope::from).unwrap_or_default(),
             Self::Order(_) => Scope {
                 store: None,
-                names: OF_A_USER,
+                names: USER_LOCK,
             },
-            Self::Own(own) => Scope {
-                store: own.store,
-                names: own.names,
+            Self::Custom(custom) => Scope {
+                store: custom.store,
+                names: custom.names,
             },
             Self::Deadlock(_) => Scope::default(),
         }
     }
 
-    /// Whether it takes a piece where it comes to a good end.
+    /// Whether it takes a piece if it succeeds.
     pub(super) fn sells(self) -> bool {
         matches!(self, Self::Order(_)) || self.scope().store.is_some()
     }
 
-    /// The servers without which it cannot be done: those that it writes in. Of several nodes some may be down.
+    /// The servers that it writes to. Of several Redis nodes some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
             Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.needs),
             Self::Order(_) => &[Server::MySql, Server::Redis],
-            Self::Own(_) => &[],
+            Self::Custom(_) => &[],
             Self::Deadlock(_) => &[Server::MySql],
         };
         let scope = self.scope();
@@ -125,7 +123,42 @@ impl Act {
             .collect()
     }
 
-    /// Does it.
+    /// Puts pieces in stock. Returns the number of the product or voucher.
+    pub(super) async fn put_goods(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+        if matches!(self, Self::Order(_)) {
+            let id = put_voucher_on_sale(ctx, pieces).await?;
+            if id > 1 {
+                return Ok(id);
+            }
+            // Voucher 1 has no number in its names.
+            let another = put_voucher_on_sale(ctx, pieces).await;
+            voucher::remove(ctx, id).await?;
+            return another;
+        }
+        let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
+        shelf::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
+        Ok(stock_id)
+    }
+
+    /// `None` if the act takes no pieces.
+    pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
+        if matches!(self, Self::Order(_)) {
+            return Ok(Some(voucher::read(ctx, id).await?.stock));
+        }
+        match self.scope().store {
+            Some(store) => shelf::count(ctx, store, id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Removes the pieces, and whatever the act has written.
+    pub(super) async fn remove_goods(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
+        if matches!(self, Self::Order(_)) {
+            return voucher::remove(ctx, id).await;
+        }
+        shelf::remove(ctx, id, Some(self.scope())).await.map(drop)
+    }
+
     pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         match self {
             Self::Strategy(slug) => {
@@ -135,9 +168,9 @@ impl Act {
             }
             Self::Order(slug) => {
                 let id = job.request.stock_id;
-                order(ctx, job, slug, id, id).await
+                place_order(ctx, job, slug, id, id).await
             }
-            Self::Own(own) => (own.run)(ctx, job).await,
+            Self::Custom(custom) => (custom.run)(ctx, job).await,
             Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
         }
     }
@@ -149,16 +182,16 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// Orders the voucher of this number for this user, by a step of the seckill.
-///
-/// # Errors
-///
-/// As the step's own; [`Error::NoStrategy`] where there is no such step.
-///
-/// # Cancel safety
-///
-/// As the step's own.
-pub async fn order(
+pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+    let (begin, end) = (
+        Utc::now() - TimeDelta::hours(1),
+        Utc::now() + TimeDelta::hours(1),
+    );
+    voucher::add(ctx, "100元代金券", pieces, begin, end).await
+}
+
+/// Orders a voucher for this user, by a step of the seckill.
+pub async fn place_order(
     ctx: &Ctx,
     job: &Job,
     step: &str,

@@ -1,43 +1,54 @@
-//! One side of a race: a job that is followed, and stands still where it is told to.
+//! One side of a race: a job that is followed and stopped at its points, in this instance or in another one.
 //!
-//! 1. [`start`] runs an act for a product, in this instance. Its first event says whose locks are its own, its last one
-//!    what it came to; between them there is one for each point that it comes by.
-//! 2. It stands still at the points that are among its stops, until it is given others.
-//! 3. Dropped, it is ended as a request is whose client hangs up: it gives back what it holds.
+//! 1. [`start`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
+//!    the result; between them there is one event for each point that it passes.
+//! 2. It stops at the points among its stops until it is given others.
+//! 3. Another instance is asked over HTTP: `POST /replays/actors` starts the actor there and answers with its events,
+//!    `PUT /replays/actors/{id}` sets its stops. Closing the answer ends the actor.
+//! 4. Dropping an actor ends it like a request whose client hangs up: it gives back what it holds.
 //!
-//! Next: `place.rs`, where it runs.
+//! Next: `running_actor.rs`, which directs it.
 
 use super::act::Act;
 use crate::{
     ctx::Ctx,
     error::Error,
+    http_client::{Answer, Ask, HttpError, client},
     seckill,
-    section::{Follower, Job, Point, Reached},
+    section::{Follower, FollowerEvent, Job, Point},
+    shelf,
 };
+use futures::StreamExt;
 use garde::Validate;
+use http::StatusCode;
 use oversell_lock::Fence;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-/// The longest that an actor may live, whatever becomes of who follows it.
-const LONGEST: Duration = Duration::from_secs(600);
+/// An instance that takes longer counts as down.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// An actor that nobody ends is ended after this.
+const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
-/// What an actor is to do.
+/// What an actor must do.
 #[derive(Debug, Clone, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ActorSpec {
     /// The slug of a strategy, or the name of another act.
     #[garde(skip)]
     #[schema(example = "redis-setnx-owner")]
     pub act: String,
-    /// The product, but not product 1, which is on show; or the voucher.
-    #[garde(custom(of_a_replay(&self.act)))]
+    /// The product, but not product 1, which the page shows; or the voucher.
+    #[garde(custom(check_stock_id(&self.act)))]
     #[schema(minimum = 2, example = 9_000_001)]
     pub stock_id: i64,
-    /// Its lease, instead of the strategy's own, in milliseconds.
+    /// Its lease in milliseconds, instead of the strategy's own.
     #[garde(inner(range(min = 100, max = 600_000)))]
     #[schema(minimum = 100, maximum = 600_000, example = 3000)]
     pub lease_ms: Option<u64>,
@@ -45,17 +56,17 @@ pub struct Part {
     #[garde(range(max = 600_000))]
     #[schema(maximum = 600_000, example = 30_000)]
     pub wait_ms: u64,
-    /// How long it stays at each point of its work, so that people can follow, in milliseconds.
+    /// How long it stays at each point of its work, in milliseconds, so that people can follow.
     #[garde(range(max = 5_000))]
     #[schema(maximum = 5_000, example = 400)]
     pub linger_ms: u64,
-    /// The points at which it stands still first.
+    /// The points at which it stops first.
     #[garde(length(max = 8))]
     #[schema(max_items = 8, example = json!(["read"]))]
     pub stops: Vec<Point>,
 }
 
-fn of_a_replay(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
+fn check_stock_id(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     let least = if seckill::find(act).is_some() { 1 } else { 2 };
     move |id, ()| match *id < least {
         true => Err(garde::Error::new(format!("lower than {least}"))),
@@ -63,52 +74,45 @@ fn of_a_replay(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     }
 }
 
-/// What is seen of an actor.
+/// An event of an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActorEvent {
-    /// It has begun.
+    /// It has started.
     Start {
-        /// The instance on which it runs.
         instance: String,
-        /// What its own locks are marked with.
+        /// The mark of its own locks.
         owner: String,
     },
-    /// It comes by a point.
+    /// It has passed a point.
     Point {
-        /// Which.
         #[schema(value_type = String)]
         point: Point,
-        /// What it has there.
+        /// The value that it has there.
         value: Option<String>,
     },
-    /// It sends this statement or command to a server.
-    Sent {
-        /// The line.
-        line: String,
-    },
-    /// It has sold a piece, or done what it was to do.
+    /// It has sent this statement or command to a server.
+    Sent { line: String },
+    /// It has succeeded.
     Done {
         /// What it believes is left.
         remaining: Option<i64>,
         /// Its fencing token.
         fence: Option<u64>,
-        /// How often it was tried again.
+        /// The number of retries.
         retries: u32,
-        /// Whether its lock was no longer its own at the end; absent where it has none.
+        /// Whether its lock was lost at the unlock; absent without a lock.
         lost: Option<bool>,
     },
-    /// It has not.
+    /// It has failed.
     Failed {
-        /// The kind of refusal that a lesson may be about: `not-had`, `sold-out`, `already-ordered`,
-        /// `under-way`, `fenced`, `lost`, `error`.
+        /// `not-had`, `sold-out`, `already-ordered`, `under-way`, `fenced`, `lost`, or `error`.
         kind: String,
-        /// Why.
+        /// The reason.
         detail: String,
     },
 }
 
-/// An actor that runs.
 #[derive(Debug)]
 pub struct Actor {
     events: mpsc::UnboundedReceiver<ActorEvent>,
@@ -116,44 +120,43 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Starts an actor in this instance.
-pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
+pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let (sender, events) = mpsc::unbounded_channel();
-    let (stops, stopping) = watch::channel(part.stops);
-    let (seen, mut points) = mpsc::unbounded_channel();
+    let (stops, stopping) = watch::channel(spec.stops);
+    let (point_sender, mut points) = mpsc::unbounded_channel();
     let job = Job::new(
-        part.stock_id,
+        spec.stock_id,
         Duration::ZERO,
-        Duration::from_millis(part.wait_ms),
+        Duration::from_millis(spec.wait_ms),
     );
-    let linger = Duration::from_millis(part.linger_ms);
+    let linger = Duration::from_millis(spec.linger_ms);
     let job = job
-        .asked(part.lease_ms.map(Duration::from_millis), None)
+        .asked(spec.lease_ms.map(Duration::from_millis), None)
         .followed(Follower {
-            seen,
+            events: point_sender,
             stops: stopping,
             linger,
         });
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
-        let begun = ActorEvent::Start {
+        let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
             owner: job.owner(&ctx).to_string(),
         };
-        let tell = |event| drop(sender.send(event));
-        tell(begun);
-        let mut acting = Box::pin(tokio::time::timeout(LONGEST, act.run(&ctx, &job)));
+        let send = |event| drop(sender.send(event));
+        send(start);
+        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, act.run(&ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => tell(seen.into()),
-                outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
+                Some(event) = points.recv() => send(event.into()),
+                outcome = &mut running => break outcome.unwrap_or(Err(Error::TimedOut(MAX_LIFETIME))),
             }
         };
-        while let Ok(seen) = points.try_recv() {
-            tell(seen.into());
+        while let Ok(event) = points.try_recv() {
+            send(event.into());
         }
-        tell(outcome.map_or_else(failed, |done| {
+        send(outcome.map_or_else(failure_event, |done| {
             ActorEvent::Done {
                 remaining: done.remaining,
                 fence: done.fence.map(|Fence(token)| token),
@@ -171,16 +174,16 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
     }
 }
 
-impl From<Reached> for ActorEvent {
-    fn from(seen: Reached) -> Self {
-        match seen {
-            Reached::Point { point, value } => Self::Point { point, value },
-            Reached::Sent(line) => Self::Sent { line },
+impl From<FollowerEvent> for ActorEvent {
+    fn from(event: FollowerEvent) -> Self {
+        match event {
+            FollowerEvent::Point { point, value } => Self::Point { point, value },
+            FollowerEvent::Sent(line) => Self::Sent { line },
         }
     }
 }
 
-fn failed(error: Error) -> ActorEvent {
+fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
         Error::NotHad { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
@@ -197,23 +200,17 @@ fn failed(error: Error) -> ActorEvent {
 }
 
 impl Actor {
-    /// What is seen of it next; nothing where it has ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
     pub async fn next(&mut self) -> Option<ActorEvent> {
         self.events.recv().await
     }
 
-    /// Where it stands still.
     #[must_use]
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
 
-    /// One whose events come from elsewhere, and whose stops are sent there by `task`.
-    pub(super) fn elsewhere(
+    /// An actor of another instance. `task` forwards its events and stops.
+    pub(super) fn remote(
         events: mpsc::UnboundedReceiver<ActorEvent>,
         stops: watch::Sender<Vec<Point>>,
         task: tokio::task::JoinHandle<()>,
@@ -223,5 +220,111 @@ impl Actor {
             stops,
             _task: AbortOnDropHandle::new(task),
         }
+    }
+}
+
+/// An instance on which actors run.
+#[derive(Debug, Clone)]
+pub enum ActorHost {
+    Local(Ctx),
+    Remote {
+        url: String,
+        /// Its admin token, which is this instance's too.
+        token: Option<SecretString>,
+    },
+}
+
+/// Starts an actor on another instance.
+#[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartActor {
+    /// The id under which its stops are set.
+    #[garde(skip)]
+    pub id: Uuid,
+    /// What it must do.
+    #[garde(dive)]
+    pub part: ActorSpec,
+}
+
+/// The stops of an actor.
+#[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetStops {
+    /// The points at which it stops from now on. It goes on from any other.
+    #[garde(length(max = 8))]
+    #[schema(max_items = 8, example = json!(["checked"]))]
+    pub stops: Vec<Point>,
+}
+
+impl ActorHost {
+    pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
+        match self {
+            Self::Local(ctx) => Ok(start(ctx, act, spec)),
+            Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
+        }
+    }
+
+    /// Whether the instance can read the stock of this product in Redis.
+    pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
+        match self {
+            Self::Local(ctx) => {
+                (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
+            }
+            Self::Remote { url, .. } => {
+                let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
+                let answer = client().get(at).timeout(REPLY_TIMEOUT).answer().await;
+                let shelf = answer.and_then(|answer| answer.json::<Value>());
+                shelf.is_ok_and(|shelf| shelf["redis"].is_object())
+            }
+        }
+    }
+}
+
+async fn start_remote(
+    url: &str,
+    token: Option<SecretString>,
+    spec: ActorSpec,
+) -> Result<Actor, Error> {
+    let (sender, received) = mpsc::unbounded_channel();
+    let (stops, mut stopping) = watch::channel(spec.stops.clone());
+    let request = StartActor {
+        id: Uuid::new_v4(),
+        part: spec,
+    };
+    let at = format!("{}/replays/actors", url.trim_end_matches('/'));
+    let started = client().post(&at).json(&request).token(token.as_ref());
+    let started = started.events(REPLY_TIMEOUT).await;
+    let mut events = started.map_err(|e| no_actor(url, &e))?;
+    let at = format!("{at}/{}", request.id);
+    let task = tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                event = events.next() => match event.and_then(Result::ok).map(|event| serde_json::from_str(&event.data)) {
+                    Some(Ok(event)) => drop(sender.send(event)),
+                    _ => return,
+                },
+                Ok(()) = stopping.changed() => {
+                    let stops = SetStops { stops: stopping.borrow_and_update().clone() };
+                    let update = client().put(&at).json(&stops).timeout(REPLY_TIMEOUT);
+                    match update.token(token.as_ref()).answer().await.and_then(Answer::success) {
+                        // The actor has ended, and its last events are still to be read.
+                        Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
+                        Err(error) => {
+                            let detail = format!("the instance does not answer: {error}");
+                            drop(sender.send(ActorEvent::Failed { kind: "error".to_owned(), detail }));
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    });
+    Ok(Actor::remote(received, stops, task))
+}
+
+fn no_actor(url: &str, error: &HttpError) -> Error {
+    Error::NoActor {
+        at: url.to_owned(),
+        reason: error.to_string(),
     }
 }

@@ -12,9 +12,9 @@
 
 use super::{
     act::Act,
-    event::ReplayEvent,
-    play::{Pace, Play, Who},
-    race::{Ends, Half, Race},
+    options::{NextMove, Pace},
+    play::Play,
+    race::{ExpectedResult, Race, Variant},
     step::Step,
 };
 use crate::{
@@ -23,33 +23,35 @@ use crate::{
         ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions,
     },
     error::Error,
+    replay_log::ReplayEvent,
 };
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
 /// So often it is looked whether one that waits was answered.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-const DEADLOCKED: Ends = Ends::NOTHING.saw(
+const DEADLOCKED: ExpectedResult = ExpectedResult::NOTHING.noting(
     "error 1213, 1 committed",
     "错误 1213，1 个提交",
     "error 1213, 1 committed",
 );
-const TIMED_OUT: Ends = Ends::NOTHING.saw(
+const TIMED_OUT: ExpectedResult = ExpectedResult::NOTHING.noting(
     "error 1205, 1 committed",
     "错误 1205，1 个提交",
     "error 1205, 1 committed",
 );
-const CURED: Ends = Ends::NOTHING.saw("2 committed", "2 个提交", "2 committed");
+const CURED: ExpectedResult =
+    ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
 
 /// A race for each lesson.
 pub(super) static RACES: LazyLock<Vec<Race>> = LazyLock::new(|| ALL.iter().map(race).collect());
 
 fn race(lesson: &'static DeadlockLesson) -> Race {
-    let half = |steps, ends| Half {
+    let half = |steps, expected| Variant {
         act: Act::Deadlock(lesson),
         steps,
-        ends,
+        expected,
     };
     let flaw = match lesson.error {
         DEADLOCK => DEADLOCKED,
@@ -61,12 +63,18 @@ fn race(lesson: &'static DeadlockLesson) -> Race {
         breaks: lesson.breaks,
         cure: lesson.cure,
         begin: &[],
-        flaw: half(&[Step::Also(|play| Box::pin(played(play, false)))], flaw),
-        cured: half(&[Step::Also(|play| Box::pin(played(play, true)))], CURED),
+        flaw: half(
+            &[Step::Custom(|play| Box::pin(play_lesson(play, false)))],
+            flaw,
+        ),
+        cured: half(
+            &[Step::Custom(|play| Box::pin(play_lesson(play, true)))],
+            CURED,
+        ),
     }
 }
 
-async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
+async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));
     };
@@ -75,22 +83,22 @@ async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
     }
     let mut two = TwoTransactions::open(&play.ctx, lesson, cured, true).await?;
     let mut locked = [0; 2];
-    if play.terms.pace == Pace::Scheduler {
-        scheduled(play, lesson, cured, &mut two, &mut locked).await?;
+    if play.options.pace == Pace::Scheduler {
+        play_scheduled(play, lesson, cured, &mut two, &mut locked).await?;
         return close(play, two).await;
     }
     for (side, sql) in lesson.script(cured) {
         if let Some(answered) = two.hear(side).await? {
-            see(play, &mut locked, &answered);
+            tell_answer(play, &mut locked, &answered);
         }
         if two.has_failed(side) {
             continue;
         }
-        play.step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
+        play.announce(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
             .await?;
         tell(play, side, "statement", sql);
         match two.send(side, sql).await? {
-            Some(answered) => see(play, &mut locked, &answered),
+            Some(answered) => tell_answer(play, &mut locked, &answered),
             None => tell(play, side, "waits", ""),
         }
     }
@@ -98,7 +106,7 @@ async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
 }
 
 /// Either transaction sends its next statement when it is asked to, until both are at their ends.
-async fn scheduled(
+async fn play_scheduled(
     play: &Play,
     lesson: &DeadlockLesson,
     cured: bool,
@@ -112,9 +120,9 @@ async fn scheduled(
         own.map(|(_, sql)| sql).collect::<VecDeque<_>>()
     });
     for side in Side::BOTH {
-        stands(play, side, two, &mut left);
+        tell_next_statement(play, side, two, &mut left);
     }
-    let steps = play.terms.steps.clone();
+    let steps = play.options.steps.clone();
     while Side::BOTH
         .iter()
         .any(|side| two.waits(*side) || !left[*side as usize].is_empty())
@@ -122,16 +130,16 @@ async fn scheduled(
         // What the one sends may let the other go on, long after that has sent.
         for side in Side::BOTH {
             if two.is_answered(side) {
-                hears(play, side, two, locked, &mut left).await?;
+                hear(play, side, two, locked, &mut left).await?;
             }
         }
-        let who = match timeout(LOOK, steps.asked()).await {
+        let who = match timeout(POLL_INTERVAL, steps.wait_for_next()).await {
             Ok(who) => who?,
             Err(_) => continue,
         };
         let side = match who {
-            Who::A => Side::A,
-            Who::B => Side::B,
+            NextMove::A => Side::A,
+            NextMove::B => Side::B,
             _ => continue,
         };
         if two.waits(side) {
@@ -154,16 +162,16 @@ async fn scheduled(
         };
         if lesson.long == Some(sql) {
             // It lasts longer than the other may wait.
-            hears(play, side.other(), two, locked, &mut left).await?;
+            hear(play, side.other(), two, locked, &mut left).await?;
         }
-        see(play, locked, &answered);
-        stands(play, side, two, &mut left);
+        tell_answer(play, locked, &answered);
+        tell_next_statement(play, side, two, &mut left);
     }
     Ok(())
 }
 
 /// The answer that one still waits for, if it does.
-async fn hears(
+async fn hear(
     play: &Play,
     side: Side,
     two: &mut TwoTransactions,
@@ -171,8 +179,8 @@ async fn hears(
     left: &mut [VecDeque<&'static str>; 2],
 ) -> Result<(), Error> {
     if let Some(answered) = two.hear(side).await? {
-        see(play, locked, &answered);
-        stands(play, side, two, left);
+        tell_answer(play, locked, &answered);
+        tell_next_statement(play, side, two, left);
     }
     Ok(())
 }
@@ -183,7 +191,12 @@ fn opens(sql: &str) -> bool {
 }
 
 /// One stands still before its next statement, which is told; or it is at its end.
-fn stands(play: &Play, side: Side, two: &TwoTransactions, left: &mut [VecDeque<&'static str>; 2]) {
+fn tell_next_statement(
+    play: &Play,
+    side: Side,
+    two: &TwoTransactions,
+    left: &mut [VecDeque<&'static str>; 2],
+) {
     let left = &mut left[side as usize];
     if two.has_failed(side) {
         left.clear();
@@ -195,7 +208,7 @@ fn stands(play: &Play, side: Side, two: &TwoTransactions, left: &mut [VecDeque<&
     }
 }
 
-/// Ends both, and notes what came of them.
+/// ExpectedResult both, and notes what came of them.
 async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
     let error = ended
@@ -206,7 +219,7 @@ async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
 }
 
 /// Tells what a statement came to. `locked`: how many rows each has locked.
-fn see(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
+fn tell_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     let locked = &mut locked[step.side as usize];
     if let Some(error) = step.error {
         tell(play, step.side, "conflict", error);

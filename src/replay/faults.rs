@@ -1,30 +1,29 @@
-//! Faults that a replay, or an experiment of the course, orders from a lab: a process that stops, a server that dies, a
-//! session that ends, a replica that is promoted.
+//! The faults that a replay, or an experiment of the course, asks its lab for: a paused process, a killed server, an
+//! ended session, a promoted replica.
 //!
-//! 1. The lab tells its instances where it takes orders (`replays.lab`). An instance that no lab has started has none to give.
-//! 2. What undoes an order is noted before it is sent, and is done at the end, however the replay or the experiment goes.
+//! 1. The lab tells its instances the address of its control route (`replays.lab`). Without a lab there are no faults.
+//! 2. What undoes a fault is noted before the fault is injected, and done at the end, even if the replay fails.
 //!
-//! **What it cannot do**: outlive the process that gives the orders. One that is killed meanwhile leaves broken what it has
-//! broken.
+//! **What it cannot do**: undo anything after this process was killed.
 //!
-//! Next: `play.rs`.
+//! Next: `inject.rs`.
 
 use crate::bilingual::Bilingual;
 use crate::{
     config::Config,
+    fault::{Action, Breakable, FaultCommand},
     http_client::{Ask, HttpError, client},
-    orders::{Action, Breakable, Order},
 };
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// Longer than any server takes to start, and any replica to be promoted.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// How long a lab may take to say how it is: it may be carrying out an order.
-const LOOK: Duration = Duration::from_secs(5);
+/// Longer than any server takes to start, or a replica to be promoted.
+const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
+/// A lab that is injecting a fault answers late.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A lab, where it takes orders.
+/// The control route of a lab, and the token that it asks for.
 #[derive(Debug, Clone)]
 pub struct Control {
     url: String,
@@ -32,92 +31,84 @@ pub struct Control {
 }
 
 impl Control {
-    /// The lab at this address, which takes orders that carry this token.
     #[must_use]
     pub const fn new(url: String, token: SecretString) -> Self {
         Self { url, token }
     }
 
-    /// The lab that has started this instance: the one that the configuration names.
+    /// The lab of the configuration: the one that has started this instance.
     #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
         let replays = &config.replays;
         (!replays.lab.is_empty()).then(|| Self::new(replays.lab.clone(), replays.lab_token.clone()))
     }
 
-    /// Has an order carried out; what the lab says of it.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::Refused`]: the lab has no such member, or it is not in a state for this.
-    pub async fn order(&self, order: &Order) -> Result<String, HttpError> {
-        let ordered = client().put(&self.url).json(order).timeout(PATIENCE);
+    /// Injects a fault. Returns what the lab says of it; [`HttpError::Refused`] if the lab has no such member, or its
+    /// state does not allow the fault.
+    pub async fn inject(&self, command: &FaultCommand) -> Result<String, HttpError> {
+        let ordered = client().put(&self.url).json(command).timeout(FAULT_TIMEOUT);
         let done = ordered.token(Some(&self.token)).answer().await?;
         Ok(done.success()?.text())
     }
 
-    /// What there is to break, and how it is.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError`]: the lab does not answer.
-    pub async fn look(&self) -> Result<Breakable, HttpError> {
-        let asked = client().get(&self.url).timeout(LOOK);
+    pub async fn breakable(&self) -> Result<Breakable, HttpError> {
+        let asked = client().get(&self.url).timeout(STATUS_TIMEOUT);
         let seen = asked.token(Some(&self.token)).answer().await?;
         seen.success()?.json()
     }
 }
 
-/// What a replay needs of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// That it takes orders.
-    Orders,
-    /// Ways that can be cut.
-    Ways,
+    Lab,
+    /// Links that can be cut.
+    Links,
     /// A replica that can be promoted.
     Replica,
-    /// Five nodes of Redis.
+    /// Five Redis nodes.
     Nodes,
-    /// Nodes of Redis whose clock can jump.
+    /// Redis nodes whose clocks can jump.
     Clocks,
 }
 
 impl Need {
-    /// Why there is none of it here.
+    /// Why this instance does not have it; `None` if it does.
     pub(super) fn missing(self, config: &Config) -> Option<Bilingual> {
         let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
-            Self::Orders => (
+            Self::Lab => (
                 !config.replays.lab.is_empty(),
                 Bilingual::of(
-                    "要停进程、停服务器：只在 oversell lab 里能演",
-                    "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
+                    "要停进程、停服务器：用 oversell lab 启动服务器才能演",
+                    "this race stops processes and servers, and needs a lab: start the servers with `oversell lab`",
                 ),
             ),
-            Self::Ways => (
+            Self::Links => (
                 has("ways"),
                 Bilingual::of(
                     "要能断开网络：用 oversell lab --ways 启动",
-                    "ways are cut in it: it takes a lab started with --ways",
+                    "this race cuts links: start the lab with --ways",
                 ),
             ),
             Self::Replica => (
                 has("replica"),
                 Bilingual::of(
                     "要有从节点和哨兵：用 oversell lab --replica 启动",
-                    "it takes a replica and a Sentinel: a lab started with --replica",
+                    "this race needs a replica and a Sentinel: start the lab with --replica",
                 ),
             ),
             Self::Nodes => (
                 config.redis.nodes.len() >= 5,
-                Bilingual::of("要有五个 Redis 节点", "it takes five nodes of Redis"),
+                Bilingual::of(
+                    "要有五个 Redis 节点：用 oversell lab 启动，或在 redis.nodes 里写上",
+                    "this race needs five Redis nodes: start the servers with `oversell lab`, or set redis.nodes",
+                ),
             ),
             Self::Clocks => (
                 has("clocks"),
                 Bilingual::of(
                     "要能拨动 Redis 节点的时钟：用 oversell lab --ways 启动，它启动时会说这个 Redis 行不行",
-                    "the clock of a Redis node jumps in it: it takes a lab started with --ways, which says at its start whether its Redis can",
+                    "the clock of a Redis node jumps in this race: start the lab with --ways; it says at its start whether its Redis can",
                 ),
             ),
         };
@@ -125,7 +116,7 @@ impl Need {
     }
 }
 
-/// The faults that were ordered from a lab, and what is to be undone of them.
+/// Faults that were injected, and how to undo them.
 #[derive(Debug)]
 pub struct Faults {
     lab: Control,
@@ -133,65 +124,49 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// None yet.
     #[must_use]
-    pub fn from(lab: Control) -> Self {
+    pub fn new(lab: Control) -> Self {
         let undo = Mutex::default();
         Self { lab, undo }
     }
 
-    /// Orders a fault. [`mend`](Self::mend) undoes it, unless it is undone by another order.
-    ///
-    /// # Errors
-    ///
-    /// As [`Control::order`].
-    ///
-    /// # Cancel safety
-    ///
-    /// What undoes the fault is noted already: [`mend`](Self::mend) does it.
-    pub async fn order(&self, action: Action, member: &str) -> Result<(), HttpError> {
-        self.order_by(action, member, Duration::ZERO).await
+    /// Injects a fault, which [`mend_all`](Self::mend_all) undoes, unless another fault undoes it before. Cancelled,
+    /// the fault is undone too.
+    pub async fn inject(&self, action: Action, member: &str) -> Result<(), HttpError> {
+        self.inject_by(action, member, Duration::ZERO).await
     }
 
-    /// The same, of what happens by so much: a clock that jumps.
-    ///
-    /// # Errors
-    ///
-    /// As [`Control::order`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`order`](Self::order).
-    pub async fn order_by(
+    /// Injects a fault of this size: a jump of a clock, a delay.
+    pub async fn inject_by(
         &self,
         action: Action,
         member: &str,
         by: Duration,
     ) -> Result<(), HttpError> {
         if let Some(undone) = action.undone_by() {
-            self.at_the_end(undone, member);
+            self.inject_at_end(undone, member);
         }
-        let order = Order {
+        let command = FaultCommand {
             action,
             member: member.to_owned(),
             by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX),
         };
-        self.lab.order(&order).await?;
+        self.lab.inject(&command).await?;
         let mut undo = self.undo.lock();
         undo.retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 
-    /// Has this done at the end.
-    pub(super) fn at_the_end(&self, action: Action, member: &str) {
+    pub(super) fn inject_at_end(&self, action: Action, member: &str) {
         self.undo.lock().push((action, member.to_owned()));
     }
 
-    /// Undoes what is not undone yet, the last first; whether there was anything. An error says which member stays broken.
-    pub async fn mend(&self, failed: impl Fn(&str, HttpError)) -> bool {
+    /// Undoes all faults, the last one first. Returns whether there were any. `failed` gets each member that stays
+    /// broken.
+    pub async fn mend_all(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {
-            if let Err(error) = self.order(*action, member).await {
+            if let Err(error) = self.inject(*action, member).await {
                 failed(member, error);
             }
         }

@@ -1,66 +1,64 @@
-//! Replays: the race of a lesson, forced, on the real servers, by actors on the real instances; and the same race on its cure.
+//! Replays: the race of a lesson, forced on the real servers by actors on the real instances; and the same race on its cure.
 //!
-//! 1. A race is a file in `races/`, which registers itself: who does what, and who stands where while the others go on, as
-//!    steps ([`Step`]).
-//! 2. An actor is a real job of a real strategy that is followed and stopped at its named points (`actor.rs`), in this
-//!    instance or in another one (`place.rs`).
-//! 3. What the actors come by and what the servers hold becomes a list of events (`stage.rs`, `seen.rs`, `event.rs`).
-//! 4. It ends as the registry says, each time: so many sold, so many gone from the shelf, so many inside at once.
+//! 1. A race is a file in `races/`, which registers itself: the steps of its actors ([`Step`]).
+//! 2. An actor is a real job of a real strategy. It is followed, and stops at its named points, in this instance or in
+//!    another one (`actor.rs`).
+//! 3. What the actors do and what the servers hold becomes a list of events (`observer.rs`).
+//! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
-//! **What it cannot do**: be sure of an order that is left to the clock. At a slow pace the leases are the course's, and a
-//! machine that stands still for seconds may let one end too soon; the replay then says that it did not go as it must.
+//! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race, `race.rs`, `run.rs`, `play.rs`,
+//! `running_actor.rs`, `actor.rs`, `http/routes/replays/actors.rs`, `act.rs`, the strategy and what it calls. Leases end in
+//! `leases.rs`, faults come from `inject.rs`.
+//!
+//! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
+//! that stands still for seconds may let one end too soon. The replay then fails.
 //!
 //! Next: `step.rs`, then `races/`.
 
 mod act;
 mod actor;
 mod deadlock;
-mod event;
 mod faults;
-mod goods;
-mod grade;
-mod place;
+mod inject;
+mod leases;
+mod observer;
+mod options;
 mod play;
 mod prelude;
 mod race;
 mod races;
 mod role;
 mod run;
-mod seen;
-mod stage;
+mod running_actor;
+mod servers;
 mod step;
 
-pub use act::{Act, Own, order};
-pub use actor::{Actor, ActorEvent, Part};
-pub use event::{End, Ending, Log, ReplayEvent};
+pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
+pub use act::{Act, CustomAct, place_order};
+pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Control, Faults};
-pub use grade::{Grade, Mark, grade};
-pub use place::{Place, Sent, Stops};
-pub use play::{Pace, Play, Stall, Steps, Terms, Timing, Who};
-pub use race::{Anomaly, Ends, Half, Race, Scheduled, Script};
+pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
+pub use play::Play;
+pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
 pub use role::{A, B, C, Role};
-pub use step::{Deed, Expected, Step, say};
+pub use step::{ExpectedEnd, RoleStep, Step, say};
 
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
 
-/// Every race, by the names of the files.
 pub fn races() -> impl Iterator<Item = &'static Race> {
     races::FILES.iter().copied().chain(DEADLOCKS.iter())
 }
 
-/// Every lesson that a race shows, and that race.
 pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
     races().flat_map(|race| race.lessons.iter().map(move |lesson| (*lesson, race)))
 }
 
-/// This lesson, and the race that shows it.
 #[must_use]
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
 }
 
-/// The act of this name.
 fn act(name: &str) -> Option<Act> {
     let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
     let order = || seckill::find(name).map(|step| Act::Order(step.slug));
@@ -68,12 +66,7 @@ fn act(name: &str) -> Option<Act> {
     strategy().or_else(order).or_else(of_a_race)
 }
 
-/// Starts an actor in this instance.
-///
-/// # Errors
-///
-/// [`Error::NoStrategy`] where there is no such act.
-pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
-    let act = act(&part.act).ok_or_else(|| Error::NoStrategy(part.act.clone()))?;
-    Ok(actor::start(ctx, act, part))
+pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+    let act = act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
+    Ok(actor::start(ctx, act, spec))
 }

@@ -2,12 +2,13 @@
 
 pub(super) use super::{
     act::Act,
-    race::{Anomaly, Ends, Half, Race},
+    race::{Anomaly, ExpectedResult, Race, Variant},
     role::{A, B, C},
     step::{
         Step::{
-            self, All, Also, AtTheEnd, ClockJumps, FinishTogether, LeaseEnds, LeaseIsOver,
-            LeaseWouldBeOver, LockIsFree, Note, Notes, Order, Queue, UnrenewedLeaseEnds,
+            self, All, ClockJumps, Custom, Fault, FaultAtEnd, FinishTogether, LeaseEnds,
+            LeaseTimePasses, LockIsFree, Note, NoteFrom, QueueHas, RowLeaseEnds,
+            UnrenewedLeaseEnds,
         },
         say,
     },

@@ -1,17 +1,16 @@
-//! What a race is: its words, who does what in which order without the cure and with it, and how either must end.
+//! What a race is: its words, the steps of its actors without the cure and with it, and how either must end.
 
 use super::{
-    act::Act,
-    event::Ending,
+    act::{Act, INITIAL_PIECES},
     faults::Need,
-    goods,
-    play::Pace,
+    options::Pace,
     role::Role,
-    step::{Deed, Step},
+    step::{RoleStep, Step},
 };
 use crate::{
     bilingual::Bilingual,
     config::Config,
+    replay_log::ReplayResult,
     section::{Name, Point},
     server::Server,
 };
@@ -23,74 +22,64 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
     "replays are not enabled here (replays.enabled)",
 );
 
-/// Where another could come between what an actor has done and what it does next.
-const BETWEEN: &[Point] = &[
+/// Wherever another actor could come between.
+const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Read,
     Point::Checked,
     Point::Written,
     Point::Conflict,
     Point::Released,
 ];
-/// Where who gets in before whom is decided: whoever was refused asks again when it is let go on.
-const AT_THE_DOOR: &[Point] = &[Point::Read, Point::Refused];
-/// Where only whether one is inside counts.
-const INSIDE: &[Point] = &[Point::Read];
+/// Where the order of entry is decided. A refused actor asks again when it is let go on.
+const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
+/// Where it only counts who is inside.
+const STOPS_INSIDE: &[Point] = &[Point::Read];
 
-/// A race and its cure.
 #[derive(Debug, Clone, Copy)]
 pub struct Race {
-    /// The lessons that it shows, as the course numbers them.
+    /// The ids of the lessons that it shows.
     pub lessons: &'static [&'static str],
-    /// What happens.
     pub title: Bilingual,
-    /// What breaks.
     pub breaks: Bilingual,
-    /// What mends it.
     pub cure: Bilingual,
-    /// What both begin with.
+    /// The steps that both variants begin with.
     pub begin: &'static [Step],
-    /// How it goes on without the cure.
-    pub flaw: Half,
-    /// How it goes on with it.
-    pub cured: Half,
+    pub flaw: Variant,
+    pub cured: Variant,
 }
 
 /// A race without its cure, or with it.
 #[derive(Debug, Clone, Copy)]
-pub struct Half {
-    /// What its actors do, where nothing else is said.
+pub struct Variant {
+    /// The act of every role that has none of its own.
     pub act: Act,
-    /// What happens after the steps that both begin with.
+    /// The steps after `begin`.
     pub steps: &'static [Step],
-    /// How it ends, each time.
-    pub ends: Ends,
+    pub expected: ExpectedResult,
 }
 
-/// What is played.
+/// The steps to play, and the result that they must have.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
-    /// What its actors do, where nothing else is said.
+    /// The act of every role that has none of its own.
     pub act: Act,
-    /// So many pieces are there at first.
+    /// The pieces in stock at first.
     pub pieces: i64,
-    /// What happens, part after part.
     pub steps: [&'static [Step]; 2],
-    /// How it must end.
-    pub ends: Ends,
-    /// Where whoever watches decides the order, each stands still at these points.
+    pub expected: ExpectedResult,
+    /// Where actors stop at the pace [`Scheduler`](super::Pace::Scheduler).
     pub stops: &'static [Point],
 }
 
 impl Script {
-    /// One of these steps alone.
     #[must_use]
-    pub const fn of(act: Act, steps: &'static [Step], ends: Ends) -> Self {
+    pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
-            pieces: goods::PIECES,
+            pieces: INITIAL_PIECES,
             steps: [steps, &[]],
-            ends,
-            stops: BETWEEN,
+            expected,
+            stops: STOPS_BETWEEN_STEPS,
         }
     }
 
@@ -98,7 +87,7 @@ impl Script {
         self.steps.into_iter().flatten().flat_map(Step::each)
     }
 
-    /// Who plays in it, each as it begins.
+    /// Each role once, as it starts.
     pub(super) fn roles(&self) -> Vec<Role> {
         let mut roles: Vec<Role> = Vec::new();
         for role in self.each().flat_map(Step::roles) {
@@ -110,7 +99,7 @@ impl Script {
         roles
     }
 
-    /// Who plays in it. The two transactions of a deadlock have no steps of their own.
+    /// The two transactions of a deadlock are A and B, though its steps do not name them.
     #[must_use]
     pub fn actors(&self) -> Vec<char> {
         match self.act {
@@ -119,36 +108,34 @@ impl Script {
         }
     }
 
-    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds: so that its picture has room for all of it.
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow): the page reserves the width of its picture.
     #[must_use]
     pub fn lasts_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Say(_) => 700,
-            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver => 1_500,
+            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds => 1_500,
             Step::FinishTogether(_) => 900,
-            Step::Does(_, deed) => deed.lasts_ms(),
+            Step::Role(_, role_step) => role_step.lasts_ms(),
             _ => 0,
         };
         self.each().map(of_step).sum()
     }
 
-    /// Who dies in it.
-    pub(super) fn who_dies(&self) -> Option<&'static Role> {
+    pub(super) fn dying_role(&self) -> Option<&'static Role> {
         self.each().find_map(|step| match step {
-            Step::Does(role, Deed::Dies) => Some(role),
+            Step::Role(role, RoleStep::Die) => Some(role),
             _ => None,
         })
     }
 
-    /// Whether a replica of the main Redis is promoted in it.
-    pub(super) fn fails_over(&self) -> bool {
+    pub(super) fn has_failover(&self) -> bool {
         self.each().any(|step| step.needs() == Some(Need::Replica))
     }
 
-    /// What the lab is told to break in it, and to do at its end.
-    pub(super) fn orders(&self) -> impl Iterator<Item = &'static Step> {
+    /// The steps that inject faults.
+    pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
         self.each()
-            .filter(|step| matches!(step, Step::Order(..) | Step::AtTheEnd(..)))
+            .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
     }
 
     /// Whether a lease ends in it.
@@ -156,99 +143,101 @@ impl Script {
         self.each().any(|step| {
             matches!(
                 step,
-                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::LeaseIsOver
+                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds
             )
         })
     }
 }
 
-/// What goes wrong in a race, which an order brings about.
+/// What goes wrong in a race under the right schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Anomaly {
-    /// More was sold than is gone.
+    /// More was sold than has left the stock.
     Oversold,
-    /// One waits for what nobody will give back.
+    /// An actor waits for something that nobody will release.
     Stuck,
-    /// One who came later got in first.
+    /// A later actor got in first.
     Overtaken,
-    /// MySQL has ended a transaction: a deadlock, or the end of its wait.
+    /// MySQL ended a transaction: a deadlock, or a lock wait timeout.
     Deadlock,
 }
 
-/// What whoever watches a race can decide at the pace [`Scheduler`](super::Pace::Scheduler).
+/// What a person can decide at the pace [`Scheduler`](super::Pace::Scheduler).
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Scheduled {
-    /// What the right order brings about without the cure, and none with it.
+pub struct Schedule {
+    /// What a right schedule brings about without the cure, and none does with it.
     pub goal: Anomaly,
-    /// Who plays.
+    /// The actors.
     #[schema(example = json!(["A", "B"]))]
     pub actors: Vec<char>,
-    /// Whether the clock can be let end a lease.
+    /// Whether leases can be ended.
     pub clock: bool,
-    /// Who can be let die where it stands.
+    /// The actor that can be killed where it stands.
     #[schema(example = "A")]
     pub dies: Option<char>,
-    /// Whether the replica of the main Redis can be promoted, which has heard of nothing since the race began.
+    /// Whether the replica of the main Redis can be promoted. It has received no write since the race began.
     pub fails_over: bool,
-    /// Where each stands still.
+    /// Where actors stop.
     #[schema(value_type = Vec<Point>, example = json!(["read", "written"]))]
     pub stops: &'static [Point],
 }
 
 impl Race {
-    /// Who and what can be let go on in it, with the cure or without it; `None` where no order goes wrong, where its actors do
-    /// different things, or where something breaks in it besides the main Redis.
+    /// `None` if no schedule goes wrong, if its actors do different things, or if it breaks anything but the main
+    /// Redis.
     #[must_use]
-    pub fn scheduled(&self, cured: bool) -> Option<Scheduled> {
+    pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let script = self.script(cured);
-        if !one_act || (self.breaks_something() && !script.fails_over()) {
+        if !one_act || (self.needs_lab() && !script.has_failover()) {
             return None;
         }
-        Some(Scheduled {
+        Some(Schedule {
             goal: self.anomaly()?,
             actors: script.actors(),
             clock: script.has_clock(),
-            dies: script.who_dies().map(|role| role.letter),
-            fails_over: script.fails_over(),
+            dies: script.dying_role().map(|role| role.letter),
+            fails_over: script.has_failover(),
             stops: script.stops,
         })
     }
 
-    /// Whether it can be played at the pace [`Timed`](super::Pace::Timed): a lease ends in it, and so more is sold than is gone.
+    /// Whether the pace [`Timed`](super::Pace::Timed) plays it: the end of a lease makes it oversell.
     #[must_use]
     pub fn is_timed(&self) -> bool {
-        (self.scheduled(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
+        (self.schedule(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
 
     fn anomaly(&self) -> Option<Anomaly> {
-        let Half { act, ends, .. } = self.flaw;
+        let Variant { act, expected, .. } = self.flaw;
         match act {
             Act::Deadlock(_) => Some(Anomaly::Deadlock),
-            _ if ends.sold > ends.gone => Some(Anomaly::Oversold),
-            _ => ends.anomaly,
+            _ if expected.sold > expected.gone => Some(Anomaly::Oversold),
+            _ => expected.anomaly,
         }
     }
 
-    /// It, with the cure or without it.
     #[must_use]
-    pub fn half(&self, cured: bool) -> &Half {
+    pub fn variant(&self, cured: bool) -> &Variant {
         if cured { &self.cured } else { &self.flaw }
     }
 
-    /// What is played, with the cure or without it.
     #[must_use]
     pub fn script(&self, cured: bool) -> Script {
-        let Half { act, steps, ends } = *self.half(cured);
+        let Variant {
+            act,
+            steps,
+            expected,
+        } = *self.variant(cured);
         let script = Script {
             steps: [self.begin, steps],
-            ..Script::of(act, steps, ends)
+            ..Script::of(act, steps, expected)
         };
         let stops = match self.anomaly() {
-            _ if script.fails_over() => INSIDE,
-            Some(Anomaly::Overtaken) => AT_THE_DOOR,
-            _ => BETWEEN,
+            _ if script.has_failover() => STOPS_INSIDE,
+            Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
+            _ => STOPS_BETWEEN_STEPS,
         };
         Script { stops, ..script }
     }
@@ -258,13 +247,11 @@ impl Race {
         parts.into_iter().flatten().flat_map(Step::each)
     }
 
-    /// What its actors do.
     pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
         let of_roles = self.steps().filter_map(Step::act);
         [self.flaw.act, self.cured.act].into_iter().chain(of_roles)
     }
 
-    /// What it needs of a lab.
     fn needs(&self) -> impl Iterator<Item = Need> {
         let nodes = self.acts().any(|act| {
             act.scope()
@@ -276,38 +263,38 @@ impl Race {
         ordered.chain(nodes.then_some(Need::Nodes))
     }
 
-    /// Whether it orders faults, which only a lab carries out.
+    /// Whether it injects faults, which only a lab does.
     #[must_use]
-    pub fn breaks_something(&self) -> bool {
+    pub fn needs_lab(&self) -> bool {
         self.needs().next().is_some()
     }
 
-    /// Whether it breaks something at this pace, or stops or kills a whole process, as it does where a lab takes orders: then
-    /// it takes an administrator, and nothing else can be played at the same time.
+    /// Whether this replay breaks servers or stops processes. Such a replay needs the admin token and cannot run beside
+    /// another.
     #[must_use]
-    pub fn needs_all(&self, pace: Pace, config: &Config) -> bool {
-        let in_a_lab = Need::Orders.missing(config).is_none();
+    pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
+        let in_a_lab = Need::Lab.missing(config).is_none();
         let stops = |step: &Step| match step {
-            Step::Does(_, Deed::Paused | Deed::Resumed) => in_a_lab,
-            Step::Does(_, Deed::Dies) => in_a_lab && pace == Pace::Clock,
+            Step::Role(_, RoleStep::PauseProcess | RoleStep::ResumeProcess) => in_a_lab,
+            Step::Role(_, RoleStep::Die) => in_a_lab && pace == Pace::Clock,
             _ => false,
         };
         match pace {
-            // Its steps are not played: nothing stops in it.
-            Pace::Scheduler | Pace::Timed => self.script(false).fails_over(),
-            _ => self.breaks_something() || self.steps().any(stops),
+            // Only the faults of a fail-over are injected: the other steps are not played.
+            Pace::Scheduler | Pace::Timed => self.script(false).has_failover(),
+            _ => self.needs_lab() || self.steps().any(stops),
         }
     }
 
-    /// The servers without which it cannot be played, with the cure or without it.
+    /// The servers that it needs.
     #[must_use]
     pub fn servers(&self, cured: bool) -> Vec<Server> {
-        self.half(cured).act.servers()
+        self.variant(cured).act.servers()
     }
 
-    /// Why it cannot be played here, if it cannot.
+    /// `None` if it can be played here.
     #[must_use]
-    pub fn cannot(&self, config: &Config) -> Option<Bilingual> {
+    pub fn why_not_playable(&self, config: &Config) -> Option<Bilingual> {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
         }
@@ -315,30 +302,29 @@ impl Race {
     }
 }
 
-/// How a race must end.
+/// The result that a race must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Ends {
+pub struct ExpectedResult {
     /// How many actors were told that they had bought a piece.
     #[schema(example = 3)]
     pub sold: i64,
-    /// How many pieces left the shelf.
+    /// How many pieces have left the stock.
     #[schema(example = 2)]
     pub gone: i64,
-    /// The most that were inside at once.
+    /// The most actors inside at once.
     #[schema(example = 2)]
     pub inside: usize,
-    /// What the lesson noted besides.
+    /// What the race noted.
     #[schema(example = "")]
     pub saw: &'static str,
-    /// The same, for people.
+    /// The note for people.
     pub said: Bilingual,
-    /// What has gone wrong, where that is not to be seen by what was sold.
+    /// What goes wrong, if the numbers do not show it.
     #[serde(skip)]
     anomaly: Option<Anomaly>,
 }
 
-impl Ends {
-    /// Nothing is sold, nobody is inside, nothing is noted.
+impl ExpectedResult {
     pub const NOTHING: Self = Self {
         sold: 0,
         gone: 0,
@@ -348,7 +334,6 @@ impl Ends {
         anomaly: None,
     };
 
-    /// So many are sold, and so many gone.
     #[must_use]
     pub const fn sold(sold: i64, gone: i64) -> Self {
         Self {
@@ -358,29 +343,26 @@ impl Ends {
         }
     }
 
-    /// At most so many are inside at once.
     #[must_use]
     pub const fn inside(self, inside: usize) -> Self {
         Self { inside, ..self }
     }
 
-    /// This has gone wrong.
     #[must_use]
-    pub const fn is(self, anomaly: Anomaly) -> Self {
+    pub const fn with_anomaly(self, anomaly: Anomaly) -> Self {
         let anomaly = Some(anomaly);
         Self { anomaly, ..self }
     }
 
-    /// This is noted, which is so in Chinese and so in English.
+    /// The race must note `saw`; `zh` and `en` say it to people.
     #[must_use]
-    pub const fn saw(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
+    pub const fn noting(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
         Self { saw, said, ..self }
     }
 
-    /// Whether it has ended so.
-    pub(super) fn are(&self, ending: &Ending) -> bool {
+    pub(super) fn matches(&self, result: &ReplayResult) -> bool {
         (self.sold, self.gone, self.inside, self.saw)
-            == (ending.sold, ending.gone, ending.inside, &*ending.saw)
+            == (result.sold, result.gone, result.inside, &*result.saw)
     }
 }

@@ -1,25 +1,26 @@
-//! Plays a script: does what its steps say, one after the other, and says how it has ended.
+//! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! It is played on a product of its own that is removed at its end, and what it has broken is mended, however that comes.
+//! The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
 //!
 //! Next: `races/`, one race to a file.
 
 use super::{
     act::Act,
     actor::ActorEvent,
-    event::{End, Ending, Log},
-    goods,
-    play::{Pace, Play, SENTINEL, Terms, Who},
+    inject::SENTINEL,
+    observer::Observer,
+    options::{NextMove, Pace, PlayOptions},
+    play::Play,
     race::Script,
     role::Role,
-    stage::Stage,
-    step::{Deed, Expected, Step},
+    step::{ExpectedEnd, RoleStep, Step},
 };
 use crate::{
     bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
-    orders::Action,
+    fault::Action,
+    replay_log::{Log, ReplayEnd, ReplayResult},
     section::{LockState, Point},
 };
 use futures::future::try_join_all;
@@ -27,77 +28,84 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A replay that takes longer at a slow pace hangs.
-const LIMIT: Duration = Duration::from_secs(60);
-/// One that is stepped through by a person.
-const PATIENCE: Duration = Duration::from_secs(1800);
+/// A replay that takes longer hangs.
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
+/// A replay that a person steps through.
+const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Script {
-    /// Plays it. What is seen goes into `log`, which is closed at the end.
+    /// Plays it. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
     ///
-    /// Where it is cancelled, its actors are ended first.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped, its actors are ended, and its product stays.
-    pub async fn play(&self, ctx: &Ctx, terms: Terms, log: Arc<Log>, cancel: &CancellationToken) {
-        let end = match self.played(ctx, terms, &log, cancel).await {
-            Ok(ending) => End::Done(ending),
-            Err(error) => End::Failed(error.to_string()),
+    /// Dropped, it leaves its product.
+    pub async fn play(
+        &self,
+        ctx: &Ctx,
+        options: PlayOptions,
+        log: Arc<Log>,
+        cancel: &CancellationToken,
+    ) {
+        let end = match self.play_and_clean_up(ctx, options, &log, cancel).await {
+            Ok(result) => ReplayEnd::Done(result),
+            Err(error) => ReplayEnd::Failed(error.to_string()),
         };
         log.close(end);
     }
 
-    async fn played(
+    async fn play_and_clean_up(
         &self,
         ctx: &Ctx,
-        terms: Terms,
+        options: PlayOptions,
         log: &Arc<Log>,
         cancel: &CancellationToken,
-    ) -> Result<Ending, Error> {
-        let stock_id = goods::put(ctx, self.act, self.pieces).await?;
-        let stage = Arc::new(Stage::new(Arc::clone(log)));
-        let limit = if terms.pace.waits_for_people() {
-            PATIENCE
+    ) -> Result<ReplayResult, Error> {
+        let stock_id = self.act.put_goods(ctx, self.pieces).await?;
+        let observer = Arc::new(Observer::new(Arc::clone(log)));
+        let limit = if options.pace.waits_for_people() {
+            PERSON_REPLAY_TIMEOUT
         } else {
-            LIMIT
+            REPLAY_TIMEOUT
         };
         let mut play = Play::new(
             ctx,
             self.act,
             self.stops,
             stock_id,
-            terms,
-            Arc::clone(&stage),
+            options,
+            Arc::clone(&observer),
         );
-        let sights = play.sights.clone();
+        let reader = play.reader.clone();
         let played = tokio::select! {
-            played = timeout(limit, self.carried_out(&mut play)) => played,
-            () = stage.watch(&sights) => Ok(Err(Error::replay("nobody looks any more"))),
+            played = timeout(limit, self.carry_out_steps(&mut play)) => played,
+            () = observer.poll(&reader) => Ok(Err(Error::replay("the servers are no longer read (a bug)"))),
             () = cancel.cancelled() => Ok(Err(Error::replay("it was cancelled"))),
         };
-        let failed = |_: &str, error| tracing::error!(%error, "a replay leaves what it has broken");
+        let failed = |_: &str, error| tracing::error!(%error, "a fault of a replay could not be undone: undo it with oversell lab fault");
         if let Some(faults) = &play.faults
-            && faults.mend(failed).await
+            && faults.mend_all(failed).await
         {
-            play.can_be_seen().await;
+            play.wait_until_readable().await;
         }
-        let ending = match played.unwrap_or_else(|_| Err(Error::replay("it takes too long"))) {
-            Ok(()) => self.ending(&play).await,
+        let result = match played.unwrap_or_else(|_| {
+            Err(Error::replay(format!(
+                "it took longer than {} s",
+                limit.as_secs()
+            )))
+        }) {
+            Ok(()) => self.result(&play).await,
             Err(error) => Err(error),
         };
         drop(play);
-        goods::remove(ctx, self.act, stock_id).await?;
-        ending
+        self.act.remove_goods(ctx, stock_id).await?;
+        result
     }
 
-    async fn carried_out(&self, play: &mut Play) -> Result<(), Error> {
-        if play.terms.pace == Pace::Timed {
-            return play.goes_by_the_clock().await;
+    async fn carry_out_steps(&self, play: &mut Play) -> Result<(), Error> {
+        if play.options.pace == Pace::Timed {
+            return play.run_timed().await;
         }
-        // Two transactions are one step, which lets either send its next statement.
-        if play.terms.pace == Pace::Scheduler && !matches!(self.act, Act::Deadlock(_)) {
-            return self.scheduled(play).await;
+        // The two transactions of a deadlock are one step, which takes the requests of a person itself.
+        if play.options.pace == Pace::Scheduler && !matches!(self.act, Act::Deadlock(_)) {
+            return self.play_scheduled(play).await;
         }
         for step in self.steps.into_iter().flatten() {
             carry_out(play, step).await?;
@@ -105,100 +113,104 @@ impl Script {
         Ok(())
     }
 
-    /// Whoever asks decides who goes on, until all who have begun are at their ends.
-    async fn scheduled(&self, play: &mut Play) -> Result<(), Error> {
-        let (roles, steps) = (self.roles(), play.terms.steps.clone());
-        for step in self.orders() {
-            if matches!(step, Step::Order(Action::Cut, _)) {
-                // It stands still from now on, since to it the main one is down.
-                play.orders(Action::Pause, SENTINEL).await?;
+    /// A person decides who goes on, until all started actors have ended.
+    async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
+        let (roles, steps) = (self.roles(), play.options.steps.clone());
+        for step in self.lab_steps() {
+            if matches!(step, Step::Fault(Action::Cut, _)) {
+                // The cut makes the main Redis look dead to the Sentinel, which would promote at once.
+                play.inject(Action::Pause, SENTINEL).await?;
             }
             carry_out(play, step).await?;
         }
         loop {
             let who = tokio::select! {
-                who = steps.asked() => who?,
-                () = play.all_have_ended(roles.len().min(2)) => return Ok(()),
+                who = steps.wait_for_next() => who?,
+                () = play.wait_until_all_end(roles.len().min(2)) => return Ok(()),
             };
             let letter = match who {
-                Who::Clock if self.has_clock() => {
-                    play.clock_goes_on().await?;
+                NextMove::Clock if self.has_clock() => {
+                    play.end_all_leases().await?;
                     continue;
                 }
-                Who::Death => {
-                    if let Some(role) = self.who_dies() {
-                        play.dies_here(role);
+                NextMove::Death => {
+                    if let Some(role) = self.dying_role() {
+                        play.freeze_if_stopped(role);
                     }
                     continue;
                 }
-                Who::FailOver if self.fails_over() => {
-                    play.fails_over().await?;
+                NextMove::FailOver if self.has_failover() => {
+                    play.fail_over().await?;
                     continue;
                 }
-                Who::All | Who::Clock | Who::FailOver => continue,
-                Who::A => 'A',
-                Who::B => 'B',
-                Who::C => 'C',
+                NextMove::All | NextMove::Clock | NextMove::FailOver => continue,
+                NextMove::A => 'A',
+                NextMove::B => 'B',
+                NextMove::C => 'C',
             };
             if let Some(role) = roles.iter().find(|role| role.letter == letter) {
-                play.lets_go(role).await?;
+                play.advance(role).await?;
             }
         }
     }
 
-    async fn ending(&self, play: &Play) -> Result<Ending, Error> {
-        play.stage.look(&play.sights).await?;
-        let (sold, inside) = play.stage.sums();
-        let left = goods::left(&play.ctx, self.act, play.stock_id).await?;
-        let mut ending = Ending {
+    async fn result(&self, play: &Play) -> Result<ReplayResult, Error> {
+        play.observer.refresh(&play.reader).await?;
+        let (sold, inside) = play.observer.totals();
+        let left = self.act.count_goods_left(&play.ctx, play.stock_id).await?;
+        let mut result = ReplayResult {
             sold,
             gone: left.map_or(0, |left| self.pieces - left),
             inside,
-            saw: play.noted(),
+            saw: play.all_notes(),
             as_meant: false,
             forced: *play.forced.lock(),
         };
-        ending.as_meant = self.ends.are(&ending);
-        Ok(ending)
+        result.as_meant = self.expected.matches(&result);
+        Ok(result)
     }
 }
 
 async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     match step {
-        Step::Say(Bilingual { zh, en }) => play.step(zh, en).await,
-        Step::Does(role, deed) => does(play, role, *deed).await,
+        Step::Say(Bilingual { zh, en }) => play.announce(zh, en).await,
+        Step::Role(role, role_step) => carry_out_role_step(play, role, *role_step).await,
         Step::FinishTogether(roles) => {
-            let sides: Result<Vec<_>, _> = roles.iter().map(|role| play.take(role)).collect();
-            let ends = try_join_all(sides?.into_iter().map(|side| side.ends())).await?;
+            let actors: Result<Vec<_>, _> =
+                roles.iter().map(|role| play.take_actor(role)).collect();
+            let ends = try_join_all(actors?.into_iter().map(|actor| actor.finish())).await?;
             for (role, end) in roles.iter().zip(ends) {
-                comes_to(play, role, end, Expected::Done)?;
+                record_end(play, role, end, ExpectedEnd::Done)?;
             }
             Ok(())
         }
-        Step::LeaseEnds => play.lease_ends(play.terms.pace.forces()).await,
-        Step::UnrenewedLeaseEnds => {
-            let by_order = play.terms.pace.forces() || play.faults.is_none();
-            play.lease_ends(by_order).await
+        Step::LeaseEnds => {
+            play.wait_until_lease_ends(play.options.pace.forces_timeouts())
+                .await
         }
-        Step::LeaseIsOver => play.lease_is_over().await,
-        Step::LeaseWouldBeOver => play.a_lease_would_be_over().await,
-        Step::ClockJumps(node) => play.clock_jumps(*node).await,
-        Step::Queue(waiting) => play.queued(*waiting).await,
-        Step::LockIsFree => play.nobody_has_it().await,
-        Step::WhatHungUpGoesOn => {
-            play.hung_up.clear();
+        Step::UnrenewedLeaseEnds => {
+            let forced = play.options.pace.forces_timeouts() || play.faults.is_none();
+            play.wait_until_lease_ends(forced).await
+        }
+        Step::RowLeaseEnds => play.wait_until_row_lease_ends().await,
+        Step::LeaseTimePasses => play.pass_lease_time().await,
+        Step::ClockJumps(node) => play.jump_clock(*node).await,
+        Step::QueueHas(waiting) => play.wait_until_queued(*waiting).await,
+        Step::LockIsFree => play.wait_until_free().await,
+        Step::CancelledRequestsGoOn => {
+            play.cancelled.clear();
             Ok(())
         }
-        Step::Order(action, member) => play.orders(*action, member).await,
-        Step::AtTheEnd(action, member) => {
-            play.lab()?.at_the_end(*action, member);
+        Step::Fault(action, member) => play.inject(*action, member).await,
+        Step::FaultAtEnd(action, member) => {
+            play.lab()?.inject_at_end(*action, member);
             Ok(())
         }
         Step::Note(what) => {
             play.note(what);
             Ok(())
         }
-        Step::Notes(what) => {
+        Step::NoteFrom(what) => {
             play.note(what(play));
             Ok(())
         }
@@ -208,73 +220,83 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             }
             Ok(())
         }
-        Step::Also(what) => what(play).await,
+        Step::Custom(what) => what(play).await,
     }
 }
 
-async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
-    match deed {
-        Deed::StandsAt(points) => {
+async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Result<(), Error> {
+    match step {
+        RoleStep::RunUntilStopped(points) => {
             let points: Vec<_> = points.into_iter().flatten().collect();
-            play.send(role, &points).await?.stands_at(&points).await
+            play.run(role, &points)
+                .await?
+                .wait_until_stopped_at(&points)
+                .await
         }
-        Deed::HeadsFor(point) => play.send(role, point.as_slice()).await.map(drop),
-        Deed::Waits => {
+        RoleStep::Run(point) => play.run(role, point.as_slice()).await.map(drop),
+        RoleStep::RunUntilWaiting => {
             let at = [Point::Waits];
-            play.send(role, &at).await?.stands_at(&at).await?;
-            play.send(role, &[]).await.map(drop)
+            play.run(role, &at)
+                .await?
+                .wait_until_stopped_at(&at)
+                .await?;
+            play.run(role, &[]).await.map(drop)
         }
-        Deed::Passes(point, times) => {
-            let times = play.terms.pace.of(times);
-            play.side(role)?.passes(point, times).await
+        RoleStep::PassPoint(point, times) => {
+            let times = play.options.pace.pick(times);
+            play.actor(role)?.wait_until_passed(point, times).await
         }
-        Deed::Ends(expected) => {
-            if play.side(role).is_err() {
-                play.send(role, &[]).await?;
+        RoleStep::Finish(expected) => {
+            if play.actor(role).is_err() {
+                play.run(role, &[]).await?;
             }
-            let end = play.take(role)?.ends().await?;
-            comes_to(play, role, end, expected)
+            let end = play.take_actor(role)?.finish().await?;
+            record_end(play, role, end, expected)
         }
-        Deed::Dies => play.dies(role).await,
-        Deed::HangsUp => {
-            let side = play.take(role)?.hangs_up();
-            play.hung_up.push(side);
-            play.is_gone(role, ["hung-up", "its client has hung up"]);
+        RoleStep::Die => play.kill_or_freeze(role).await,
+        RoleStep::Cancel => {
+            let stops = play.take_actor(role)?.into_stops();
+            play.cancelled.push(stops);
+            play.record_gone(role, ["hung-up", "its client has hung up"]);
             Ok(())
         }
-        Deed::Paused => play.befalls(role, Action::Pause).await,
-        Deed::Resumed => play.befalls(role, Action::Resume).await,
-        Deed::Killed => play.is_killed(role).await,
-        Deed::SessionEnds => play.session_ends(role).await,
-        Deed::HearsLate(by_ms) => play.hears_late(role, Duration::from_millis(by_ms)).await,
-        Deed::SessionWouldEnd => play.a_session_would_be_over(role).await,
-        Deed::CutFrom(member) => {
-            let way = format!("{}-{member}", play.name_of(role)?);
-            play.orders(Action::Cut, &way).await
+        RoleStep::PauseProcess => play.inject_at(role, Action::Pause).await,
+        RoleStep::ResumeProcess => play.inject_at(role, Action::Resume).await,
+        RoleStep::KillProcess => play.kill(role).await,
+        RoleStep::LoseSessionAndLock => play.end_session_and_wait(role).await,
+        RoleStep::DelayAnswers(by_ms) => {
+            play.delay_answers(role, Duration::from_millis(by_ms)).await
+        }
+        RoleStep::LoseSession => play.end_session(role).await,
+        RoleStep::CutLink(member) => {
+            let link = format!("{}-{member}", play.instance_name(role)?);
+            play.inject(Action::Cut, &link).await
         }
     }
 }
 
-/// Keeps what a role has come to, which must be this.
-fn comes_to(
+/// Keeps the end of a role, which must be the expected one.
+fn record_end(
     play: &mut Play,
     role: &Role,
     end: ActorEvent,
-    expected: Expected,
+    expected: ExpectedEnd,
 ) -> Result<(), Error> {
     let as_expected = match (&end, expected) {
-        (ActorEvent::Done { .. }, Expected::Done) => true,
-        (ActorEvent::Done { lost, .. }, Expected::Unlocked(found)) => {
+        (ActorEvent::Done { .. }, ExpectedEnd::Done) => true,
+        (ActorEvent::Done { lost, .. }, ExpectedEnd::Unlocked(found)) => {
             *lost == Some(found == LockState::Lost)
         }
-        (ActorEvent::Failed { kind, .. }, Expected::Failed(as_what)) => kind == as_what,
-        (ActorEvent::Failed { .. }, Expected::Refused) => true,
+        (ActorEvent::Failed { kind, .. }, ExpectedEnd::Failed(expected_kind)) => {
+            kind == expected_kind
+        }
+        (ActorEvent::Failed { .. }, ExpectedEnd::Refused) => true,
         _ => false,
     };
     if !as_expected {
         let why = format!("{} is not {expected:?}, but {end:?}", role.letter);
         return Err(Error::replay(why));
     }
-    play.ends.push(end);
+    play.actor_ends.push(end);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a race is written in: who does what next, and what happens to whom.
 //!
 //! 1. A role (`role.rs`) begins with the first step that it has, and again with the first one after its end.
-//! 2. [`Role::stands_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
+//! 2. [`Role::stops_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
 //!    Others go on meanwhile only where a step lets them.
 //!
 //! Next: `run.rs`, which carries the steps out; then `races/`, one race to a file.
@@ -10,7 +10,7 @@ use super::{act::Act, faults::Need, play::Play, role::Role};
 use crate::{
     bilingual::Bilingual,
     error::Error,
-    orders::Action,
+    fault::Action,
     section::{LockState, Point},
 };
 use futures::future::BoxFuture;
@@ -18,45 +18,41 @@ use futures::future::BoxFuture;
 /// One thing that happens.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Says what comes now, and keeps the pace.
+    /// Shows a caption, and waits as the pace says.
     Say(Bilingual),
-    /// A role does something, or something is done to it.
-    Does(Role, Deed),
-    /// These run to their ends at the same time.
+    /// Something that a role does, or that is done to it.
+    Role(Role, RoleStep),
+    /// These roles run to their ends at the same time.
     FinishTogether(&'static [Role]),
-    /// The lease of the lock ends: nobody has the lock, or another than before. By the clock its time passes; where the pace
-    /// forces it, it is long, so that the order is never left to the clock, and is ended here. A lock without a lease fails.
+    /// Waits until nobody holds the lock, or another than before. Fails if the lock has no lease. If the pace forces
+    /// it, the lease is long and ended here.
     LeaseEnds,
-    /// The same, of a holder whose process is paused, so that nobody renews the lease; where no lab can pause one, the lease
-    /// is ended here at every pace.
+    /// Like `LeaseEnds`, for a holder whose process is paused. Without a lab to pause it, its watchdog runs, so the
+    /// lease is ended here at every pace.
     UnrenewedLeaseEnds,
-    /// The lease of a dead holder is over, and the lock's row may stay there until another sweeps it away.
-    LeaseIsOver,
-    /// The lock has no lease: one would be over by now.
-    LeaseWouldBeOver,
-    /// The clock of the Redis node of this number jumps forward (0 is the main one): the lock ends there.
+    /// Waits until the lease in the lock's row is over; the row may stay.
+    RowLeaseEnds,
+    /// The time of a lease passes, though the lock has none.
+    LeaseTimePasses,
+    /// The clock of this Redis node jumps forward, and the lock ends there. 0 is the main Redis.
     ClockJumps(usize),
-    /// So many are in the lock's queue besides its holder, as its server has it.
-    Queue(usize),
-    /// Nobody has the lock any more.
+    /// Waits until this many wait behind the holder.
+    QueueHas(usize),
+    /// Waits until nobody holds the lock.
     LockIsFree,
-    /// What was begun for clients that have hung up stands nowhere any more.
-    WhatHungUpGoesOn,
-    /// The lab breaks or mends a member.
-    Order(Action, &'static str),
-    /// The lab does so at the end, however that comes.
-    AtTheEnd(Action, &'static str),
-    /// The race notes this.
+    /// What cancelled requests have started goes on.
+    CancelledRequestsGoOn,
+    /// The lab injects this fault into this member.
+    Fault(Action, &'static str),
+    /// The lab does this to this member at the end, even if the replay fails.
+    FaultAtEnd(Action, &'static str),
     Note(&'static str),
-    /// The race notes what it has seen so far.
-    Notes(fn(&Play) -> String),
-    /// All of these, one after the other.
+    /// Notes what this function makes of the events so far.
+    NoteFrom(fn(&Play) -> String),
     All(&'static [Self]),
-    /// What only this race does.
-    Also(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
+    Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
-/// Says what comes now, in both languages.
 #[must_use]
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Say(Bilingual::of(zh, en))
@@ -64,124 +60,117 @@ pub const fn say(zh: &'static str, en: &'static str) -> Step {
 
 /// What a role does, or what is done to it.
 #[derive(Debug, Clone, Copy)]
-pub enum Deed {
-    /// It runs until it stands at each of these points.
-    StandsAt([Option<Point>; 2]),
-    /// It runs, and will stand at this point; nobody waits for that.
-    HeadsFor(Option<Point>),
-    /// It has begun to wait for what another has, and goes on waiting.
-    Waits,
-    /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
-    Passes(Point, [usize; 2]),
-    /// It runs to its end, which must be this one.
-    Ends(Expected),
-    /// Nobody hears of it again: by the clock its process is killed, where a lab takes orders; else it stands still for good.
-    Dies,
-    /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::WhatHungUpGoesOn`].
-    HangsUp,
-    /// Its process is stopped, as a long garbage collection does; where no lab takes orders, it alone stands still.
-    Paused,
-    /// Its process goes on.
-    Resumed,
-    /// `kill -9` of its process.
-    Killed,
-    /// Its session ends, and its lock with it.
-    SessionEnds,
-    /// The answers of the Redis nodes come to its instance so much later, in milliseconds; 0: in time again.
-    HearsLate(u64),
-    /// Its session is over, and what it has made there may stay.
-    SessionWouldEnd,
-    /// Its instance does not reach this member any more.
-    CutFrom(&'static str),
+pub enum RoleStep {
+    /// Runs until it has stopped at each of these points.
+    RunUntilStopped([Option<Point>; 2]),
+    /// Runs towards this stop; no step waits for it.
+    Run(Option<Point>),
+    /// Runs until it waits for the lock, and goes on waiting.
+    RunUntilWaiting,
+    /// Passes this point this often, by the clock and forced, without leaving its stop.
+    PassPoint(Point, [usize; 2]),
+    Finish(ExpectedEnd),
+    /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
+    Die,
+    /// Its client hangs up. What the request has started stands still until [`Step::CancelledRequestsGoOn`].
+    Cancel,
+    /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
+    PauseProcess,
+    ResumeProcess,
+    /// `kill -9`.
+    KillProcess,
+    /// Its session ends, and the lock must then be free.
+    LoseSessionAndLock,
+    /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
+    DelayAnswers(u64),
+    /// Its session ends; what it has created may stay.
+    LoseSession,
+    /// Its instance no longer reaches this member.
+    CutLink(&'static str),
 }
 
-impl Deed {
-    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), in milliseconds.
+impl RoleStep {
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow).
     pub(super) fn lasts_ms(self) -> u64 {
         match self {
-            Self::StandsAt(_) | Self::Ends(_) => 450,
-            Self::Passes(_, [by_clock, _]) => 1_000 * by_clock as u64,
-            Self::SessionEnds | Self::SessionWouldEnd => 11_000,
+            Self::RunUntilStopped(_) | Self::Finish(_) => 450,
+            Self::PassPoint(_, [by_clock, _]) => 1_000 * by_clock as u64,
+            Self::LoseSessionAndLock | Self::LoseSession => 11_000,
             _ => 0,
         }
     }
 }
 
-/// The end to which a role must come.
+/// How a role must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// It has done what it was to do.
+pub enum ExpectedEnd {
     Done,
-    /// The same, and its unlock has found this.
+    /// It succeeded, and its unlock found the lock's state to be this.
     Unlocked(LockState),
-    /// It has failed, whatever the reason.
+    /// It failed, for whatever reason.
     Refused,
-    /// It has failed for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
+    /// It failed for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
     Failed(&'static str),
 }
 
-/// What a role may do, each as a step: its deed, and what it takes.
+/// The steps of a role, each as a method of [`Role`].
 macro_rules! steps {
-    ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $deed:expr;)*) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $step:expr;)*) => {$(
         $(#[doc = $doc])*
         #[must_use]
         pub const fn $name(self $(, $of: $kind)*) -> Step {
-            Step::Does(self, $deed)
+            Step::Role(self, $step)
         }
     )*};
 }
 
 impl Role {
     steps! {
-        /// It runs until it stands at this point.
-        stands_at(point: Point) = Deed::StandsAt([Some(point), None]);
-        /// It runs until it stands at the one point, and what it has begun besides at the other.
-        stands_at_both(one: Point, other: Point) = Deed::StandsAt([Some(one), Some(other)]);
-        /// It runs, and will stand at this point.
-        heads_for(point: Point) = Deed::HeadsFor(Some(point));
-        /// It runs, and stands nowhere.
-        goes_on() = Deed::HeadsFor(None);
-        /// It has begun to wait for what another has.
-        waits() = Deed::Waits;
-        /// It comes by this point so often, where leases end by the clock and where they are forced, while it stands where it stands.
-        passes(point: Point, by_clock: usize, forced: usize) = Deed::Passes(point, [by_clock, forced]);
-        /// It runs to its end, and has done what it was to do.
-        finishes() = Deed::Ends(Expected::Done);
-        /// The same, and its unlock finds that the lock is its own.
-        finishes_and_finds_its_lock() = Deed::Ends(Expected::Unlocked(LockState::Kept));
-        /// The same, and its unlock finds that the lock is its own no more.
-        finishes_and_finds_its_lock_lost() = Deed::Ends(Expected::Unlocked(LockState::Lost));
-        /// It has waited in vain.
-        gives_up() = Deed::Ends(Expected::Failed("not-had"));
-        /// The row refuses its fencing token.
-        is_fenced() = Deed::Ends(Expected::Failed("fenced"));
-        /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
-        fails_as(kind: &'static str) = Deed::Ends(Expected::Failed(kind));
-        /// It is refused, whatever the reason.
-        is_refused() = Deed::Ends(Expected::Refused);
-        /// It dies, and nobody hears of it again.
-        dies() = Deed::Dies;
+        /// Runs until it stops there.
+        stops_at(point: Point) = RoleStep::RunUntilStopped([Some(point), None]);
+        /// Runs until it has stopped at one point, and a task that it has started at the other.
+        stops_at_both(one: Point, other: Point) = RoleStep::RunUntilStopped([Some(one), Some(other)]);
+        /// Runs towards this stop; no step waits for it.
+        will_stop_at(point: Point) = RoleStep::Run(Some(point));
+        /// Runs, without stops.
+        continues() = RoleStep::Run(None);
+        /// Runs until it waits for the lock, and goes on waiting.
+        waits() = RoleStep::RunUntilWaiting;
+        /// Passes this point this often, by the clock and forced, without leaving its stop.
+        passes(point: Point, by_clock: usize, forced: usize) = RoleStep::PassPoint(point, [by_clock, forced]);
+        /// Runs to its end, and succeeds.
+        finishes() = RoleStep::Finish(ExpectedEnd::Done);
+        /// Succeeds, and its unlock finds the lock to be its own.
+        finishes_with_lock_kept() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
+        /// Succeeds, and its unlock finds the lock lost.
+        finishes_with_lock_lost() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Lost));
+        /// Fails to get the lock in time.
+        times_out() = RoleStep::Finish(ExpectedEnd::Failed("not-had"));
+        /// Fails because the row refuses its fencing token.
+        fails_fenced() = RoleStep::Finish(ExpectedEnd::Failed("fenced"));
+        /// Fails for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
+        fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
+        /// Fails, for whatever reason.
+        fails() = RoleStep::Finish(ExpectedEnd::Refused);
+        /// Dies.
+        dies() = RoleStep::Die;
         /// Its client hangs up.
-        hangs_up() = Deed::HangsUp;
-        /// Its process is stopped.
-        is_paused() = Deed::Paused;
-        /// Its process goes on.
-        is_resumed() = Deed::Resumed;
-        /// Its process is killed.
-        is_killed() = Deed::Killed;
-        /// Its session ends.
-        loses_its_session() = Deed::SessionEnds;
-        /// The Redis nodes' answers come to its instance so much later, in milliseconds; 0: in time again.
-        hears_late(by_ms: u64) = Deed::HearsLate(by_ms);
-        /// Its session ends, and its lock stays where it does not go with it.
-        would_lose_its_session() = Deed::SessionWouldEnd;
-        /// Its instance does not reach this member.
-        is_cut_from(member: &'static str) = Deed::CutFrom(member);
+        hangs_up() = RoleStep::Cancel;
+        gets_paused() = RoleStep::PauseProcess;
+        gets_resumed() = RoleStep::ResumeProcess;
+        gets_killed() = RoleStep::KillProcess;
+        /// Its session ends, and the lock must then be free.
+        loses_session_and_lock() = RoleStep::LoseSessionAndLock;
+        /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
+        gets_answers_late(by_ms: u64) = RoleStep::DelayAnswers(by_ms);
+        /// Its session ends; what it has created may stay.
+        loses_session() = RoleStep::LoseSession;
+        loses_link_to(member: &'static str) = RoleStep::CutLink(member);
     }
 }
 
 impl Step {
-    /// It, or all those of which it is made.
+    /// The step itself, or the steps that it is made of.
     pub(super) fn each(&self) -> Vec<&Self> {
         match self {
             Self::All(steps) => steps.iter().flat_map(Self::each).collect(),
@@ -189,34 +178,33 @@ impl Step {
         }
     }
 
-    /// Who plays in it.
     pub(super) fn roles(&self) -> &[Role] {
         match self {
-            Self::Does(role, _) => std::slice::from_ref(role),
+            Self::Role(role, _) => std::slice::from_ref(role),
             Self::FinishTogether(roles) => roles,
             _ => &[],
         }
     }
 
-    /// What is done in it, where that is not what the others do.
+    /// The act of a role that does something else than the others.
     pub(super) fn act(&self) -> Option<Act> {
         match self {
-            Self::Does(role, _) => role.act,
+            Self::Role(role, _) => role.act,
             _ => None,
         }
     }
 
-    /// What it needs of a lab.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Does(_, Deed::CutFrom(_) | Deed::HearsLate(_)) => Some(Need::Ways),
-            Self::Order(Action::Promote, _) | Self::AtTheEnd(Action::Promote, _) => {
+            Self::Role(_, RoleStep::CutLink(_) | RoleStep::DelayAnswers(_)) => Some(Need::Links),
+            Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
-            Self::Order(..) | Self::AtTheEnd(..) => Some(Need::Orders),
-            Self::Does(_, Deed::Killed | Deed::SessionEnds | Deed::SessionWouldEnd) => {
-                Some(Need::Orders)
-            }
+            Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
+            Self::Role(
+                _,
+                RoleStep::KillProcess | RoleStep::LoseSessionAndLock | RoleStep::LoseSession,
+            ) => Some(Need::Lab),
             _ => None,
         }
     }

@@ -5,9 +5,7 @@
 //! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
 
 pub(crate) mod backstop;
-mod heard;
 mod job;
-pub mod mine;
 pub(crate) mod mysql;
 pub(crate) mod names;
 mod observation;
@@ -15,12 +13,13 @@ pub(crate) mod points;
 pub(crate) mod poll;
 pub(crate) mod redis_key;
 pub(crate) mod redis_polling;
+mod redis_tap;
 pub(crate) mod session;
 pub(crate) mod zk_node;
 
-pub(crate) use heard::Heard;
 pub use job::{Deducted, Job, LockState, Request};
 pub use names::{Name, Unrenewed};
 pub use observation::Observation;
 pub(crate) use points::{Follower, Points};
-pub use points::{Pause, Point, Reached};
+pub use points::{FollowerEvent, Pause, Point};
+pub(crate) use redis_tap::RedisTap;

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// How many of a job's attempts are kept; older ones are dropped.
-const TRIES: usize = 20;
+const MAX_TRIES_KEPT: usize = 20;
 
 /// A job's observers and timestamps.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Observation {
     /// Records an attempt that began at `since` and ends now.
     pub(super) fn tried(&self, since: Instant) {
         let mut tries = self.tries.lock();
-        if tries.len() == TRIES {
+        if tries.len() == MAX_TRIES_KEPT {
             tries.remove(0);
         }
         tries.push((since, Instant::now()));
@@ -144,7 +144,7 @@ impl Observation {
 
     /// How long it has been inside.
     #[must_use]
-    pub fn held(&self) -> Duration {
+    pub fn since_entered(&self) -> Duration {
         self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 }

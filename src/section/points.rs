@@ -5,7 +5,7 @@
 //! 2. A follower ([`Job::followed`](super::Job::followed)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
 //! 3. What it sends to a server on the way, statement by statement, the follower receives too
-//!    ([`Points::sends`], [`Heard`](super::Heard)).
+//!    ([`Points::sends`], [`RedisTap`](super::RedisTap)).
 //! 4. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
 //!
 //! No request can ask for a stop: stops are for replays and tests.
@@ -21,7 +21,7 @@ use utoipa::{
 /// Declares the points, each with its name in events and between instances.
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
-        /// A point in the code of a strategy, of a step of the seckill, or of what a replay plays besides.
+        /// A point in the code of a strategy, a seckill step, or a race.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Point {
             $($(#[$doc])* #[serde(rename = $name)] $point,)*
@@ -113,8 +113,8 @@ points! {
     Limited = "limited",
 }
 
-/// The points at which the holder of a lock works, and which people follow.
-const LINGERED: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
+/// The points of work under a lock, at which people follow.
+const LINGER_POINTS: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
 
 impl Display for Point {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,18 +122,18 @@ impl Display for Point {
     }
 }
 
-/// The points of one job. Cloning it is cheap, and free where nobody follows.
+/// The points of one job. Without a follower, cloning and passing them is free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Points(Option<Follower>);
 
-/// Who follows a job. A follower that no longer listens stops it nowhere.
+/// Follows a job. A follower that no longer listens stops nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     /// Receives each point.
-    pub(crate) seen: mpsc::UnboundedSender<Reached>,
+    pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,
     /// Where the job stops, until this changes or its sender is dropped.
     pub(crate) stops: watch::Receiver<Vec<Point>>,
-    /// How long the job stays at each of the [points of work](LINGERED), so that people can follow.
+    /// How long the job stays at each of the [`LINGER_POINTS`].
     pub(crate) linger: Duration,
 }
 
@@ -145,55 +145,53 @@ impl From<Follower> for Points {
 
 /// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reached {
-    /// The job has come to a point.
+pub enum FollowerEvent {
+    /// The job has passed a point.
     Point {
-        /// Which point.
         point: Point,
-        /// What it has there: a count that was read, an owner that was found.
+        /// The value that it has there: a count that it has read, an owner that it has found.
         value: Option<String>,
     },
-    /// The job sends this statement or command to a server.
+    /// The job has sent this statement or command to a server.
     Sent(String),
 }
 
-/// A stop that was asked for. Dropping it lets the job go on.
+/// A stop of a job. Dropping it lets the job go on.
 #[derive(Debug)]
 #[must_use = "the job goes on as soon as its pause is dropped"]
 pub struct Pause {
-    seen: mpsc::UnboundedReceiver<Reached>,
+    events: mpsc::UnboundedReceiver<FollowerEvent>,
     stops: watch::Sender<Vec<Point>>,
 }
 
 impl Points {
-    /// Points with a single stop.
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
-        let ((sender, seen), (stops, stopping)) =
+        let ((sender, events), (stops, stopping)) =
             (mpsc::unbounded_channel(), watch::channel(vec![point]));
         let follower = Follower {
-            seen: sender,
+            events: sender,
             stops: stopping,
             linger: Duration::ZERO,
         };
-        (follower.into(), Pause { seen, stops })
+        (follower.into(), Pause { events, stops })
     }
 
-    /// Comes to `point`.
     pub(crate) async fn at(&self, point: Point) {
         self.pass(point, None).await;
     }
 
-    /// Comes to `point`, having `value`.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
         let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
     }
 
-    /// Tells that this goes to a server now. It is put into words only where somebody follows.
+    /// Reports what goes to a server. `what` is only called if somebody follows.
     pub(crate) fn sends<T: Display>(&self, what: impl FnOnce() -> T) {
         if let Some(follower) = &self.0 {
-            // A follower that has gone wants nothing.
-            let _gone = follower.seen.send(Reached::Sent(what().to_string()));
+            // The follower may be gone.
+            let _gone = follower
+                .events
+                .send(FollowerEvent::Sent(what().to_string()));
         }
     }
 
@@ -201,11 +199,11 @@ impl Points {
         let Some(follower) = &self.0 else {
             return;
         };
-        let reached = Reached::Point { point, value };
-        if follower.seen.send(reached).is_ok() {
+        let event = FollowerEvent::Point { point, value };
+        if follower.events.send(event).is_ok() {
             let mut stops = follower.stops.clone();
             drop(stops.wait_for(|stops| !stops.contains(&point)).await);
-            if LINGERED.contains(&point) {
+            if LINGER_POINTS.contains(&point) {
                 tokio::time::sleep(follower.linger).await;
             }
         }
@@ -213,20 +211,15 @@ impl Points {
 }
 
 impl Pause {
-    /// Waits until the job is there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: it only waits.
-    pub async fn reached(&mut self) {
-        while let Some(reached) = self.seen.recv().await {
-            if matches!(reached, Reached::Point { point, .. } if self.stops.borrow().contains(&point))
+    /// Waits until the job is at its stop.
+    pub async fn wait_until_reached(&mut self) {
+        while let Some(event) = self.events.recv().await {
+            if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point))
             {
                 return;
             }
         }
     }
 
-    /// Lets the job go on.
     pub fn go_on(self) {}
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_whose_answer_cannot_be_read_is_as_unknown_as_one_without() {
+    fn a_write_with_an_unreadable_answer_is_unknown() {
         for kind in [
             ErrorKind::Io,
             ErrorKind::Parse,

@@ -14,7 +14,7 @@
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deducted, Heard, Job, LockState, Point, Points, poll, redis_key};
+use super::{Deducted, Job, LockState, Point, Points, RedisTap, poll, redis_key};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
@@ -45,13 +45,13 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
     /// Tries once; true if the lock was acquired.
     fn try_lock(
         lock: &Lock<Self>,
-        redis: &mut Heard,
+        redis: &mut RedisTap,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was no longer there.
     fn unlock(
         lock: &Lock<Self>,
-        redis: &mut Heard,
+        redis: &mut RedisTap,
         at: &Points,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
@@ -108,7 +108,7 @@ async fn attempt<S: Stage>(
     points: Points,
     lock: Arc<Lock<S>>,
 ) -> Result<Option<Held>, Error> {
-    let mut redis = Heard::new(ctx.redis.connection(), &points);
+    let mut redis = RedisTap::new(ctx.redis.connection(), &points);
     let held = Backstop::new(
         &ctx,
         unlocked(redis.clone(), Arc::clone(&lock), points.clone()),
@@ -138,7 +138,7 @@ pub(crate) async fn under(
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = Heard::new(ctx.redis.connection(), job.seen.points());
+    let mut redis = RedisTap::new(ctx.redis.connection(), job.seen.points());
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
         return Err(redis_key::missing(ctx, job.request.stock_id).await);
@@ -167,7 +167,7 @@ impl Held {
 }
 
 async fn unlocked<S: Stage>(
-    mut redis: Heard,
+    mut redis: RedisTap,
     lock: Arc<Lock<S>>,
     points: Points,
 ) -> Option<LockState> {

@@ -16,7 +16,7 @@ use oversell::{
     },
     error::Error,
     lab::Lab,
-    replay::{self, A, Act, B, C, Ends, Play, Script, Step},
+    replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     section::{Deducted, Job, Name, Point},
 };
 use reqwest::StatusCode;
@@ -31,7 +31,7 @@ fn of_the_race() -> Result<[Act; 2]> {
 }
 
 /// The text's lock with id and name of a thread.
-const BY_THREAD: Act = Act::own("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
+const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
     Box::pin(async {
         let lock = demo2::visit(ctx, job, Id::Thread).await?;
         Ok(Deducted {
@@ -44,7 +44,11 @@ const BY_THREAD: Act = Act::own("demo2 by thread", &[Name::Redis(KEY)], |ctx, jo
 /// Plays it in two processes that nobody else uses: their threads are numbered from 1.
 async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize) -> Result<()> {
     let ctxs = [servers.with(|_| {}), servers.with(|_| {})];
-    ends_so(&ctxs, Script::of(act, steps, Ends::NOTHING.inside(inside))).await?;
+    ends_so(
+        &ctxs,
+        Script::of(act, steps, ExpectedResult::NOTHING.inside(inside)),
+    )
+    .await?;
     for ctx in ctxs {
         ctx.close(LONG).await;
     }
@@ -58,25 +62,25 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     servers: &Servers,
 ) -> Result<()> {
     const WITHOUT_A_LEASE: &[Step] = &[
-        A.stands_at(Point::Worked),
-        Step::Also(|play| Box::pin(persist(play))),
-        B.lease_that_runs(100, 100).stands_at(Point::Worked),
+        A.stops_at(Point::Worked),
+        Step::Custom(|play| Box::pin(persist(play))),
+        B.self_ending_lease(100, 100).stops_at(Point::Worked),
         B.finishes(),
-        A.finishes_and_finds_its_lock_lost(),
+        A.finishes_with_lock_lost(),
     ];
     // C came after B, which waits, and has the lock for its first moment.
     const ONE_AFTER_THE_OTHER: &[Step] = &[
-        A.stands_at(Point::Worked),
-        B.lease_that_runs(100, 100).stands_at(Point::Refused),
-        A.finishes_and_finds_its_lock(),
-        C.stands_at(Point::Worked),
+        A.stops_at(Point::Worked),
+        B.self_ending_lease(100, 100).stops_at(Point::Refused),
+        A.finishes_with_lock_kept(),
+        C.stops_at(Point::Worked),
         B.finishes(),
-        C.finishes_and_finds_its_lock_lost(),
+        C.finishes_with_lock_lost(),
     ];
     const NEVER_FORCED: &[Step] = &[
-        A.stands_at(Point::Worked),
-        B.impatient().gives_up(),
-        A.finishes_and_finds_its_lock(),
+        A.stops_at(Point::Worked),
+        B.impatient().times_out(),
+        A.finishes_with_lock_kept(),
     ];
     let [demo2, library] = of_the_race()?;
     play(servers, demo2, WITHOUT_A_LEASE, 2).await?;
@@ -99,25 +103,23 @@ async fn persist(play: &Play) -> Result<(), Error> {
 
 /// The lease of A ends, B in another process gets in, and A unlocks. Whether C, in A's process, gets in beside B.
 #[apply(test!)]
-async fn a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner(
-    servers: &Servers,
-) -> Result<()> {
+async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -> Result<()> {
     const LATE: &[Step] = &[
-        A.stands_at(Point::Worked),
+        A.stops_at(Point::Worked),
         Step::LeaseEnds,
-        B.stands_at(Point::Worked),
+        B.stops_at(Point::Worked),
     ];
     const FREES_ANOTHERS: &[Step] = &[
         Step::All(LATE),
-        A.finishes_and_finds_its_lock(),
-        C.beside(A).finishes(),
+        A.finishes_with_lock_kept(),
+        C.on_instance_of(A).finishes(),
         B.finishes(),
     ];
     const LEAVES_ANOTHERS: &[Step] = &[
         Step::All(LATE),
-        A.finishes_and_finds_its_lock_lost(),
-        C.beside(A).impatient().gives_up(),
-        B.finishes_and_finds_its_lock(),
+        A.finishes_with_lock_lost(),
+        C.on_instance_of(A).impatient().times_out(),
+        B.finishes_with_lock_kept(),
     ];
     let [by_uuid, library] = of_the_race()?;
     play(servers, BY_THREAD, FREES_ANOTHERS, 2).await?;
@@ -131,9 +133,9 @@ async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
     servers: &Servers,
 ) -> Result<()> {
     const AGAIN: &[Step] = &[
-        A.stands_at(Point::Worked),
-        B.beside(A).impatient().gives_up(),
-        A.finishes_and_finds_its_lock(),
+        A.stops_at(Point::Worked),
+        B.on_instance_of(A).impatient().times_out(),
+        A.finishes_with_lock_kept(),
     ];
     let [by_uuid, _] = of_the_race()?;
     play(servers, by_uuid, AGAIN, 1).await?;

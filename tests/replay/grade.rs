@@ -10,8 +10,7 @@ use oversell::{
         run::{Snapshot, run},
         verdict::Verdict,
     },
-    replay::{Mark, grade},
-    section::mine::Scripts,
+    own_lock::{Mark, Scripts, grade},
     stock,
 };
 use reqwest::StatusCode;
@@ -216,7 +215,7 @@ async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result
 /// Kept by one instance, sold with by three, graded by another; a lock that lets all in oversells, and what is no script is
 /// refused by its name and kept by nobody.
 #[apply(test!)]
-async fn a_lock_of_ones_own_is_kept_sold_with_and_graded_over_http() -> Result<()> {
+async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
     let lab = labs::whole().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
     let mine = async || ask_json(format!("{second}/mine")).await;

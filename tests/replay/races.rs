@@ -10,8 +10,8 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
-        self, Act, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Stall, Steps, Terms,
-        Timing,
+        self, Act, ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, ReplayResult,
+        Script, StallPoint, StepRequests, Timing,
     },
 };
 use reqwest::{Response, StatusCode};
@@ -22,17 +22,14 @@ use tokio_util::sync::CancellationToken;
 /// Those that can be played without a lab.
 fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
     replay::races()
-        .filter(|race| !race.breaks_something())
+        .filter(|race| !race.needs_lab())
         .map(|race| (race.lessons[0], race))
 }
 
 /// Again and again, with the cure and without it.
 #[apply(test!)]
 #[over(harmless())]
-async fn ends_as_the_registry_says_again_and_again(
-    servers: &Servers,
-    race: &'static Race,
-) -> Result<()> {
+async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Race) -> Result<()> {
     let site = servers.site().await;
     for cured in [false, true] {
         for n in 1..=times() {
@@ -47,31 +44,38 @@ async fn ends_as_the_registry_says_again_and_again(
 /// A script ends as it says.
 pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
     let ending = ends_with(ctxs, script).await?;
-    let Script { act, ends, .. } = script;
+    let Script { act, expected, .. } = script;
     ensure!(
         ending.as_meant,
-        "{act:?} has not ended with {ends:?} but {ending:?}"
+        "{act:?} has not ended with {expected:?} but {ending:?}"
     );
     Ok(())
 }
 
 /// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
-pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Ending> {
+pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<ReplayResult> {
     played(ctxs, script, Pace::Fast, Timing::default()).await
 }
 
-async fn played(ctxs: &[Arc<Ctx>], script: Script, pace: Pace, timing: Timing) -> Result<Ending> {
+async fn played(
+    ctxs: &[Arc<Ctx>],
+    script: Script,
+    pace: Pace,
+    timing: Timing,
+) -> Result<ReplayResult> {
     let log = Arc::new(Log::default());
-    let places = ctxs.iter().map(|ctx| Place::Here(Ctx::clone(ctx)));
-    let terms = Terms {
-        places: places.collect(),
+    let hosts = ctxs.iter().map(|ctx| ActorHost::Local(Ctx::clone(ctx)));
+    let options = PlayOptions {
+        hosts: hosts.collect(),
         pace,
-        steps: Steps::default(),
+        steps: StepRequests::default(),
         timing,
     };
     let never = CancellationToken::new();
-    script.play(&ctxs[0], terms, Arc::clone(&log), &never).await;
-    let Some(End::Done(ending)) = log.end() else {
+    script
+        .play(&ctxs[0], options, Arc::clone(&log), &never)
+        .await;
+    let Some(ReplayEnd::Done(ending)) = log.end() else {
         let events = log.since(0).into_iter().map(|event| format!("{event:?}"));
         let events: Vec<_> = events.collect();
         bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
@@ -87,7 +91,7 @@ fn race_of(flaw: &str, cured: &str) -> Result<&'static Race> {
 
 /// Leases end by the clock of their server, and the ending says so: some of them here, all under `make soak`.
 #[apply(test!)]
-async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<()> {
+async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let some = [
         race_of("redis-setnx", "redis-setnx-ttl")?,
@@ -134,15 +138,15 @@ async fn by_the_clock_it_ends_as_the_registry_says(servers: &Servers) -> Result<
 /// By times of one's own: more is sold than is gone where A stands still for longer than its lease and B comes meanwhile, and not where
 /// it does so before it reads, or for less than its lease; and never where the holder's lease is renewed.
 #[apply(test!)]
-async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
+async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let race = race_of("redis-reentrant", "redis-watchdog")?;
     ensure!(race.is_timed(), "a lease ends in it");
     for (cured, at, pause_ms, lease_ms, oversells) in [
-        (false, Stall::Read, 1_500, 500, true),
-        (false, Stall::Read, 300, 10_000, false),
-        (false, Stall::Locked, 1_500, 500, false),
-        (true, Stall::Read, 1_500, 500, false),
+        (false, StallPoint::Read, 1_500, 500, true),
+        (false, StallPoint::Read, 300, 10_000, false),
+        (false, StallPoint::Locked, 1_500, 500, false),
+        (true, StallPoint::Read, 1_500, 500, false),
     ] {
         let timing = Timing {
             at,
@@ -162,9 +166,7 @@ async fn times_of_one_s_own_decide_whether_a_lease_ends_too_soon(servers: &Serve
 /// The twins of a lease that ends by itself: a lock that has none, in the place of the cure, and the cure in the place of the
 /// flaw, whose lock would be free in time.
 #[apply(test!)]
-async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
-    servers: &Servers,
-) -> Result<()> {
+async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     for (flaw, cure) in [
         ("redis-setnx", "redis-setnx-ttl"),
@@ -196,13 +198,13 @@ async fn a_lock_without_a_lease_does_not_end_and_one_with_a_lease_does(
 /// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
 /// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
 #[apply(test!)]
-async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()> {
+async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
     let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
     labs::by_command(&options, async |_: &Path, at: Addresses| {
         not_both_begin(&at.instances).await?;
         for race in replay::races() {
             let lesson = race.lessons[0];
-            if !race.breaks_something() && lesson != "003.pause" {
+            if !race.needs_lab() && lesson != "003.pause" {
                 continue;
             }
             for cured in [false, true] {
@@ -254,7 +256,7 @@ async fn to_its_end(at: &str, started: &str) -> Result<String> {
 /// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second
 /// replay is refused meanwhile; one that is cancelled removes its product and gives back what its actors hold.
 #[apply(test!)]
-async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> Result<()> {
+async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> {
     let lab = Lab::start(Options {
         without: vec![Part::MySql, Part::ZooKeeper],
         redis_ports: vec![0],

@@ -7,7 +7,7 @@ use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    replay::{self, A, Act, B, C, Ends, Play, Script, Step},
+    replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     seckill::{
         self, Order, Ordered,
         check::{Answers, Entry, Report, Verdict, check},
@@ -29,12 +29,12 @@ async fn is_judged(
     steps: &'static [Step],
     verdict: Verdict,
 ) -> Result<()> {
-    const JUDGED: &[Step] = &[Step::Also(|play| Box::pin(judge(play)))];
+    const JUDGED: &[Step] = &[Step::Custom(|play| Box::pin(judge(play)))];
     let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
     let script = Script {
         pieces,
         steps: [steps, JUDGED],
-        ..Script::of(Act::Order(slug), steps, Ends::NOTHING)
+        ..Script::of(Act::Order(slug), steps, ExpectedResult::NOTHING)
     };
     let ending = ends_with(&ctxs, script).await?;
     for ctx in ctxs {
@@ -57,9 +57,9 @@ async fn judge(play: &mut Play) -> Result<(), Error> {
 /// An order of another user.
 macro_rules! of_another_user {
     ($slug:literal) => {
-        Act::own(concat!($slug, " of another user"), &[], |ctx, job| {
+        Act::custom(concat!($slug, " of another user"), &[], |ctx, job| {
             let voucher = job.request.stock_id;
-            Box::pin(replay::order(ctx, job, $slug, voucher, voucher + 1))
+            Box::pin(replay::place_order(ctx, job, $slug, voucher, voucher + 1))
         })
     };
 }
@@ -67,11 +67,11 @@ macro_rules! of_another_user {
 /// An order of another voucher by the same user, whose lock is the same.
 macro_rules! of_another_voucher {
     ($slug:literal) => {
-        Act::own(concat!($slug, " of another voucher"), &[], |ctx, job| {
+        Act::custom(concat!($slug, " of another voucher"), &[], |ctx, job| {
             Box::pin(async {
                 let another = on_sale(ctx, 10).await?;
                 let user = job.request.stock_id;
-                let ordered = replay::order(ctx, job, $slug, another, user).await;
+                let ordered = replay::place_order(ctx, job, $slug, another, user).await;
                 voucher::remove(ctx, another).await?;
                 ordered
             })
@@ -81,17 +81,15 @@ macro_rules! of_another_voucher {
 
 /// 库存超卖问题分析. Both have read the last piece.
 #[apply(test!)]
-async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
-    servers: &Servers,
-) -> Result<()> {
+async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Servers) -> Result<()> {
     const BOTH_TAKE_IT: &[Step] = &[
-        A.stands_at(Point::Read),
-        B.does(of_another_user!("check-then-deduct")).finishes(),
+        A.stops_at(Point::Read),
+        B.acting(of_another_user!("check-then-deduct")).finishes(),
         A.finishes(),
     ];
     const ONE_TAKES_IT: &[Step] = &[
-        A.stands_at(Point::Read),
-        B.does(of_another_user!("conditional-update")).finishes(),
+        A.stops_at(Point::Read),
+        B.acting(of_another_user!("conditional-update")).finishes(),
         A.fails_as("sold-out"),
     ];
     for (slug, steps, verdict) in [
@@ -107,18 +105,18 @@ async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
 #[apply(test!)]
 async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
     const AT_THE_SAME_INSTANCE: &[Step] = &[
-        A.stands_at(Point::Checked),
-        B.beside(A).finishes(),
+        A.stops_at(Point::Checked),
+        B.on_instance_of(A).finishes(),
         A.finishes(),
     ];
-    const AT_ANOTHER: &[Step] = &[A.stands_at(Point::Checked), B.finishes(), A.finishes()];
+    const AT_ANOTHER: &[Step] = &[A.stops_at(Point::Checked), B.finishes(), A.finishes()];
     const WAITS_IN_VAIN: &[Step] = &[
-        A.stands_at(Point::Checked),
-        B.beside(A).impatient().gives_up(),
+        A.stops_at(Point::Checked),
+        B.on_instance_of(A).impatient().times_out(),
         A.finishes(),
     ];
     const IS_REFUSED: &[Step] = &[
-        A.stands_at(Point::Checked),
+        A.stops_at(Point::Checked),
         B.fails_as("under-way"),
         A.finishes(),
     ];
@@ -148,16 +146,18 @@ async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
     servers: &Servers,
 ) -> Result<()> {
     const WAITS_FOR_A: &[Step] = &[
-        A.stands_at(Point::Checked),
-        B.beside(A)
-            .does(of_another_user!("global-mutex"))
+        A.stops_at(Point::Checked),
+        B.on_instance_of(A)
+            .acting(of_another_user!("global-mutex"))
             .impatient()
-            .gives_up(),
+            .times_out(),
         A.finishes(),
     ];
     const GOES_AHEAD: &[Step] = &[
-        A.stands_at(Point::Checked),
-        B.beside(A).does(of_another_user!("user-mutex")).finishes(),
+        A.stops_at(Point::Checked),
+        B.on_instance_of(A)
+            .acting(of_another_user!("user-mutex"))
+            .finishes(),
         A.finishes(),
     ];
     is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Verdict::Exact).await?;
@@ -170,14 +170,14 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     servers: &Servers,
 ) -> Result<()> {
     const FLAW: &[Step] = &[
-        A.stands_at(Point::Commit),
-        B.beside(A).stands_at(Point::Checked),
+        A.stops_at(Point::Commit),
+        B.on_instance_of(A).stops_at(Point::Checked),
         A.finishes(),
         B.finishes(),
     ];
     const CURE: &[Step] = &[
-        A.stands_at(Point::Commit),
-        B.beside(A).impatient().gives_up(),
+        A.stops_at(Point::Commit),
+        B.on_instance_of(A).impatient().times_out(),
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
@@ -191,39 +191,36 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
 
 /// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
 #[apply(test!)]
-async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
-    servers: &Servers,
-) -> Result<()> {
-    const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stands_at(Point::Checked)];
+async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
+    const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
     // It cannot even tell that the key which it deletes is another's.
-    const DELETES_ANOTHERS: &[Step] =
-        &[A.finishes_and_finds_its_lock(), C.finishes(), B.finishes()];
+    const DELETES_ANOTHERS: &[Step] = &[A.finishes_with_lock_kept(), C.finishes(), B.finishes()];
     const LEAVES_ANOTHERS: &[Step] = &[
-        A.finishes_and_finds_its_lock_lost(),
+        A.finishes_with_lock_lost(),
         C.fails_as("under-way"),
         B.finishes(),
     ];
     const FIXED_ID: &[Step] = &[
-        A.does(of_another_voucher!("redis-lock-fixed-id"))
-            .stands_at(Point::Unlock),
+        A.acting(of_another_voucher!("redis-lock-fixed-id"))
+            .stops_at(Point::Unlock),
         Step::All(B_GETS_IN),
         Step::All(DELETES_ANOTHERS),
     ];
     const OWNER: &[Step] = &[
-        A.does(of_another_voucher!("redis-lock-owner"))
-            .stands_at(Point::Unlock),
+        A.acting(of_another_voucher!("redis-lock-owner"))
+            .stops_at(Point::Unlock),
         Step::All(B_GETS_IN),
         Step::All(LEAVES_ANOTHERS),
     ];
     const OWNER_COMPARED: &[Step] = &[
-        A.does(of_another_voucher!("redis-lock-owner"))
-            .stands_at(Point::Compared),
+        A.acting(of_another_voucher!("redis-lock-owner"))
+            .stops_at(Point::Compared),
         Step::All(B_GETS_IN),
         Step::All(DELETES_ANOTHERS),
     ];
     const LUA: &[Step] = &[
-        A.does(of_another_voucher!("redis-lock-lua"))
-            .stands_at(Point::Compared),
+        A.acting(of_another_voucher!("redis-lock-lua"))
+            .stops_at(Point::Compared),
         Step::All(B_GETS_IN),
         Step::All(LEAVES_ANOTHERS),
     ];
@@ -241,24 +238,22 @@ async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
 /// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
 /// renewed it, the database refuses.
 #[apply(test!)]
-async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
-    servers: &Servers,
-) -> Result<()> {
+async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Result<()> {
     // The renewed lease ends all the same: what a process that stands still does not renew.
     const IS_NOT_ALONE: &[Step] = &[
-        A.stands_at(Point::Checked),
+        A.stops_at(Point::Checked),
         Step::LeaseEnds,
         B.finishes(),
         A.finishes(),
     ];
     const THE_DATABASE_REFUSES: &[Step] = &[
-        A.stands_at(Point::Checked),
+        A.stops_at(Point::Checked),
         B.finishes(),
         A.fails_as("already-ordered"),
     ];
     const IS_RENEWED: &[Step] = &[
-        A.lease_that_runs(3000, 3000).stands_at(Point::Checked),
-        Step::Also(|play| Box::pin(renewed(play))),
+        A.self_ending_lease(3000, 3000).stops_at(Point::Checked),
+        Step::Custom(|play| Box::pin(renewed(play))),
         B.fails_as("under-way"),
         A.finishes(),
     ];

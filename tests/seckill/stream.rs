@@ -116,7 +116,7 @@ async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
         let mut mortal = stall.consumer("mortal");
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
-        soon(&point.to_string(), pause.reached()).await?;
+        soon(&point.to_string(), pause.wait_until_reached()).await?;
         let books = voucher::books(&stall.ctx, stall.voucher).await?;
         let backlog = stream::backlog(&stall.ctx).await?;
         let all = USERS as u64;
@@ -154,7 +154,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.reached()).await?;
+    soon("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();

@@ -226,7 +226,7 @@ async fn stopped(
 ) -> Result<(Running, Arc<Job>, Pause)> {
     let mut pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
-    soon(&format!("{slug} at its write"), pause.reached()).await?;
+    soon(&format!("{slug} at its write"), pause.wait_until_reached()).await?;
     Ok((running, job, pause))
 }
 

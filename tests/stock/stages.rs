@@ -4,7 +4,7 @@
 use crate::{replay::races::ends_so, support::*};
 use oversell::{
     error::Error,
-    replay::{A, Act, B, Ends, Play, Script, Step},
+    replay::{A, Act, B, ExpectedResult, Play, Script, Step},
     section::{Name, Point},
     stock,
 };
@@ -14,21 +14,21 @@ use oversell::{
 #[apply(test!)]
 async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> {
     const LATE: &[Step] = &[
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         Step::LeaseEnds,
-        A.finishes_and_finds_its_lock_lost(),
+        A.finishes_with_lock_lost(),
     ];
     let act = Act::Strategy("redis-setnx-ttl");
-    let ends = Ends::sold(1, 1).inside(1);
+    let ends = ExpectedResult::sold(1, 1).inside(1);
     ends_so(&servers.site().await.ctxs, Script::of(act, LATE, ends)).await
 }
 
 /// A client that hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
 #[apply(test!)]
 async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()> {
-    const WAITS_IN_VAIN: &[Step] = &[B.stands_at(Point::Refused), B.goes_on(), B.hangs_up()];
+    const WAITS_IN_VAIN: &[Step] = &[B.stops_at(Point::Refused), B.continues(), B.hangs_up()];
     const GIVEN_UP: &[Step] = &[
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         Step::All(WAITS_IN_VAIN),
         Step::All(WAITS_IN_VAIN),
         Step::All(WAITS_IN_VAIN),
@@ -36,11 +36,11 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         Step::All(WAITS_IN_VAIN),
         A.hangs_up(),
         Step::LockIsFree,
-        A.stands_at(Point::Taken),
+        A.stops_at(Point::Taken),
         A.hangs_up(),
-        B.stands_at(Point::Refused),
-        Step::WhatHungUpGoesOn,
-        B.finishes_and_finds_its_lock(),
+        B.stops_at(Point::Refused),
+        Step::CancelledRequestsGoOn,
+        B.finishes_with_lock_kept(),
         Step::LockIsFree,
     ];
     for stage in [
@@ -51,7 +51,7 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         "redis-reentrant",
         "redis-watchdog",
     ] {
-        let ends = Ends::sold(1, 1).inside(1);
+        let ends = ExpectedResult::sold(1, 1).inside(1);
         let script = Script::of(Act::Strategy(stage), GIVEN_UP, ends);
         ends_so(&servers.site().await.ctxs, script).await?;
     }
@@ -63,12 +63,12 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
 #[apply(test!)]
 async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
     const ASKED: &[Step] = &[
-        A.lease_that_runs(60_000, 60_000).stands_at(Point::Read),
-        Step::Also(|play| Box::pin(note_lease(play))),
+        A.self_ending_lease(60_000, 60_000).stops_at(Point::Read),
+        Step::Custom(|play| Box::pin(note_lease(play))),
     ];
     const OWN: &[Step] = &[
-        A.own_lease().stands_at(Point::Read),
-        Step::Also(|play| Box::pin(note_lease(play))),
+        A.default_lease().stops_at(Point::Read),
+        Step::Custom(|play| Box::pin(note_lease(play))),
     ];
     for strategy in stock::ALL
         .iter()
@@ -80,7 +80,7 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
             continue;
         };
         for (steps, seen) in [(ASKED, "as asked"), (OWN, "its own")] {
-            let ends = Ends::NOTHING.inside(1).saw(seen, "", "");
+            let ends = ExpectedResult::NOTHING.inside(1).noting(seen, "", "");
             let script = Script::of(Act::Strategy(strategy.slug), steps, ends);
             ends_so(&servers.site().await.ctxs, script).await?;
         }

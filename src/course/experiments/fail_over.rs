@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     course::{Cluster, NoVerdict, Seen, words},
-    orders::Action,
+    fault::Action,
     redis_at::redis_at,
 };
 use futures::future::join_all;

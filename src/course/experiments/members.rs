@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, words},
-    orders::Action,
+    fault::Action,
 };
 use futures::future::join_all;
 use nix::{

@@ -72,7 +72,7 @@ custom! {
     "2.10.2.dead" => redis_objects::five_dead,
     "2.10.6" => redis_objects::semaphore,
     "001.set-nx" => redis_commands::set_nx,
-    "001.rw" => redis_commands::read_write,
+    "001.rw" => redis_commands::read_lock_hash,
     "001.two-masters" => several_nodes::two_masters,
     "3.1.2" => zk_nodes::types,
     "3.1.2.watch" => zk_nodes::watches,

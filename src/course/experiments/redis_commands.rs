@@ -74,7 +74,7 @@ pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
     ))
 }
 
-pub(super) async fn read_write(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+pub(super) async fn read_lock_hash(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let leases = [20_000, 1000];

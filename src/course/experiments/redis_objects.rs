@@ -3,7 +3,7 @@
 use super::tools::{ask, until_there};
 use crate::{
     course::{Cluster, NoVerdict, Seen, words},
-    orders::Action,
+    fault::Action,
 };
 use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, Words, words},
-    orders::Action,
+    fault::Action,
 };
 use futures::future::{try_join, try_join_all};
 use serde::Serialize;

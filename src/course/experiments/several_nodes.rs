@@ -3,8 +3,8 @@
 use super::tools::{ask, own};
 use crate::{
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
+    fault::Action,
     load::spread::Spread,
-    orders::Action,
     redis_at::redis_at,
 };
 use futures::future::try_join_all;

@@ -2,7 +2,7 @@
 
 use crate::{
     course::{Cluster, NoVerdict, Seen, Words, words},
-    orders::Action,
+    fault::Action,
 };
 use sqlx::{Connection, Executor};
 use std::time::{Duration, Instant};

@@ -8,8 +8,8 @@
 use super::tools::own;
 use crate::{
     course::{Cluster, Lesson, Line, NoVerdict, Seen, Twin, Words},
+    fault::Action,
     http_client::{Ask, client},
-    orders::Action,
     redis_at::redis_at,
 };
 use clap::ValueEnum;

@@ -3,7 +3,7 @@
 use super::tools::{below, until_below};
 use crate::{
     course::{Cluster, NoVerdict, Product, Seen, Words, words},
-    orders::Action,
+    fault::Action,
 };
 use futures::future::{join_all, try_join_all};
 use oversell_lock::{

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     course::{Rated, Says, Seen, Side, Target, Words},
     load::{conditions::Conditions, spread::Spread},
-    replay::{Ending, ReplayEvent},
+    replay::{ReplayEvent, ReplayResult},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn race() -> Play {
     Play {
         lesson: "2.2".into(),
         cured: false,
-        ends: Ending {
+        ends: ReplayResult {
             sold: 2,
             gone: 1,
             inside: 2,

@@ -79,7 +79,7 @@ async fn take(
 ) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
     if strategy.is_ones_own() {
-        replays::enabled(app)?;
+        replays::check_enabled(app)?;
     }
     let metrics = app.metrics.of(place);
     let job = terms

@@ -6,12 +6,12 @@ use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     error::Error as Domain,
+    fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
         extract::Admin,
-        neighbours::{self, Played},
+        neighbours::{self, RemoteReplay},
     },
     http_client::HttpError,
-    orders::{Action, Breakable, MemberState, Order},
     replay::Control,
 };
 
@@ -75,7 +75,7 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
         (status = 403, description = "No lab has started this instance; or a page of another host asks for this"),
         (status = 409, description = "It is not in a state for this; or a replay breaks servers just now"),
     ))]
-pub(in crate::http) async fn order(
+pub(in crate::http) async fn inject(
     _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
@@ -93,15 +93,15 @@ pub(in crate::http) async fn order(
         );
         return Err(Error::bad_input("member", rule));
     }
-    let all = lab.look().await.map_err(unreached)?;
+    let all = lab.breakable().await.map_err(unreached)?;
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
     let playing = [neighbours::playing(&running).await, replays.playing()].concat();
-    let in_the_way = |played: &Played| played.in_the_way(false, &app.ctx.config);
-    if let Some(lesson) = playing.iter().find_map(in_the_way) {
+    let blocking_lesson = |played: &RemoteReplay| played.blocking_lesson(false, &app.ctx.config);
+    if let Some(lesson) = playing.iter().find_map(blocking_lesson) {
         return Err(Error::ReplayInProgress(lesson));
     }
-    let by_ms = by_ms.map_or(action.usually_by_ms(), |by_ms| by_ms.get().unsigned_abs());
+    let by_ms = by_ms.map_or(action.default_by_ms(), |by_ms| by_ms.get().unsigned_abs());
     let most = match action {
         Action::Jump => 3_600_000,
         _ => 10_000,
@@ -110,7 +110,7 @@ pub(in crate::http) async fn order(
         return Err(Error::bad_input("by_ms", format!("must be at most {most}")));
     }
     let said = lab
-        .order(&Order {
+        .inject(&FaultCommand {
             action,
             member,
             by_ms,
@@ -135,7 +135,7 @@ async fn view(app: &AppState) -> Result<View, Error> {
             breakable: Breakable::default(),
         });
     };
-    let breakable = lab.look().await.map_err(unreached)?;
+    let breakable = lab.breakable().await.map_err(unreached)?;
     Ok(View {
         owned: true,
         why: None,

@@ -1,10 +1,9 @@
 //! `/mine`: a lock of one's own, as three scripts: read it, keep it, grade it. `/check/lock/mine` sells with it.
 
-use super::replays::enabled;
+use super::replays::check_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
-    replay::{self, Grade},
-    section::mine::Scripts,
+    own_lock::{self, Grade, Scripts},
     stock,
 };
 use tokio::sync::Mutex;
@@ -46,8 +45,8 @@ pub(in crate::http) struct Grading(Mutex<()>);
         (status = 403, description = "Replays are not enabled here"),
     ))]
 pub(in crate::http) async fn read(State(app): State<AppState>) -> Result<axum::Json<Mine>, Error> {
-    enabled(&app)?;
-    let scripts = stock::kept(&app.ctx).await?;
+    check_enabled(&app)?;
+    let scripts = stock::current_scripts(&app.ctx).await?;
     let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
     let stages = stages.collect();
     Ok(axum::Json(Mine { scripts, stages }))
@@ -64,8 +63,8 @@ pub(in crate::http) async fn keep(
     State(app): State<AppState>,
     Json(scripts): Json<Scripts>,
 ) -> Result<axum::Json<Scripts>, Error> {
-    enabled(&app)?;
-    scripts.keep(&app.ctx).await?;
+    check_enabled(&app)?;
+    scripts.store(&app.ctx).await?;
     Ok(axum::Json(scripts))
 }
 
@@ -79,15 +78,15 @@ pub(in crate::http) async fn grade(
     State(app): State<AppState>,
     Own(grading): Own<Grading>,
 ) -> Result<axum::Json<Graded>, Error> {
-    enabled(&app)?;
+    check_enabled(&app)?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {
         let Ok(_alone) = grading.0.try_lock() else {
             return Err(Error::Overloaded);
         };
-        let scripts = stock::kept(&ctx).await?;
-        let grades = replay::grade(&ctx, &scripts).await?;
+        let scripts = stock::current_scripts(&ctx).await?;
+        let grades = own_lock::grade(&ctx, &scripts).await?;
         Ok(axum::Json(Graded { scripts, grades }))
     });
     graded

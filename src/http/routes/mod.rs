@@ -53,29 +53,35 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
     // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer
     let lessons = lessons::windows::all()
         .chain(lessons::demos::all(app))
-        .map(taking)
+        .map(refusing_head_and_embedding)
         .fold(
             OpenApiRouter::with_openapi(Api::openapi()),
             OpenApiRouter::routes,
         );
     let (routes, mut api) = lessons
         // the course
-        .routes(taking(routes!(check::by_default)))
-        .routes(taking(routes!(check::by_strategy)))
+        .routes(refusing_head_and_embedding(routes!(check::by_default)))
+        .routes(refusing_head_and_embedding(routes!(check::by_strategy)))
         .routes(routes!(strategies::list))
         .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::put, stock::remove))
         // the lessons that are asked for more than their like
-        .routes(taking(routes!(lessons::zk_atomic::atomic)))
-        .routes(taking(routes!(lessons::zk_double_barrier::enter)))
-        .routes(taking(routes!(lessons::zk_double_barrier::leave)))
-        .routes(taking(routes!(lessons::zk_herd::herd)))
+        .routes(refusing_head_and_embedding(routes!(
+            lessons::zk_atomic::atomic
+        )))
+        .routes(refusing_head_and_embedding(routes!(
+            lessons::zk_double_barrier::enter
+        )))
+        .routes(refusing_head_and_embedding(routes!(
+            lessons::zk_double_barrier::leave
+        )))
+        .routes(refusing_head_and_embedding(routes!(lessons::zk_herd::herd)))
         // deadlocks, limits
         .routes(routes!(deadlocks::list))
         .routes(routes!(deadlocks::play))
-        .routes(taking(routes!(limits::limited)))
-        .routes(taking(routes!(limits::shared)))
+        .routes(refusing_head_and_embedding(routes!(limits::limited)))
+        .routes(refusing_head_and_embedding(routes!(limits::shared)))
         .routes(routes!(limits::unlimited))
         // the seckill
         .routes(routes!(vouchers::add))
@@ -87,7 +93,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(voucher_orders::text))
         .routes(routes!(voucher_orders::source))
         .routes(routes!(voucher_orders::state))
-        .routes(taking(routes!(ids::next)))
+        .routes(refusing_head_and_embedding(routes!(ids::next)))
         // the races of the lessons
         .routes(routes!(replays::routes::list))
         .routes(routes!(replays::routes::start, replays::routes::cancel))
@@ -115,7 +121,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(course::rates))
         // breaking servers and instances by hand
         .routes(routes!(lab::look))
-        .routes(routes!(lab::order))
+        .routes(routes!(lab::inject))
         // load from the page
         .routes(routes!(runs::routes::start))
         .routes(routes!(runs::routes::current))
@@ -136,7 +142,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
 
 /// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every
 /// method that is not documented, and so is what a page of another host embeds.
-fn taking(
+fn refusing_head_and_embedding(
     (schemas, mut paths, methods): UtoipaMethodRouter<AppState>,
 ) -> UtoipaMethodRouter<AppState> {
     let mut allow = Vec::new();

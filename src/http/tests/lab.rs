@@ -5,7 +5,7 @@ use super::{JSON, ask, read, send, service};
 const PAUSE: &str = r#"{"action":"pause","member":"8100"}"#;
 
 #[tokio::test]
-async fn without_a_lab_there_is_nothing_to_break_and_an_order_is_refused_in_words() {
+async fn without_a_lab_nothing_can_be_broken() {
     let service = service(&[]);
     let lab = read(&service, "/lab", &[]).await.json();
     let members = lab["members"].as_array().map(Vec::len);
@@ -22,7 +22,7 @@ async fn without_a_lab_there_is_nothing_to_break_and_an_order_is_refused_in_word
 }
 
 #[tokio::test]
-async fn an_order_needs_the_admin_token_and_comes_from_no_page_of_another_host() {
+async fn a_fault_needs_the_admin_token_and_a_page_of_this_host() {
     let service = service(&[
         ("admin.token", "s3cret"),
         ("replays.lab", "http://127.0.0.1:1/fault"),

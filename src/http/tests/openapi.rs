@@ -490,7 +490,7 @@ async fn what_gets_answer_fits_its_schema() {
         assert!(schema_of("GET", path, &answer).is_some(), "{path}");
     }
     let answered = read(&service, "/strategies", &[JSON]).await.json();
-    let of_another = does_not_fit("/components/schemas/Listed", &answered[0]);
+    let of_another = does_not_fit("/components/schemas/ReplayListing", &answered[0]);
     assert!(of_another.is_some(), "the twin: the other list's schema");
 }
 

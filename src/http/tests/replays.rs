@@ -44,7 +44,7 @@ async fn replays_are_refused_where_they_are_not_enabled() {
 }
 
 #[tokio::test]
-async fn a_lesson_s_own_replay_is_listed_alone() {
+async fn a_lessons_own_replay_is_listed_alone() {
     let service = service(&[]);
     let lessons = async |query: &str| {
         let list = read(&service, &format!("/replays{query}"), &[])
@@ -62,7 +62,7 @@ async fn a_lesson_s_own_replay_is_listed_alone() {
 }
 
 #[tokio::test]
-async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_and_rule() {
+async fn unknown_replays_and_wrong_options_are_refused_by_name() {
     let service = service(&[("replays.enabled", "true")]);
     for (request, status) in [
         ("POST /replays/9.9", 404),

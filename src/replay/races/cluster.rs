@@ -30,33 +30,33 @@ pub(super) const RACE: Race = Race {
             "A 拿到这个人的锁，查：没有订单",
             "A has the lock of the user, and asks: no order",
         ),
-        A.stands_at(Point::Checked),
+        A.stops_at(Point::Checked),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Order("user-mutex"),
         steps: &[
             say(
                 "同一个人的 B 来到另一个实例：那里的锁没人占",
                 "B, of the same user, on another instance: nobody has the lock there",
             ),
-            B.stands_at(Point::Checked),
+            B.stops_at(Point::Checked),
             say("两个都写了订单", "both write an order"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(2),
+        expected: ExpectedResult::sold(2, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Order("redis-lock-fixed-id"),
         steps: &[
             say(
                 "同一个人的 B 来到另一个实例：锁被占着，拒绝",
                 "B, of the same user, on another instance: the lock is taken, and B is refused",
             ),
-            B.is_refused(),
+            B.fails(),
             say("A 写订单，释放锁", "A writes its order, and unlocks"),
             A.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };

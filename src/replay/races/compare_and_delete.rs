@@ -23,14 +23,14 @@ pub(super) const RACE: Race = Race {
         "a script compares, and deletes only its own",
     ),
     begin: &[All(LATE)],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[All(DELETES_ANOTHERS)],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-setnx-lua"),
         steps: &[All(LEAVES_ANOTHERS)],
-        ends: Ends::sold(3, 3).inside(1),
+        expected: ExpectedResult::sold(3, 3).inside(1),
     },
 };

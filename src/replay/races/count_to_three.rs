@@ -18,7 +18,7 @@ use crate::{
 use redis::Script;
 use std::sync::LazyLock;
 
-/// The counter, which both have.
+/// A and B share it.
 const COUNTER: &str = "counter";
 const NAMES: &[Name] = &[Name::RedisCount(COUNTER)];
 
@@ -37,8 +37,8 @@ pub(super) const RACE: Race = Race {
     ),
     cure: Bilingual::of("五条命令写成一段脚本", "the five commands are one script"),
     begin: &[],
-    flaw: Half {
-        act: Act::own("count-by-commands", NAMES, |ctx, job| {
+    flaw: Variant {
+        act: Act::custom("count-by-commands", NAMES, |ctx, job| {
             Box::pin(by_commands(ctx, job))
         }),
         steps: &[
@@ -46,9 +46,9 @@ pub(super) const RACE: Race = Race {
                 "A 从 0 数到 3，还没看",
                 "A counts from 0 to 3, and has not looked yet",
             ),
-            A.stands_at(Point::Counted),
+            A.stops_at(Point::Counted),
             say("B 把它设成 0", "B sets it to 0"),
-            B.stands_at(Point::Set),
+            B.stops_at(Point::Set),
             say(
                 "A 看到 0；B 接着数，看到 3",
                 "A sees 0; B counts on, and sees 3",
@@ -59,43 +59,43 @@ pub(super) const RACE: Race = Race {
                 "再来一次：两个人都先设成 0",
                 "once more: both set it to 0 first",
             ),
-            A.stands_at(Point::Set),
-            B.stands_at(Point::Set),
+            A.stops_at(Point::Set),
+            B.stops_at(Point::Set),
             say("两个人各加三次", "both count by three"),
-            A.stands_at(Point::Counted),
-            B.stands_at(Point::Counted),
+            A.stops_at(Point::Counted),
+            B.stops_at(Point::Counted),
             say("两个人看到的都是 6", "both see 6"),
             A.finishes(),
             B.finishes(),
-            Notes(seen),
+            NoteFrom(seen),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "0 3, 6 6",
             "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
             "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
         ),
     },
-    cured: Half {
-        act: Act::own("count-by-script", NAMES, |ctx, job| {
+    cured: Variant {
+        act: Act::custom("count-by-script", NAMES, |ctx, job| {
             Box::pin(by_script(ctx, job))
         }),
         steps: &[
             say("A 和 B 各发一段脚本", "A and B each send a script"),
-            A.goes_on(),
-            B.goes_on(),
+            A.continues(),
+            B.continues(),
             A.finishes(),
             B.finishes(),
             say(
                 "再来一次：谁先谁后都是 3",
                 "once more: 3, whoever comes first",
             ),
-            A.goes_on(),
-            B.goes_on(),
+            A.continues(),
+            B.continues(),
             A.finishes(),
             B.finishes(),
-            Notes(seen),
+            NoteFrom(seen),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "3 3, 3 3",
             "两次，A 和 B 看到的都是 3",
             "both times A and B saw 3",
@@ -143,7 +143,7 @@ async fn done(job: &Job, seen: i64) -> Result<Deducted, Error> {
     Ok(Deducted::left(seen))
 }
 
-/// What each has read at its end: A and B, and once more.
+/// The counts that A and B saw, round by round.
 fn seen(play: &Play) -> String {
     let seen: Vec<_> = play.results().map(|count| count.to_string()).collect();
     let times: Vec<_> = seen.chunks(2).map(|both| both.join(" ")).collect();

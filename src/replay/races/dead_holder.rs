@@ -25,37 +25,36 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
-        A.lease(3000).stands_at(Point::Read),
+        A.lease(3000).stops_at(Point::Read),
         say(
             "A 死了：没有人会删它的锁",
             "A dies: nobody will delete its lock",
         ),
         A.dies(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-setnx"),
         steps: &[
             say("B 在等", "B waits"),
-            B.impatient().stands_at(Point::Refused),
-            LeaseWouldBeOver,
+            B.impatient().stops_at(Point::Refused),
+            LeaseTimePasses,
             say(
                 "这个键没有过期时间：B 再等也没用",
                 "the key has no lease: B waits for nothing",
             ),
-            B.gives_up(),
+            B.times_out(),
             Note("B gives up"),
         ],
-        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
-            "B gives up",
-            "B 等不到，放弃了",
-            "B gives up",
-        ),
+        expected: ExpectedResult::NOTHING
+            .inside(1)
+            .with_anomaly(Anomaly::Stuck)
+            .noting("B gives up", "B 等不到，放弃了", "B gives up"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[
             say("B 在等", "B waits"),
-            B.stands_at(Point::Refused),
+            B.stops_at(Point::Refused),
             say(
                 "租约到期，锁自己没了",
                 "the lease ends, and the lock is gone by itself",
@@ -65,8 +64,8 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             Note("B gets in"),
         ],
-        ends: Ends::sold(1, 1)
+        expected: ExpectedResult::sold(1, 1)
             .inside(1)
-            .saw("B gets in", "B 进去了", "B gets in"),
+            .noting("B gets in", "B 进去了", "B gets in"),
     },
 };

@@ -6,7 +6,7 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::orders::Action;
+use crate::fault::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
@@ -18,37 +18,37 @@ pub(super) const RACE: Race = Race {
     ),
     cure: Bilingual::of("只死两个：三个就够", "only two: three are enough"),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "杀掉 redis-5 redis-4 redis-3",
                 "redis-5 redis-4 redis-3 are killed",
             ),
-            Order(Action::Kill, "redis-5"),
-            Order(Action::Kill, "redis-4"),
-            Order(Action::Kill, "redis-3"),
+            Fault(Action::Kill, "redis-5"),
+            Fault(Action::Kill, "redis-4"),
+            Fault(Action::Kill, "redis-3"),
             say(
                 "A 只问得到两个：拿不到",
                 "only two answer A: it does not get in",
             ),
-            A.impatient().is_refused(),
+            A.impatient().fails(),
             Note("A refused"),
         ],
-        ends: Ends::NOTHING.saw("A refused", "A 被拒绝", "A is refused"),
+        expected: ExpectedResult::NOTHING.noting("A refused", "A 被拒绝", "A is refused"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say("杀掉 redis-5 redis-4", "redis-5 redis-4 are killed"),
-            Order(Action::Kill, "redis-5"),
-            Order(Action::Kill, "redis-4"),
+            Fault(Action::Kill, "redis-5"),
+            Fault(Action::Kill, "redis-4"),
             say(
                 "A 在剩下的三个上拿到锁",
                 "A has the lock on the three that are left",
             ),
             A.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };

@@ -34,38 +34,37 @@ pub(super) const RACE: Race = Race {
             "A 插入了那一行：拿到锁",
             "A has inserted the row: the lock is its own",
         ),
-        A.lease(3000).stands_at(Point::Read),
+        A.lease(3000).stops_at(Point::Read),
         say("A 死了，行还在", "A dies, and its row stays"),
         A.dies(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("table-lock"),
         steps: &[
             say(
                 "B 插不进去，一直试",
                 "B cannot insert it, and tries again and again",
             ),
-            LeaseWouldBeOver,
-            B.impatient().gives_up(),
+            LeaseTimePasses,
+            B.impatient().times_out(),
             Note("B does not get in"),
         ],
-        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
-            "B does not get in",
-            "B 进不去",
-            "B does not get in",
-        ),
+        expected: ExpectedResult::NOTHING
+            .inside(1)
+            .with_anomaly(Anomaly::Stuck)
+            .noting("B does not get in", "B 进不去", "B does not get in"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("table-lock-lease"),
         steps: &[
             say(
                 "没人替 A 续约：租约到期",
                 "nobody renews A's lease: it ends",
             ),
-            LeaseIsOver,
+            RowLeaseEnds,
             say("B 清掉那一行，进来了", "B sweeps the row away, and gets in"),
             B.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };

@@ -27,30 +27,32 @@ pub(super) const RACE: Race = Race {
         "WATCH, and begin again where EXEC answers nil",
     ),
     begin: &[],
-    flaw: Half {
-        act: Act::selling(Store::Redis, "get-then-set", &[], |ctx, job| {
+    flaw: Variant {
+        act: Act::custom_selling(Store::Redis, "get-then-set", &[], |ctx, job| {
             Box::pin(redis_polling::read_then_write(ctx, job))
         }),
         steps: &[
             say("A GET", "A: GET"),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say("B 也一样", "and so does B"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             All(WRITES_OVER),
         ],
-        ends: Ends::sold(2, 1)
-            .inside(2)
-            .saw("retries 0", "重试 0 次", "0 retries"),
+        expected: ExpectedResult::sold(2, 1).inside(2).noting(
+            "retries 0",
+            "重试 0 次",
+            "0 retries",
+        ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-watch"),
         steps: &[
             say("A 先 WATCH，再 GET", "A: WATCH, then GET"),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say("B 也一样", "and so does B"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             All(FINDS_ANOTHERS_WRITE),
         ],
-        ends: Ends::sold(2, 2).saw("retries 1", "重试 1 次", "1 retry"),
+        expected: ExpectedResult::sold(2, 2).noting("retries 1", "重试 1 次", "1 retry"),
     },
 };

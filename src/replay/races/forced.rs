@@ -41,47 +41,47 @@ pub(super) const RACE: Race = Race {
             "A 拿到锁，在工作，租约还早",
             "A has the lock and works; its lease is far from its end",
         ),
-        A.stands_at(Point::Worked),
+        A.stops_at(Point::Worked),
     ],
-    flaw: Half {
-        act: Act::own("demo2", demo2::NAMES, |ctx, job| Box::pin(forced(ctx, job))),
+    flaw: Variant {
+        act: Act::custom("demo2", demo2::NAMES, |ctx, job| Box::pin(forced(ctx, job))),
         steps: &[
-            // The text's lease is 10 s and its safety time 50 s; B's are shorter, so that a class need not wait so long.
+            // Shorter than the text's lease of 10 s and safety time of 50 s, for the class's sake.
             say(
                 "B 等了五个租约，强行写上自己的值",
                 "B has waited for five leases, and writes its own value by force",
             ),
-            B.lease_that_runs(1000, 100).stands_at(Point::Worked),
+            B.self_ending_lease(1000, 100).stops_at(Point::Worked),
             say(
                 "两个都在里面；A 干完，锁已经不是它的了",
                 "both are inside; A is done, and its lock is no longer its own",
             ),
-            A.finishes_and_finds_its_lock_lost(),
+            A.finishes_with_lock_lost(),
             Note("A has lost its lock"),
             B.finishes(),
         ],
-        ends: Ends::NOTHING.inside(2).saw(
+        expected: ExpectedResult::NOTHING.inside(2).noting(
             "A has lost its lock",
             "A 的锁丢了",
             "A has lost its lock",
         ),
     },
-    cured: Half {
-        act: Act::own("library-lock", &[Name::Redis(LIBRARY)], |ctx, job| {
+    cured: Variant {
+        act: Act::custom("library-lock", &[Name::Redis(LIBRARY)], |ctx, job| {
             Box::pin(library(ctx, job))
         }),
         steps: &[
             say("B 等", "B waits"),
-            B.stands_at(Point::Waits),
-            B.heads_for(Point::Worked),
+            B.stops_at(Point::Waits),
+            B.will_stop_at(Point::Worked),
             say("A 干完，释放锁", "A is done, and releases"),
-            A.stands_at(Point::Leaves),
-            A.finishes_and_finds_its_lock(),
+            A.stops_at(Point::Leaves),
+            A.finishes_with_lock_kept(),
             say("B 才进来", "B gets in after it"),
-            B.stands_at(Point::Worked),
+            B.stops_at(Point::Worked),
             B.finishes(),
         ],
-        ends: Ends::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING.inside(1),
     },
 };
 

@@ -8,7 +8,7 @@
 //!
 //! Next: `jumping_clock.rs`.
 
-use crate::orders::Action;
+use crate::fault::Action;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
@@ -25,62 +25,64 @@ pub(super) const RACE: Race = Race {
     begin: &[
         All(ON_THREE),
         say("redis-3 死了", "redis-3 dies"),
-        Order(Action::Kill, "redis-3"),
+        Fault(Action::Kill, "redis-3"),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "马上重启：它什么也不记得",
                 "it is started again at once, and knows nothing",
             ),
-            Order(Action::Start, "redis-3"),
+            Fault(Action::Start, "redis-3"),
             say(
                 "B 拿到 redis-3 4 5：也是多数",
                 "B gets redis-3, 4 and 5: most of five as well",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("A 写，B 也写", "A writes, and so does B"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "不急着重启：B 只拿到两个",
                 "it is not started yet: B gets two",
             ),
-            B.impatient().is_refused(),
+            B.impatient().fails(),
             Note("B refused"),
             say(
                 "A 写完，释放锁；redis-3 这时才回来",
                 "A writes, and releases; now redis-3 comes back",
             ),
             A.finishes(),
-            Order(Action::Start, "redis-3"),
+            Fault(Action::Start, "redis-3"),
             say("C 进来", "C gets in"),
             C.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("B refused", "B 被拒绝", "B is refused"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "B refused",
+            "B 被拒绝",
+            "B is refused",
+        ),
     },
 };
 
-/// A has the lock on the first three nodes, and has read; its instance does not reach the other two.
+/// A has the lock on the first three nodes; its instance is cut off from the other two.
 pub(super) const ON_THREE: &[Step] = &[
     say(
         "A 的网络不好：连不上 redis-4 和 redis-5",
         "A's network is bad: it does not reach redis-4 and redis-5",
     ),
-    A.is_cut_from("redis-4"),
-    A.is_cut_from("redis-5"),
+    A.loses_link_to("redis-4"),
+    A.loses_link_to("redis-5"),
     say(
         "A 在 redis 1 2 3 上拿到锁，读库存",
         "A has the lock on redis 1, 2 and 3, and reads",
     ),
-    A.stands_at(Point::Read),
+    A.stops_at(Point::Read),
 ];

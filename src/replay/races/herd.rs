@@ -35,8 +35,8 @@ pub(super) const RACE: Race = Race {
         "each watches the node before its own: a release wakes one",
     ),
     begin: &[],
-    flaw: Half {
-        act: Act::own("zk-watch-parent", &[], |ctx, job| {
+    flaw: Variant {
+        act: Act::custom("zk-watch-parent", &[], |ctx, job| {
             Box::pin(drain(ctx, job, Watch::Parent))
         }),
         steps: &[
@@ -44,22 +44,22 @@ pub(super) const RACE: Race = Race {
                 "一个持有锁，50 个排队，每个都监听父节点",
                 "one has the lock, 50 wait, and each watches the directory",
             ),
-            A.goes_on(),
+            A.continues(),
             say(
                 "一个一个释放锁：每次唤醒几个",
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
-            Notes(woken),
+            NoteFrom(woken),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "50 49 48 … 2 1 0",
             "每次释放锁唤醒几个：50 49 48 … 2 1 0",
             "woken at each release: 50 49 48 … 2 1 0",
         ),
     },
-    cured: Half {
-        act: Act::own("zk-watch-predecessor", &[], |ctx, job| {
+    cured: Variant {
+        act: Act::custom("zk-watch-predecessor", &[], |ctx, job| {
             Box::pin(drain(ctx, job, Watch::Predecessor))
         }),
         steps: &[
@@ -67,15 +67,15 @@ pub(super) const RACE: Race = Race {
                 "一个持有锁，50 个排队，每个都监听前一个节点",
                 "one has the lock, 50 wait, and each watches the node before its own",
             ),
-            A.goes_on(),
+            A.continues(),
             say(
                 "一个一个释放锁：每次唤醒几个",
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
-            Notes(woken),
+            NoteFrom(woken),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "1 1 1 … 1 1 0",
             "每次释放锁唤醒几个：1 1 1 … 1 1 0",
             "woken at each release: 1 1 1 … 1 1 0",
@@ -83,7 +83,6 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Drains a queue.
 async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
     let drained = zk_herd::queue(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
@@ -92,9 +91,9 @@ async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
     Ok(Deducted::default())
 }
 
-/// How many the first releases woke, and the last.
+/// The numbers of the first and the last releases.
 fn woken(play: &Play) -> String {
-    let woken = play.told("woken");
+    let woken = play.values_of("woken");
     let [first, last] = [woken.first_chunk::<3>(), woken.last_chunk()]
         .map(|some| some.map_or_else(String::new, |some| some.join(" ")));
     format!("{first} … {last}")

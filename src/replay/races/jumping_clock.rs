@@ -27,7 +27,7 @@ pub(super) const RACE: Race = Race {
         "no clock: the row refuses the older token",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             All(ON_THREE),
@@ -37,34 +37,34 @@ pub(super) const RACE: Race = Race {
             ),
             ClockJumps(2),
             say("B 拿到锁，读", "B takes the lock, and reads"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("B 写完", "B writes"),
             B.finishes(),
             say("A 接着写", "A writes too"),
             A.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-fenced"),
         steps: &[
             say(
                 "A 拿到锁和令牌，读库存",
                 "A has the lock and a token, and reads",
             ),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say(
                 "节点的时钟往前跳：A 的锁提前到期",
                 "a node's clock jumps forward: A's lock ends early there",
             ),
             ClockJumps(0),
             say("B 拿到锁，读", "B takes the lock, and reads"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("B 写完", "B writes"),
             B.finishes(),
             say("A 接着写", "A writes too"),
-            A.is_fenced(),
+            A.fails_fenced(),
         ],
-        ends: Ends::sold(1, 1).inside(2),
+        expected: ExpectedResult::sold(1, 1).inside(2),
     },
 };

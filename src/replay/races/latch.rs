@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 const LATCH: &str = "latch";
 const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
 const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
-const GO_OUT: Act = Act::own("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
+const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.7"],
@@ -32,12 +32,12 @@ pub(super) const RACE: Race = Race {
         "a latch: the door is locked at 0 (two people here)",
     ),
     begin: &[],
-    flaw: Half {
-        act: Act::own("lock-the-door-at-once", NAMES, |_, job| {
+    flaw: Variant {
+        act: Act::custom("lock-the-door-at-once", NAMES, |_, job| {
             Box::pin(at_once(job))
         }),
         steps: &[
-            A.stands_at(Point::Door),
+            A.stops_at(Point::Door),
             say(
                 "班长 A 来了就锁门：B 和 C 还在里面",
                 "A, the monitor, locks the door: B and C are still in",
@@ -45,41 +45,41 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             Note("door"),
             say("B 出来了", "B goes out"),
-            B.does(GO_OUT).finishes(),
+            B.acting(GO_OUT).finishes(),
             Note("out"),
             say("C 出来了", "C goes out"),
-            C.does(GO_OUT).finishes(),
+            C.acting(GO_OUT).finishes(),
             Note("out"),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "door out out",
             "班长锁门，出来一位，出来一位",
             "the door is locked, one goes out, one goes out",
         ),
     },
-    cured: Half {
-        act: Act::own("lock-the-door-after-all", NAMES, |ctx, job| {
+    cured: Variant {
+        act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| {
             Box::pin(after_all(ctx, job))
         }),
         steps: &[
-            A.stands_at(Point::Waits),
+            A.stops_at(Point::Waits),
             say(
                 "班长 A 等大家出来：还有 2 位",
                 "A, the monitor, waits for all: two are in",
             ),
-            A.heads_for(Point::Door),
+            A.will_stop_at(Point::Door),
             say("B 出来了", "B goes out"),
-            B.does(GO_OUT).finishes(),
+            B.acting(GO_OUT).finishes(),
             Note("out"),
             say("C 出来了", "C goes out"),
-            C.does(GO_OUT).finishes(),
+            C.acting(GO_OUT).finishes(),
             Note("out"),
-            A.stands_at(Point::Door),
+            A.stops_at(Point::Door),
             say("都出来了：A 锁门", "all are out: A locks the door"),
             A.finishes(),
             Note("door"),
         ],
-        ends: Ends::NOTHING.saw(
+        expected: ExpectedResult::NOTHING.noting(
             "out out door",
             "出来一位，出来一位，班长锁门",
             "one goes out, one goes out, the door is locked",

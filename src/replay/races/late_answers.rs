@@ -23,7 +23,7 @@ use futures::future::join_all;
 use redis::Script;
 use std::sync::LazyLock;
 
-/// A's lease, and by how much its answers are late: by more than that, and less than a client waits for an answer at all.
+/// Longer than the lease, and shorter than the reply timeout of the client.
 const LEASE_MS: u64 = 1600;
 const LATE_MS: u64 = 1900;
 
@@ -45,7 +45,7 @@ pub(super) const RACE: Race = Race {
         "what counts is the lease, less the time that the asking took",
     ),
     begin: &[
-        // Its connections to the nodes are there from then on: to make one takes several answers.
+        // It connects to the nodes: with late answers that would take too long.
         say(
             "A 先买一件：各节点都好",
             "A buys a piece: all nodes are well",
@@ -55,20 +55,20 @@ pub(super) const RACE: Race = Race {
             "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
             "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
         ),
-        A.hears_late(LATE_MS),
+        A.gets_answers_late(LATE_MS),
         A.impatient()
-            .lease_that_runs(LEASE_MS, LEASE_MS)
-            .heads_for(Point::Read),
+            .self_ending_lease(LEASE_MS, LEASE_MS)
+            .will_stop_at(Point::Read),
         say(
             "各节点都把锁给了 A，答复还在路上；锁过期了",
             "all nodes give A the lock, their answers are under way, and the lock ends",
         ),
-        Also(|play| Box::pin(keys_come_and_go(play))),
+        Custom(|play| Box::pin(keys_come_and_go(play))),
         say("B 拿到锁，读", "B takes the lock, and reads"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
     ],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "redis-redlock-untimed",
             &[Name::RedisNodes("redLock")],
@@ -79,39 +79,41 @@ pub(super) const RACE: Race = Race {
                 "答复到了，五个都同意：A 也进来了",
                 "the answers come, all five agree: A gets in too",
             ),
-            A.stands_at(Point::Read),
-            A.hears_late(0),
+            A.stops_at(Point::Read),
+            A.gets_answers_late(0),
             say("B 写，A 也写", "B writes, and so does A"),
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "答复太晚，A 不当成拿到了锁",
                 "the answers are too late, and A does not take the lock for its own",
             ),
-            A.is_refused(),
+            A.fails(),
             Note("A refused"),
             say("B 写完，释放锁", "B writes, and releases"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("A refused", "A 没有拿到", "A does not have it"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "A refused",
+            "A 没有拿到",
+            "A does not have it",
+        ),
     },
 };
 
-/// A's keys are seen on the nodes, and then they have ended: a client that has given up asking gives them back.
+/// A client that gives up releases its keys, so they must be seen before.
 async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
-    play.sees_a_lock().await?;
-    play.lease_ends(false).await
+    play.wait_until_locked().await?;
+    play.wait_until_lease_ends(false).await
 }
 
-/// Redlock, but for its look at the time.
+/// Redlock without the look at the time.
 async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.leased(ctx).as_millis());

@@ -31,22 +31,22 @@ pub(super) const RACE: Race = Race {
             "A 拿到锁，读库存，然后一直忙",
             "A has the lock, reads the stock, and is busy",
         ),
-        A.lease(3000).stands_at(Point::Read),
+        A.lease(3000).stops_at(Point::Read),
         say(
             "A 的租约到期：锁没了，A 还在忙",
             "A's lease ends: its lock is gone, and A is still busy",
         ),
         LeaseEnds,
         say("B 拿到锁，也读", "B takes the lock, and reads too"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
         say("C 在等", "C waits"),
-        C.stands_at(Point::Refused),
+        C.stops_at(Point::Refused),
         say("A 写完，删锁", "A writes, and deletes the lock"),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[
-            A.finishes_and_finds_its_lock(),
+            A.finishes_with_lock_kept(),
             say(
                 "删的是 B 的锁：C 进来了，和 B 同时在里面",
                 "it was B's: C gets in beside B",
@@ -55,12 +55,12 @@ pub(super) const RACE: Race = Race {
             say("B 写完：把 C 卖的也盖掉了", "B writes over what C has sold"),
             B.finishes(),
         ],
-        ends: Ends::sold(3, 1).inside(2),
+        expected: ExpectedResult::sold(3, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-setnx-owner"),
         steps: &[
-            A.finishes_and_finds_its_lock_lost(),
+            A.finishes_with_lock_lost(),
             say(
                 "锁是 B 的，A 不删；B 写完",
                 "the lock is B's, and A leaves it; B writes",
@@ -70,6 +70,6 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             LockIsFree,
         ],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
 };

@@ -20,10 +20,9 @@ use crate::{
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The same lock as that of its cure.
 const LOCK: &str = "lock:redis-watchdog";
-/// A's lease in milliseconds, at a slow pace and at any other: short, so that its timer comes soon.
-const SHORT: [u64; 2] = [3000, 600];
+/// By the clock and forced: short, so that A's timer comes soon.
+const SHORT_LEASE_MS: [u64; 2] = [3000, 600];
 
 pub(super) const RACE: Race = Race {
     lessons: &["001.renewal"],
@@ -44,22 +43,22 @@ pub(super) const RACE: Race = Race {
             "A 拿到锁，写完，然后整个停住",
             "A has the lock, writes, and then stands still",
         ),
-        A.lease_that_runs(SHORT[0], SHORT[1])
-            .stands_at_both(Point::Written, Point::Renew),
+        A.self_ending_lease(SHORT_LEASE_MS[0], SHORT_LEASE_MS[1])
+            .stops_at_both(Point::Written, Point::Renew),
         say("A 的租约到期", "A's lease ends"),
         LeaseEnds,
         say(
             "B 拿到锁，租约很长；C 在等",
             "B takes the lock with a long lease; C waits",
         ),
-        B.lease(60_000).stands_at(Point::Read),
-        C.stands_at(Point::Refused),
+        B.lease(60_000).stops_at(Point::Read),
+        C.stops_at(Point::Refused),
         say("A 的定时器醒了，去续期", "A's timer wakes, and renews"),
-        A.stands_at_both(Point::Written, Point::Renewed),
-        Also(|play| Box::pin(note_lease(play))),
+        A.stops_at_both(Point::Written, Point::Renewed),
+        Custom(|play| Box::pin(note_lease(play))),
     ],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::Redis,
             "redis-watchdog-blind",
             &[Name::Redis(LOCK)],
@@ -77,13 +76,13 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 2).inside(2).saw(
+        expected: ExpectedResult::sold(3, 2).inside(2).noting(
             "B's lease is cut",
             "B 的租约被改短了",
             "B's lease is cut short",
         ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
             say(
@@ -95,7 +94,7 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(3, 3).inside(1).saw(
+        expected: ExpectedResult::sold(3, 3).inside(1).noting(
             "B's lease is kept",
             "B 的租约没有动",
             "B's lease stays as it was",
@@ -103,7 +102,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §2.7, but for its timer, which is the text's.
+/// The lock of §2.7 with the text's timer.
 async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
@@ -122,7 +121,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, section).await
 }
 
-/// Renews whatever lock the key is by then.
+/// Renews the key, whoever holds it.
 async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;
@@ -139,9 +138,9 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     }
 }
 
-/// Notes whether B's lease is A's by now.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    let is_cut = play.lease_left().await? <= Some(play.terms.pace.of(SHORT).cast_signed());
+    let is_cut =
+        play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
     play.note(format!("B's lease is {what}"));
     Ok(())

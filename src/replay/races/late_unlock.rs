@@ -17,21 +17,20 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{
-        act::{OF_A_USER, order},
-        goods,
+        act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
     },
     seckill::voucher,
     section::{Deducted, Job, backstop::Backstop},
 };
 
-const LATE_FIXED_ID: Act = Act::own(
+const LATE_FIXED_ID: Act = Act::custom(
     "redis-lock-fixed-id of another voucher",
-    OF_A_USER,
+    USER_LOCK,
     |ctx, job| Box::pin(late(ctx, job, "redis-lock-fixed-id")),
 );
-const LATE_OWNER: Act = Act::own(
+const LATE_OWNER: Act = Act::custom(
     "redis-lock-owner of another voucher",
-    OF_A_USER,
+    USER_LOCK,
     |ctx, job| Box::pin(late(ctx, job, "redis-lock-owner")),
 );
 
@@ -42,7 +41,7 @@ const B_GETS_IN: &[Step] = &[
         "同一个人的 B 拿到锁，查：没有订单",
         "B, of the same user, takes the lock, and asks: no order",
     ),
-    B.stands_at(Point::Checked),
+    B.stops_at(Point::Checked),
 ];
 
 pub(super) const RACE: Race = Race {
@@ -60,16 +59,16 @@ pub(super) const RACE: Race = Race {
         "A 买另一张券：拿到这个人的锁，下了单，还没释放锁",
         "A orders another voucher under the user's lock, and has not unlocked yet",
     )],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Order("redis-lock-fixed-id"),
         steps: &[
-            A.does(LATE_FIXED_ID).lease(3000).stands_at(Point::Unlock),
+            A.acting(LATE_FIXED_ID).lease(3000).stops_at(Point::Unlock),
             All(B_GETS_IN),
             say(
                 "A 释放锁：删掉的是 B 的",
                 "A unlocks: what it deletes is B's",
             ),
-            A.finishes_and_finds_its_lock(),
+            A.finishes_with_lock_kept(),
             say(
                 "同一个人的 C 也进来了，也下了单",
                 "C, of the same user, gets in too, and has an order",
@@ -78,34 +77,34 @@ pub(super) const RACE: Race = Race {
             say("B 写订单", "B writes its order"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(2),
+        expected: ExpectedResult::sold(2, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Order("redis-lock-owner"),
         steps: &[
-            A.does(LATE_OWNER).lease(3000).stands_at(Point::Unlock),
+            A.acting(LATE_OWNER).lease(3000).stops_at(Point::Unlock),
             All(B_GETS_IN),
             say(
                 "A 先看：锁是 B 的，不删",
                 "A looks first: the lock is B's, and A leaves it",
             ),
-            A.finishes_and_finds_its_lock_lost(),
+            A.finishes_with_lock_lost(),
             say("同一个人的 C 被拒绝", "C, of the same user, is refused"),
-            C.is_refused(),
+            C.fails(),
             say("B 写订单", "B writes its order"),
             B.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };
 
-/// An order of a voucher of its own, under the lock of the same user.
+/// Orders a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
-    let another = goods::on_sale(ctx, goods::PIECES).await?;
+    let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();
-    // Also where the replay is cancelled while the order stands still.
+    // Removes it even if the replay is cancelled.
     let goods = Backstop::new(ctx, async move { voucher::remove(&removed, another).await });
-    let ordered = order(ctx, job, step, another, job.request.stock_id).await;
+    let ordered = place_order(ctx, job, step, another, job.request.stock_id).await;
     goods.now().await.transpose()?;
     ordered
 }

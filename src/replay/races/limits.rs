@@ -23,9 +23,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// So often each instance is asked.
-const ASKED: i64 = 10;
-/// How long the shared limiter remembers whom it has let through.
+const REQUESTS: i64 = 10;
+/// The window of the shared limiter.
 const WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) const RACE: Race = Race {
@@ -59,29 +58,29 @@ pub(super) const RACE: Race = Race {
         ),
         C.finishes(),
     ],
-    flaw: Half {
-        act: Act::own("token-bucket", &[], |_, job| Box::pin(in_one(job))),
+    flaw: Variant {
+        act: Act::custom("token-bucket", &[], |_, job| Box::pin(in_one(job))),
         steps: &[
             say("一共放过 30 个", "30 were let through in all"),
-            Notes(let_through),
+            NoteFrom(let_through),
         ],
-        ends: Ends::NOTHING.saw("30 let through", "放行 30 个", "30 let through"),
+        expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
     },
-    cured: Half {
-        act: Act::own("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
+    cured: Variant {
+        act: Act::custom("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
         steps: &[
             say("一共放过 10 个", "10 were let through in all"),
-            Notes(let_through),
-            Also(|play| Box::pin(forget(play))),
+            NoteFrom(let_through),
+            Custom(|play| Box::pin(forget(play))),
         ],
-        ends: Ends::NOTHING.saw("10 let through", "放行 10 个", "10 let through"),
+        expected: ExpectedResult::NOTHING.noting("10 let through", "放行 10 个", "10 let through"),
     },
 };
 
 async fn in_one(job: &Job) -> Result<Deducted, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let_through += answered(job, bucket.pass()).await?;
     }
     Ok(Deducted::left(let_through))
@@ -90,13 +89,12 @@ async fn in_one(job: &Job) -> Result<Deducted, Error> {
 async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let limiter = limiter(job.request.stock_id);
     let mut let_through = 0;
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
     Ok(Deducted::left(let_through))
 }
 
-/// The name of a replay's own limiter.
 fn limiter(stock_id: i64) -> String {
     format!("replay:{stock_id}")
 }
@@ -120,7 +118,7 @@ fn let_through(play: &Play) -> String {
     format!("{} let through", play.results().sum::<i64>())
 }
 
-/// The window ends by itself, the limiter stays until it is deleted.
+/// The window ends by itself; the key of the limiter stays until it is deleted.
 async fn forget(play: &Play) -> Result<(), Error> {
     let key = play.ctx.redis_key(&limiter(play.stock_id));
     redis::cmd("DEL")

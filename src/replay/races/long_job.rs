@@ -25,48 +25,50 @@ pub(super) const RACE: Race = Race {
         "A 拿到锁，读库存，然后一直忙",
         "A has the lock, reads the stock, and is busy",
     )],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-reentrant"),
         steps: &[
-            A.lease(3000).stands_at(Point::Read),
+            A.lease(3000).stops_at(Point::Read),
             say("没人续期：租约到期", "nobody renews: the lease ends"),
             LeaseEnds,
             say("B 进来了，和 A 同时在里面", "B gets in beside A"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say(
                 "A 写完才发现：锁早已不是它的",
                 "A writes, and finds its lock lost",
             ),
-            A.finishes_and_finds_its_lock_lost(),
+            A.finishes_with_lock_lost(),
             say("B 写的是同一个数", "B writes the same number"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
-            // The course's 3 s at every pace: a renewal that a busy machine delays by two thirds of it still comes in time.
-            A.lease_that_runs(3000, 3000).stands_at(Point::Read),
+            // The course's 3 s at every pace: a busy machine may delay a renewal by two thirds of it.
+            A.self_ending_lease(3000, 3000).stops_at(Point::Read),
             say("B 在等", "B waits"),
-            B.stands_at(Point::Refused),
+            B.stops_at(Point::Refused),
             say(
                 "定时器每过三分之一就把租约续满",
                 "a timer renews the lease every third of it",
             ),
-            // So often that at a slow pace the first lease would be over.
+            // At a slow pace, this many renewals take longer than one lease.
             A.passes(Point::Renewed, 4, 1),
             Note("renewed"),
             say(
                 "锁还是 A 的：A 写完，释放锁",
                 "the lock is still A's, who writes and releases",
             ),
-            A.finishes_and_finds_its_lock(),
+            A.finishes_with_lock_kept(),
             say("然后 B 才进来", "and then B gets in"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("renewed", "续期了", "it was renewed"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "renewed",
+            "续期了",
+            "it was renewed",
+        ),
     },
 };

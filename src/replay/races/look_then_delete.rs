@@ -26,50 +26,50 @@ pub(super) const RACE: Race = Race {
         "compare and delete in one script (2.5)",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-setnx-owner"),
         steps: &[
             say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
-            A.lease(3000).stands_at(Point::Checked),
+            A.lease(3000).stops_at(Point::Checked),
             say(
                 "GET 说锁是 A 的；这时租约到期",
                 "GET says that the lock is A's; then the lease ends",
             ),
             LeaseEnds,
             say("B 拿到锁，读", "B takes the lock, and reads"),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("C 在等", "C waits"),
-            C.stands_at(Point::Refused),
+            C.stops_at(Point::Refused),
             All(DELETES_ANOTHERS),
         ],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-setnx-lua"),
         steps: &[All(LATE), All(LEAVES_ANOTHERS)],
-        ends: Ends::sold(3, 3).inside(1),
+        expected: ExpectedResult::sold(3, 3).inside(1),
     },
 };
 
-/// A has written, and its lease ends before it deletes its lock.
+/// A has written; its lease ends before it deletes its lock.
 pub(super) const LATE: &[Step] = &[
     say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
-    A.lease(3000).stands_at(Point::Written),
+    A.lease(3000).stops_at(Point::Written),
     say(
         "A 还没删锁，租约到期",
         "the lease ends before A deletes the lock",
     ),
     LeaseEnds,
     say("B 拿到锁，读", "B takes the lock, and reads"),
-    B.stands_at(Point::Read),
+    B.stops_at(Point::Read),
     say("C 在等", "C waits"),
-    C.stands_at(Point::Refused),
+    C.stops_at(Point::Refused),
 ];
 
-/// A deletes what is B's by now.
+/// A deletes B's lock.
 pub(super) const DELETES_ANOTHERS: &[Step] = &[
     say("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock"),
-    A.finishes_and_finds_its_lock(),
+    A.finishes_with_lock_kept(),
     say("C 进来了，和 B 同时在里面", "C gets in beside B"),
     C.finishes(),
     say("B 写完：把 C 卖的盖掉了", "B writes over what C has sold"),
@@ -77,13 +77,13 @@ pub(super) const DELETES_ANOTHERS: &[Step] = &[
     LockIsFree,
 ];
 
-/// A leaves what is B's by now.
+/// A leaves B's lock.
 pub(super) const LEAVES_ANOTHERS: &[Step] = &[
     say(
         "A 的脚本比较：不是它的，不删",
         "A's script compares: it is not A's, and stays",
     ),
-    A.finishes_and_finds_its_lock_lost(),
+    A.finishes_with_lock_lost(),
     say("B 写完，释放锁", "B writes, and releases"),
     B.finishes(),
     say("然后 C 才进来", "and then C gets in"),

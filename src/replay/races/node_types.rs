@@ -21,7 +21,6 @@ use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// How often a waiter asks again.
 const POLL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {
@@ -40,15 +39,15 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 建了节点，拿到锁", "A makes the node, and has the lock"),
-        A.stands_at(Point::Locked),
+        A.stops_at(Point::Locked),
         say(
             "A 的进程被杀（kill -9），没来得及删节点",
             "A's process is killed before it can delete its node",
         ),
-        A.is_killed(),
+        A.gets_killed(),
     ],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "zk-permanent",
             &[Name::ZooKeeper(NODE)],
@@ -59,32 +58,32 @@ pub(super) const RACE: Race = Race {
                 "B 一直试：永久节点还在，谁也进不来",
                 "B tries on: the permanent node is there, and nobody gets in",
             ),
-            B.stands_at(Point::Refused),
-            A.would_lose_its_session(),
-            B.goes_on(),
+            B.stops_at(Point::Refused),
+            A.loses_session(),
+            B.continues(),
             B.passes(Point::Refused, 3, 3),
             Note("B waits"),
         ],
-        ends: Ends::NOTHING
+        expected: ExpectedResult::NOTHING
             .inside(1)
-            .saw("B waits", "B 还在等", "B still waits"),
+            .noting("B waits", "B 还在等", "B still waits"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-ephemeral"),
         steps: &[
             say(
                 "A 的会话过期，临时节点被删",
                 "A's session ends, and its node goes with it",
             ),
-            A.loses_its_session(),
+            A.loses_session_and_lock(),
             say("B 进来了", "B gets in"),
             B.finishes(),
         ],
-        ends: Ends::sold(1, 1).inside(1),
+        expected: ExpectedResult::sold(1, 1).inside(1),
     },
 };
 
-/// The lock of §3.3, but for the type of its node.
+/// The lock of §3.3 with another type of node.
 async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]

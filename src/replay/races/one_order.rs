@@ -28,19 +28,19 @@ pub(super) const RACE: Race = Race {
             "A 查：这个人还没有订单",
             "A asks: the user has no order yet",
         ),
-        A.stands_at(Point::Checked),
+        A.stops_at(Point::Checked),
         say(
             "同一个人的 B 也查：没有",
             "B, of the same user, asks too: no order",
         ),
-        B.beside(A).stands_at(Point::Checked),
+        B.on_instance_of(A).stops_at(Point::Checked),
         say(
             "A 扣库存，写订单，提交",
             "A takes a piece, writes its order, and commits",
         ),
         A.finishes(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Order("user-mutex-new"),
         steps: &[
             say(
@@ -49,17 +49,17 @@ pub(super) const RACE: Race = Race {
             ),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2),
+        expected: ExpectedResult::sold(2, 2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Order("unique-key"),
         steps: &[
             say(
                 "B 写订单：索引不让，回滚",
                 "B's order: the key refuses it, and it is rolled back",
             ),
-            B.is_refused(),
+            B.fails(),
         ],
-        ends: Ends::sold(1, 1),
+        expected: ExpectedResult::sold(1, 1),
     },
 };

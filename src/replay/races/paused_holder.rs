@@ -30,31 +30,31 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
-        A.lease(3000).stands_at(Point::Read),
-        A.is_paused(),
+        A.lease(3000).stops_at(Point::Read),
+        A.gets_paused(),
         say(
             "A 停住了（有 lab 时整个进程都停，SIGSTOP）：没人续期，租约到期",
             "A is stopped (SIGSTOP of its process, where there is a lab): nobody renews the lease, and it ends",
         ),
         UnrenewedLeaseEnds,
         say("B 拿到锁，读", "B takes the lock, and reads"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
         say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
         say(
             "A 醒了，不知道锁已经没了，接着写",
             "A wakes, does not know that its lock is gone, and writes",
         ),
-        A.is_resumed(),
+        A.gets_resumed(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-lock"),
         steps: &[A.finishes()],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-fenced"),
-        steps: &[A.is_fenced()],
-        ends: Ends::sold(1, 1).inside(2),
+        steps: &[A.fails_fenced()],
+        expected: ExpectedResult::sold(1, 1).inside(2),
     },
 };

@@ -32,28 +32,28 @@ pub(super) const RACE: Race = Race {
             "A 建了临时节点，拿到锁，读库存",
             "A makes its ephemeral node, has the lock, and reads",
         ),
-        A.stands_at(Point::Read),
-        A.is_paused(),
+        A.stops_at(Point::Read),
+        A.gets_paused(),
         say(
             "A 的进程停住了（SIGSTOP）：没有心跳，会话过期，节点被删",
             "A's process is stopped (SIGSTOP): no heartbeat, the session ends, and its node goes",
         ),
-        A.loses_its_session(),
+        A.loses_session_and_lock(),
         say("B 拿到锁，读", "B takes the lock, and reads"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
         say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
         say("A 醒了，接着写", "A wakes, and writes"),
-        A.is_resumed(),
+        A.gets_resumed(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("zk-lock"),
         steps: &[A.finishes()],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-fenced"),
-        steps: &[A.is_fenced()],
-        ends: Ends::sold(1, 1).inside(2),
+        steps: &[A.fails_fenced()],
+        expected: ExpectedResult::sold(1, 1).inside(2),
     },
 };

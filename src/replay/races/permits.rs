@@ -33,41 +33,43 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 进来", "A comes in"),
-        A.stands_at(Point::Locked),
+        A.stops_at(Point::Locked),
         say("B 进来", "B comes in"),
-        B.stands_at(Point::Locked),
+        B.stops_at(Point::Locked),
         say("C 也来了", "C comes too"),
     ],
-    flaw: Half {
-        act: Act::own("come-in", NAMES, |_, job| Box::pin(come_in(job))),
+    flaw: Variant {
+        act: Act::custom("come-in", NAMES, |_, job| Box::pin(come_in(job))),
         steps: &[
-            C.stands_at(Point::Locked),
+            C.stops_at(Point::Locked),
             say("三个人同时在里面", "three are inside at once"),
             A.finishes(),
             B.finishes(),
             C.finishes(),
         ],
-        ends: Ends::NOTHING.inside(3),
+        expected: ExpectedResult::NOTHING.inside(3),
     },
-    cured: Half {
-        act: Act::own("take-a-permit", NAMES, |ctx, job| {
+    cured: Variant {
+        act: Act::custom("take-a-permit", NAMES, |ctx, job| {
             Box::pin(take_a_permit(ctx, job))
         }),
         steps: &[
-            C.stands_at(Point::Refused),
+            C.stops_at(Point::Refused),
             Note("C waits"),
             say("许可发完了：C 在等", "no permit is left: C waits"),
-            C.heads_for(Point::Locked),
+            C.will_stop_at(Point::Locked),
             say(
                 "A 走了，还了许可：C 进来",
                 "A leaves and gives its permit back: C comes in",
             ),
             A.finishes(),
-            C.stands_at(Point::Locked),
+            C.stops_at(Point::Locked),
             B.finishes(),
             C.finishes(),
         ],
-        ends: Ends::NOTHING.inside(2).saw("C waits", "C 在等", "C waits"),
+        expected: ExpectedResult::NOTHING
+            .inside(2)
+            .noting("C waits", "C 在等", "C waits"),
     },
 };
 

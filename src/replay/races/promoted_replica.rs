@@ -14,8 +14,8 @@
 use crate::replay::prelude::*;
 use crate::{
     error::Error,
-    orders::Action,
-    replay::play::{PROMOTION, Play, until},
+    fault::Action,
+    replay::{inject::PROMOTION_TIMEOUT, play::{Play, poll_until}},
 };
 
 pub(super) const RACE: Race = Race {
@@ -33,32 +33,32 @@ pub(super) const RACE: Race = Race {
         "Redlock: most of five independent nodes must agree",
     ),
     begin: &[
-        // At the end the first one is the main one again.
-        AtTheEnd(Action::Promote, "redis"),
+        // The first Redis is the main one again at the end.
+        FaultAtEnd(Action::Promote, "redis"),
         say(
             "主节点和从节点断开：从节点收不到写",
             "the main one and its replica are cut off from each other",
         ),
-        Order(Action::Cut, "replica-redis"),
+        Fault(Action::Cut, "replica-redis"),
         say(
             "A 在主节点拿到锁，读库存",
             "A takes the lock on the main one, and reads",
         ),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         say(
             "哨兵把从节点升为主节点",
             "the Sentinel promotes the replica",
         ),
-        Also(|play| Box::pin(main_forgets(play))),
+        Custom(|play| Box::pin(main_forgets(play))),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("redis-lock"),
         steps: &[
             say(
                 "新主节点里没有 A 的锁：B 也拿到了",
                 "the new main one knows nothing of A's lock: B has it too",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say(
                 "A 写，B 也写：卖了两件，只少一件",
                 "A writes, and so does B: two are sold, one is gone",
@@ -66,33 +66,37 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             say(
                 "B 只拿到换掉的那一个：一个不是多数",
                 "B gets the one that was replaced, and one is not most",
             ),
-            B.impatient().is_refused(),
+            B.impatient().fails(),
             Note("B refused"),
             say("A 写完，释放锁", "A writes, and releases"),
             A.finishes(),
             say("C 才进来", "and then C gets in"),
             C.finishes(),
         ],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("B refused", "B 被拒绝", "B is refused"),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "B refused",
+            "B 被拒绝",
+            "B is refused",
+        ),
     },
 };
 
-/// Waits until the main Redis does not know the lock any more, and every instance reaches it.
+/// Waits until the main Redis has lost the lock, and every instance reaches it.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
-    until(PROMOTION, "the main Redis was not replaced", || async {
-        Ok(play.sights.node_has_none(0).await.unwrap_or(false))
-    })
+    poll_until(
+        PROMOTION_TIMEOUT,
+        "the main Redis was not replaced",
+        || async { Ok(play.reader.is_free_on_node(0).await.unwrap_or(false)) },
+    )
     .await?;
-    play.all_reach_redis().await
+    play.wait_until_all_reach_redis().await
 }

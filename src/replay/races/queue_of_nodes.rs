@@ -21,53 +21,56 @@ pub(super) const RACE: Race = Race {
         "顺序节点排队，只监听前一个",
         "a queue of numbered nodes, each watches the one before",
     ),
-    begin: &[say("A 拿到锁", "A has the lock"), A.stands_at(Point::Read)],
-    flaw: Half {
+    begin: &[say("A 拿到锁", "A has the lock"), A.stops_at(Point::Read)],
+    flaw: Variant {
         act: Act::Strategy("zk-ephemeral"),
         steps: &[
             say(
                 "B 来了，没拿到，睡一会儿再试",
                 "B comes, is refused, and sleeps before it asks again",
             ),
-            B.stands_at(Point::Refused),
+            B.stops_at(Point::Refused),
             say("A 释放锁，B 还在睡", "A releases, and B still sleeps"),
             A.finishes(),
             say("C 刚来，一试就进去了", "C has just come, asks, and gets in"),
             C.finishes(),
             say("然后才是 B", "and then B"),
             B.finishes(),
-            Notes(Play::order),
+            NoteFrom(Play::acquisition_order),
         ],
-        ends: Ends::sold(3, 3).inside(1).is(Anomaly::Overtaken).saw(
-            "A C B",
-            "进去的顺序：A C B",
-            "they got in in the order A C B",
-        ),
+        expected: ExpectedResult::sold(3, 3)
+            .inside(1)
+            .with_anomaly(Anomaly::Overtaken)
+            .noting(
+                "A C B",
+                "进去的顺序：A C B",
+                "they got in in the order A C B",
+            ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-lock"),
         steps: &[
             say(
                 "B 来了：节点排在 A 后面，只监听 A 的节点",
                 "B comes: its node is behind A's, which it watches",
             ),
-            B.heads_for(Point::Read),
-            Queue(1),
+            B.will_stop_at(Point::Read),
+            QueueHas(1),
             say(
                 "C 来了：排在 B 后面，只监听 B 的节点",
                 "C comes: its node is behind B's, which it watches",
             ),
-            C.heads_for(Point::Read),
-            Queue(2),
+            C.will_stop_at(Point::Read),
+            QueueHas(2),
             say("A 释放锁，唤醒 B", "A releases, which wakes B"),
             A.finishes(),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("B 释放锁，唤醒 C", "B releases, which wakes C"),
             B.finishes(),
             C.finishes(),
-            Notes(Play::order),
+            NoteFrom(Play::acquisition_order),
         ],
-        ends: Ends::sold(3, 3).inside(1).saw(
+        expected: ExpectedResult::sold(3, 3).inside(1).noting(
             "A B C",
             "进去的顺序：A B C",
             "they got in in the order A B C",

@@ -19,12 +19,12 @@ pub(super) const RACE: Race = Race {
         "not fair: the first to try after a release gets in",
     ),
     cure: Bilingual::of("公平锁：在 Redis 里排队", "the fair lock: a queue in Redis"),
-    begin: &[say("A 拿到锁", "A has the lock"), A.stands_at(Point::Read)],
-    flaw: Half {
+    begin: &[say("A 拿到锁", "A has the lock"), A.stops_at(Point::Read)],
+    flaw: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
             say("B 在等：试一次，歇一会儿", "B waits: it tries, and rests"),
-            B.stands_at(Point::Refused),
+            B.stops_at(Point::Refused),
             say("B 还在歇，A 释放锁了", "B is at rest, and A releases"),
             A.finishes(),
             say(
@@ -37,35 +37,38 @@ pub(super) const RACE: Race = Race {
                 "B, who has waited longer, comes last",
             ),
             B.finishes(),
-            Notes(Play::order),
+            NoteFrom(Play::acquisition_order),
         ],
-        ends: Ends::sold(3, 3).inside(1).is(Anomaly::Overtaken).saw(
-            "A C B",
-            "进去的顺序：A C B",
-            "they got in in the order A C B",
-        ),
+        expected: ExpectedResult::sold(3, 3)
+            .inside(1)
+            .with_anomaly(Anomaly::Overtaken)
+            .noting(
+                "A C B",
+                "进去的顺序：A C B",
+                "they got in in the order A C B",
+            ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-fair"),
         steps: &[
             say("B 来排队", "B queues"),
-            B.heads_for(Point::Read),
-            Queue(1),
+            B.will_stop_at(Point::Read),
+            QueueHas(1),
             say("C 来排队，站在 B 后面", "C queues, behind B"),
-            C.heads_for(Point::Read),
-            Queue(2),
+            C.will_stop_at(Point::Read),
+            QueueHas(2),
             say(
                 "A 释放锁：唤醒的只是排在最前的 B",
                 "A releases: only B, the first, is woken",
             ),
             A.finishes(),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("B 释放锁，轮到 C", "B releases, and it is C's turn"),
             B.finishes(),
             C.finishes(),
-            Notes(Play::order),
+            NoteFrom(Play::acquisition_order),
         ],
-        ends: Ends::sold(3, 3).inside(1).saw(
+        expected: ExpectedResult::sold(3, 3).inside(1).noting(
             "A B C",
             "进去的顺序：A B C",
             "they got in in the order A B C",

@@ -22,13 +22,13 @@ pub(super) const RACE: Race = Race {
         "one UPDATE that checks and deducts",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("none"),
         steps: &[
             say("A 读库存", "A reads the stock"),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say("A 还没写，B 也读", "A has not written yet, and B reads too"),
-            B.beside(A).stands_at(Point::Read),
+            B.on_instance_of(A).stops_at(Point::Read),
             say("A 写回 4999", "A writes 4999"),
             A.finishes(),
             say(
@@ -37,9 +37,9 @@ pub(super) const RACE: Race = Race {
             ),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("single-update"),
         steps: &[
             say(
@@ -51,8 +51,8 @@ pub(super) const RACE: Race = Race {
                 "B 也一样：中间插不进任何人",
                 "and so does B: nobody fits in between",
             ),
-            B.beside(A).finishes(),
+            B.on_instance_of(A).finishes(),
         ],
-        ends: Ends::sold(2, 2),
+        expected: ExpectedResult::sold(2, 2),
     },
 };

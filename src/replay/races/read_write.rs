@@ -18,16 +18,16 @@ use oversell_lock::{Lock, LockError};
 
 const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
-const PLAIN_READ: Act = Act::own("plain-read", PLAIN_NAMES, |ctx, job| {
+const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| {
     Box::pin(visit(job, plain(ctx, job)))
 });
-const PLAIN_WRITE: Act = Act::own("plain-write", PLAIN_NAMES, |ctx, job| {
+const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| {
     Box::pin(visit(job, plain(ctx, job)))
 });
-const READ: Act = Act::own("rw-read", NAMES, |ctx, job| {
+const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| {
     Box::pin(visit(job, read(ctx, job)))
 });
-const WRITE: Act = Act::own("rw-write", NAMES, |ctx, job| {
+const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
     Box::pin(visit(job, write(ctx, job)))
 });
 
@@ -51,7 +51,7 @@ pub(super) const RACE: Race = Race {
         "a read-write lock: readers together, writers alone",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: PLAIN_READ,
         steps: &[
             All(&waits(PLAIN_READ, PLAIN_READ, READ_READ, "RR waits,")),
@@ -59,18 +59,18 @@ pub(super) const RACE: Race = Race {
             All(&waits(PLAIN_WRITE, PLAIN_READ, WRITE_READ, "WR waits,")),
             All(&waits(PLAIN_WRITE, PLAIN_WRITE, WRITE_WRITE, "WW waits")),
         ],
-        ends: Ends::NOTHING.inside(1).saw(
+        expected: ExpectedResult::NOTHING.inside(1).noting(
             "RR waits, RW waits, WR waits, WW waits",
             "读后读、读后写、写后读、写后写：都要等",
             "whoever comes second waits, a reader behind a reader as well",
         ),
     },
-    cured: Half {
+    cured: Variant {
         act: READ,
         steps: &[
             READ_READ,
-            A.stands_at(Point::Locked),
-            B.stands_at(Point::Locked),
+            A.stops_at(Point::Locked),
+            B.stops_at(Point::Locked),
             say("两个一起在里面", "both are inside together"),
             A.finishes(),
             B.finishes(),
@@ -79,7 +79,7 @@ pub(super) const RACE: Race = Race {
             All(&waits(WRITE, READ, WRITE_READ, "WR waits,")),
             All(&waits(WRITE, WRITE, WRITE_WRITE, "WW waits")),
         ],
-        ends: Ends::NOTHING.inside(2).saw(
+        expected: ExpectedResult::NOTHING.inside(2).noting(
             "RR together, RW waits, WR waits, WW waits",
             "读后读：一起；读后写、写后读、写后写：等",
             "two readers are inside together; beside a writer the second one waits",
@@ -87,16 +87,16 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// B comes second, and waits until A has gone.
+/// B waits for A.
 const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step; 9] {
     [
         what,
-        A.does(first).stands_at(Point::Locked),
-        B.does(second).stands_at(Point::Refused),
+        A.acting(first).stops_at(Point::Locked),
+        B.acting(second).stops_at(Point::Refused),
         say("B 等 A 释放锁", "B waits until A releases"),
-        B.heads_for(Point::Locked),
+        B.will_stop_at(Point::Locked),
         A.finishes(),
-        B.stands_at(Point::Locked),
+        B.stops_at(Point::Locked),
         B.finishes(),
         Note(note),
     ]
@@ -117,7 +117,7 @@ fn write(ctx: &Ctx, job: &Job) -> impl Lock {
     lock.lease(job.watchdog(ctx))
 }
 
-/// Takes the lock, after it was seen whether that takes a wait, and gives it back.
+/// Acquires the lock, tells whether that took a wait, and releases it.
 async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {

@@ -16,8 +16,8 @@ use crate::{
     stock::{Scripted, Store},
 };
 
-/// Notes how often the lock is held by its owner.
-const HOLDS: Step = Also(|play| Box::pin(note_holds(play)));
+/// Notes the holds of the lock by its owner.
+const HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.6", "002.reentrant"],
@@ -31,8 +31,8 @@ pub(super) const RACE: Race = Race {
         "a hash says whose it is, and how often",
     ),
     begin: &[],
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::Redis,
             "redis-setnx-lua-twice",
             &[Name::Redis("lock:redis-setnx-lua")],
@@ -43,42 +43,41 @@ pub(super) const RACE: Race = Race {
                 "a()：A 拿到锁，进来了",
                 "a(): A takes the lock, and is inside",
             ),
-            A.impatient().stands_at(Point::Locked),
+            A.impatient().stops_at(Point::Locked),
             say(
                 "b()：A 再拿同一把锁，键已经在了",
                 "b(): A takes the same lock again, and the key is there",
             ),
-            A.stands_at(Point::Refused),
+            A.stops_at(Point::Refused),
             say("A 在等 A 自己", "A waits for itself"),
-            A.gives_up(),
+            A.times_out(),
             Note("A waits for A"),
         ],
-        ends: Ends::NOTHING.inside(1).is(Anomaly::Stuck).saw(
-            "A waits for A",
-            "A 等自己",
-            "A waits for itself",
-        ),
+        expected: ExpectedResult::NOTHING
+            .inside(1)
+            .with_anomaly(Anomaly::Stuck)
+            .noting("A waits for A", "A 等自己", "A waits for itself"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("redis-reentrant"),
         steps: &[
             say(
                 "a()：A 拿到锁，计数 1",
                 "a(): A takes the lock, the count is 1",
             ),
-            A.stands_at(Point::Taken),
+            A.stops_at(Point::Taken),
             HOLDS,
             say(
                 "b()：A 再拿一次，计数 2",
                 "b(): A takes it again, the count is 2",
             ),
-            A.stands_at(Point::Locked),
+            A.stops_at(Point::Locked),
             HOLDS,
             say(
                 "b() 写完，还一次，计数 1",
                 "b() writes and leaves, the count is 1",
             ),
-            A.stands_at(Point::Unlocked),
+            A.stops_at(Point::Unlocked),
             HOLDS,
             say(
                 "a() 也还：计数到 0，锁才释放",
@@ -87,9 +86,11 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             HOLDS,
         ],
-        ends: Ends::sold(1, 1)
-            .inside(1)
-            .saw("1 2 1 0", "重入次数 1 2 1 0", "holds: 1 2 1 0"),
+        expected: ExpectedResult::sold(1, 1).inside(1).noting(
+            "1 2 1 0",
+            "重入次数 1 2 1 0",
+            "holds: 1 2 1 0",
+        ),
     },
 };
 
@@ -107,7 +108,7 @@ async fn b(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn note_holds(play: &mut Play) -> Result<(), Error> {
-    let held = play.held().await?;
+    let held = play.first_lock().await?;
     play.note(held.map_or(0, |held| held.count.unwrap_or(1)));
     Ok(())
 }

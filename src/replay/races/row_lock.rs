@@ -20,43 +20,43 @@ pub(super) const RACE: Race = Race {
         "SELECT … FOR UPDATE: the row is locked until the commit",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("none"),
         steps: &[
             say("A 读库存，没有加锁", "A reads the stock, and locks nothing"),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say(
                 "另一个实例上的 B 也读到 5000",
                 "B, on another instance, reads 5000 too",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("两个都写回 4999", "both write 4999"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("select-for-update"),
         steps: &[All(UNDER_THE_ROWS_LOCK)],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };
 
-/// A reads under the lock of the row, and B waits for it.
+/// A reads under the row lock, and B waits for it.
 pub(super) const UNDER_THE_ROWS_LOCK: &[Step] = &[
     say(
         "A 用 FOR UPDATE 读：这一行锁住了",
         "A reads FOR UPDATE: the row is locked",
     ),
-    A.stands_at(Point::Read),
+    A.stops_at(Point::Read),
     say(
         "另一个实例上的 B 也要读：在数据库里等",
         "B, on another instance, wants to read too: it waits in the database",
     ),
     B.waits(),
     say("A 写 4999", "A writes 4999"),
-    A.stands_at(Point::Written),
+    A.stops_at(Point::Written),
     say(
         "A 提交，行锁释放，B 读到 4999",
         "A commits, the row is free, and B reads 4999",

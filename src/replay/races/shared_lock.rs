@@ -29,37 +29,39 @@ pub(super) const RACE: Race = Race {
         "a reader that is going to write reads FOR UPDATE",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("select-share"),
         steps: &[
             say("A 用共享锁读", "A reads under a shared lock"),
-            A.stands_at(Point::Read),
+            A.stops_at(Point::Read),
             say(
                 "B 也用共享锁读：可以同时",
                 "B reads under a shared lock too: both may",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say(
                 "A 要写：等 B 释放共享锁",
                 "A wants to write, and waits for B's shared lock",
             ),
-            A.goes_on(),
+            A.continues(),
             say(
                 "B 也要写：死锁。数据库回滚其中一个，它从头再来",
                 "B wants to write too: a deadlock. The server rolls one back, which begins again",
             ),
             FinishTogether(&[A, B]),
-            Notes(Play::retried),
+            NoteFrom(Play::retry_note),
         ],
-        ends: Ends::sold(2, 2)
+        expected: ExpectedResult::sold(2, 2)
             .inside(2)
-            .saw("retries 1", "重试 1 次", "1 retry"),
+            .noting("retries 1", "重试 1 次", "1 retry"),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("select-for-update"),
-        steps: &[All(UNDER_THE_ROWS_LOCK), Notes(Play::retried)],
-        ends: Ends::sold(2, 2)
-            .inside(1)
-            .saw("retries 0", "重试 0 次", "0 retries"),
+        steps: &[All(UNDER_THE_ROWS_LOCK), NoteFrom(Play::retry_note)],
+        expected: ExpectedResult::sold(2, 2).inside(1).noting(
+            "retries 0",
+            "重试 0 次",
+            "0 retries",
+        ),
     },
 };

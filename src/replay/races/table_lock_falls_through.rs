@@ -26,16 +26,16 @@ pub(super) const RACE: Race = Race {
             "A 插入一行，拿到锁，读库存",
             "A inserts the row, has the lock, and reads",
         ),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("table-lock-as-printed"),
         steps: &[
             say(
                 "B 插入失败：稍后重试",
                 "B's insert is refused: it tries again later",
             ),
-            B.stands_at(Point::Refused),
+            B.stops_at(Point::Refused),
             say(
                 "A 写 4999，删除这一行",
                 "A writes 4999, and deletes the row",
@@ -47,13 +47,13 @@ pub(super) const RACE: Race = Race {
             ),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 3).inside(1),
+        expected: ExpectedResult::sold(2, 3).inside(1),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("table-lock"),
         steps: &[
             say("B 插入失败：等", "B's insert is refused: it waits"),
-            B.heads_for(Point::Read),
+            B.will_stop_at(Point::Read),
             say(
                 "A 写 4999，删除这一行",
                 "A writes 4999, and deletes the row",
@@ -62,6 +62,6 @@ pub(super) const RACE: Race = Race {
             say("B 才进来，买一件", "B gets in after it, and buys one"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };

@@ -28,16 +28,16 @@ pub(super) const RACE: Race = Race {
             "A 拿到这个实例的锁，读库存",
             "A locks the mutex of its instance, and reads",
         ),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
                 "B 来到另一个实例：那里的锁没人占",
                 "B comes to another one: nobody has the mutex there",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("A 写回 4999", "A writes 4999"),
             A.finishes(),
             say(
@@ -46,22 +46,22 @@ pub(super) const RACE: Race = Race {
             ),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
                 "B 来到同一个实例：锁被占着，等",
                 "B comes to the same one: the mutex is taken, and B waits",
             ),
-            B.beside(A).waits(),
+            B.on_instance_of(A).waits(),
             say("A 写完", "A writes"),
-            A.stands_at(Point::Written),
+            A.stops_at(Point::Written),
             say("A 释放锁，B 才进来", "A unlocks, and B gets in after it"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };

@@ -24,20 +24,20 @@ pub(super) const RACE: Race = Race {
         "the lock is wider than the transaction: commit, then unlock",
     ),
     begin: &[],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("mutex-commit-late"),
         steps: &[
             say(
                 "A 在事务里：拿到锁，读，写，解锁；还没提交",
                 "A, in a transaction: locks, reads, writes, unlocks; it has not committed yet",
             ),
-            A.stands_at(Point::Released),
+            A.stops_at(Point::Released),
             say(
                 "锁空着，B 拿到，读到的还是 5000",
                 "the mutex is free: B locks it, and still reads 5000",
             ),
-            B.beside(A).stands_at(Point::Read),
-            B.goes_on(),
+            B.on_instance_of(A).stops_at(Point::Read),
+            B.continues(),
             say("A 提交 4999", "A commits 4999"),
             A.finishes(),
             say(
@@ -46,22 +46,22 @@ pub(super) const RACE: Race = Race {
             ),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(1),
+        expected: ExpectedResult::sold(2, 1).inside(1),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
                 "A 拿到锁，读，写，也提交了；还没解锁",
                 "A locks, reads, writes and commits; it has not unlocked yet",
             ),
-            A.stands_at(Point::Written),
+            A.stops_at(Point::Written),
             say("B 等锁", "B waits for the mutex"),
-            B.beside(A).waits(),
+            B.on_instance_of(A).waits(),
             say("A 解锁，B 读到 4999", "A unlocks, and B reads 4999"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };

@@ -27,34 +27,36 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 读", "A reads"),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         say("另一个实例上的 B 也读", "B, on another instance, reads too"),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("none"),
         steps: &[All(WRITES_OVER)],
-        ends: Ends::sold(2, 1)
-            .inside(2)
-            .saw("retries 0", "重试 0 次", "0 retries"),
+        expected: ExpectedResult::sold(2, 1).inside(2).noting(
+            "retries 0",
+            "重试 0 次",
+            "0 retries",
+        ),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("version-cas"),
         steps: &[All(FINDS_ANOTHERS_WRITE)],
-        ends: Ends::sold(2, 2).saw("retries 1", "重试 1 次", "1 retry"),
+        expected: ExpectedResult::sold(2, 2).noting("retries 1", "重试 1 次", "1 retry"),
     },
 };
 
-/// A writes, and B, which has read before, writes over it.
+/// A writes; B has read before, and overwrites it.
 pub(super) const WRITES_OVER: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
     say("B 也写：盖掉了 A 的", "B writes over it"),
     B.finishes(),
-    Notes(Play::retried),
+    NoteFrom(Play::retry_note),
 ];
 
-/// A writes, and B, which has read before, finds that.
+/// A writes; B has read before, and finds the row changed.
 pub(super) const FINDS_ANOTHERS_WRITE: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
@@ -62,8 +64,8 @@ pub(super) const FINDS_ANOTHERS_WRITE: &[Step] = &[
         "B 写不成：它读过以后有人写了",
         "B's write changes nothing: another wrote after B had read",
     ),
-    B.stands_at(Point::Conflict),
+    B.stops_at(Point::Conflict),
     say("B 重新读，再写", "B reads again, and writes"),
     B.finishes(),
-    Notes(Play::retried),
+    NoteFrom(Play::retry_note),
 ];

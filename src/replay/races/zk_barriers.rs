@@ -32,8 +32,8 @@ pub(super) const RACE: Race = Race {
         "a double barrier: all begin, and leave, together",
     ),
     begin: &[],
-    flaw: Half {
-        act: Act::own("no-barrier", &[], |_, job| Box::pin(work(job))),
+    flaw: Variant {
+        act: Act::custom("no-barrier", &[], |_, job| Box::pin(work(job))),
         steps: &[
             say("A 来了就做，做完就走", "A comes, works, and is through"),
             A.finishes(),
@@ -42,31 +42,31 @@ pub(super) const RACE: Race = Race {
             say("C 来了就做，做完就走", "C comes, works, and is through"),
             C.finishes(),
         ],
-        ends: Ends::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING.inside(1),
     },
-    cured: Half {
-        act: Act::own("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {
+    cured: Variant {
+        act: Act::custom("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {
             Box::pin(together(ctx, job))
         }),
         steps: &[
             say("A 来了，在栅栏前等", "A comes, and waits at the barrier"),
-            A.heads_for(Point::Locked),
+            A.will_stop_at(Point::Locked),
             say("B 也来了，还差一个", "B comes too: one is missing"),
-            B.heads_for(Point::Locked),
+            B.will_stop_at(Point::Locked),
             say(
                 "C 来了：到齐了，三个同时开始",
                 "C comes: all are there, and the three begin at once",
             ),
-            C.stands_at(Point::Locked),
-            A.stands_at(Point::Locked),
-            B.stands_at(Point::Locked),
+            C.stops_at(Point::Locked),
+            A.stops_at(Point::Locked),
+            B.stops_at(Point::Locked),
             say(
                 "做完的在出口等，都做完才一起离开",
                 "each waits at the exit, and all leave together",
             ),
             FinishTogether(&[A, B, C]),
         ],
-        ends: Ends::NOTHING.inside(3),
+        expected: ExpectedResult::NOTHING.inside(3),
     },
 };
 

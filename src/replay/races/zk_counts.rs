@@ -34,24 +34,28 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say("A 读到 0", "A reads 0"),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         say("B 也读到 0，写 1", "B reads 0 too, and sets 1"),
         B.finishes(),
     ],
-    flaw: Half {
-        act: Act::own("zk-set-count", NAMES, |ctx, job| Box::pin(set(ctx, job))),
+    flaw: Variant {
+        act: Act::custom("zk-set-count", NAMES, |ctx, job| Box::pin(set(ctx, job))),
         steps: &[
             say(
                 "A 也写 1：加了两次，还是 1",
                 "A sets 1 too: two have added, and it is 1",
             ),
             A.finishes(),
-            Notes(last),
+            NoteFrom(last),
         ],
-        ends: Ends::NOTHING.saw("1", "最后的计数是 1", "the count is 1 at the end"),
+        expected: ExpectedResult::NOTHING.noting(
+            "1",
+            "最后的计数是 1",
+            "the count is 1 at the end",
+        ),
     },
-    cured: Half {
-        act: Act::own("zk-try-set-count", NAMES, |ctx, job| {
+    cured: Variant {
+        act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {
             Box::pin(try_set(ctx, job))
         }),
         steps: &[
@@ -60,9 +64,13 @@ pub(super) const RACE: Race = Race {
                 "A's 1 is refused: the version has changed; it reads, and sets 2",
             ),
             A.finishes(),
-            Notes(last),
+            NoteFrom(last),
         ],
-        ends: Ends::NOTHING.saw("2", "最后的计数是 2", "the count is 2 at the end"),
+        expected: ExpectedResult::NOTHING.noting(
+            "2",
+            "最后的计数是 2",
+            "the count is 2 at the end",
+        ),
     },
 };
 
@@ -93,7 +101,6 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     }
 }
 
-/// What was written last.
 fn last(play: &Play) -> String {
-    play.told("written").pop().unwrap_or_default()
+    play.values_of("written").pop().unwrap_or_default()
 }

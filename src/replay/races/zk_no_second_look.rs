@@ -32,37 +32,37 @@ pub(super) const RACE: Race = Race {
             "A 再来，拿到锁，读库存",
             "A comes again, has the lock, and reads",
         ),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
         say("B 排在 A 后面", "B stands behind A"),
-        B.heads_for(Point::Read),
-        Queue(1),
+        B.will_stop_at(Point::Read),
+        QueueHas(1),
         say("C 排在 B 后面", "C stands behind B"),
-        C.heads_for(Point::Read),
-        Queue(2),
+        C.will_stop_at(Point::Read),
+        QueueHas(2),
         say(
             "B 的客户端断开，节点删除，C 得到通知",
             "B's client hangs up, its node goes, and C is notified",
         ),
         B.hangs_up(),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("zk-lock-as-printed"),
         steps: &[
             say(
                 "C 不再看，直接进来：A 还在里面",
                 "C does not look again, and gets in: A is still inside",
             ),
-            C.stands_at(Point::Read),
+            C.stops_at(Point::Read),
             say("A 写 4998，C 也写 4998", "A writes 4998, and so does C"),
             A.finishes(),
             C.finishes(),
         ],
-        ends: Ends::sold(3, 2).inside(2),
+        expected: ExpectedResult::sold(3, 2).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-lock"),
         steps: &[
-            Queue(1),
+            QueueHas(1),
             say(
                 "C 再看一次：A 的节点更小，接着等",
                 "C looks again: A's node is lower, and it waits on",
@@ -71,6 +71,6 @@ pub(super) const RACE: Race = Race {
             say("A 释放以后 C 才进来", "C gets in once A has released"),
             C.finishes(),
         ],
-        ends: Ends::sold(3, 3).inside(1),
+        expected: ExpectedResult::sold(3, 3).inside(1),
     },
 };

@@ -36,8 +36,8 @@ pub(super) const RACE: Race = Race {
         "a lock that counts, such as that of §3.5: once more only adds one",
     ),
     begin: BEGIN,
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "zk-semaphore-mutex-twice",
             &[Name::ZooKeeper(SEMAPHORE_MUTEX)],
@@ -48,14 +48,14 @@ pub(super) const RACE: Race = Race {
                 "租约只有一个，在 A 自己手里：A 等到超时",
                 "there is one lease, which A has: A waits until its wait is over",
             ),
-            A.gives_up(),
+            A.times_out(),
         ],
-        ends: Ends::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING.inside(1),
     },
     cured: COUNTED,
 };
 
-/// Takes the lock of §3.7.2, and inside takes it again.
+/// Acquires the lock of §3.7.2 twice.
 async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
     let guard = ctx

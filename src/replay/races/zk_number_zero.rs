@@ -22,36 +22,36 @@ pub(super) const RACE: Race = Race {
             "A 的节点是 0 号：拿到锁，读库存",
             "A's node is number 0: it has the lock, and reads",
         ),
-        A.stands_at(Point::Read),
+        A.stops_at(Point::Read),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("zk-sequential-as-printed"),
         steps: &[
             say(
                 "B 的节点是 1 号：没找到前一个节点，也进来了",
                 "B's node is number 1: it finds none before its own, and gets in too",
             ),
-            B.stands_at(Point::Read),
+            B.stops_at(Point::Read),
             say("A 写 4999，B 也写 4999", "A writes 4999, and so does B"),
             A.finishes(),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-sequential"),
         steps: &[
             say(
                 "B 的节点是 1 号：0 号更小，B 等",
                 "B's node is number 1: number 0 is lower, and B waits",
             ),
-            B.heads_for(Point::Read),
-            Queue(1),
+            B.will_stop_at(Point::Read),
+            QueueHas(1),
             say("A 写 4999，删除节点", "A writes 4999, and deletes its node"),
             A.finishes(),
             say("B 才进来", "B gets in after it"),
             B.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };

@@ -35,47 +35,47 @@ pub(super) const RACE: Race = Race {
             "B 拿到库存锁，读库存",
             "B has the lock of the stock, and reads",
         ),
-        B.stands_at(Point::Read),
+        B.stops_at(Point::Read),
     ],
-    flaw: Half {
+    flaw: Variant {
         act: Act::Strategy("zk-reentrant-as-printed"),
         steps: &[
             say(
                 "A 拿到用户锁，再要库存锁：计数已经是 1，直接放行",
                 "A has the lock of a user, and takes that of the stock: its count is 1, and it is let in",
             ),
-            A.does(BOTH_AS_PRINTED).stands_at(Point::Read),
+            A.acting(BOTH_AS_PRINTED).stops_at(Point::Read),
             say("B 写 4999，A 也写 4999", "B writes 4999, and so does A"),
             B.finishes(),
             A.finishes(),
         ],
-        ends: Ends::sold(2, 1).inside(2),
+        expected: ExpectedResult::sold(2, 1).inside(2),
     },
-    cured: Half {
+    cured: Variant {
         act: Act::Strategy("zk-reentrant"),
         steps: &[
             say(
                 "A 拿到用户锁，再要库存锁：等 B",
                 "A has the lock of a user, and takes that of the stock: it waits for B",
             ),
-            A.does(BOTH).heads_for(Point::Read),
-            Queue(1),
+            A.acting(BOTH).will_stop_at(Point::Read),
+            QueueHas(1),
             say("B 写 4999，释放锁", "B writes 4999, and releases"),
             B.finishes(),
             say("A 才进来", "A gets in after it"),
             A.finishes(),
         ],
-        ends: Ends::sold(2, 2).inside(1),
+        expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };
 
-const BOTH_AS_PRINTED: Act = Act::selling(
+const BOTH_AS_PRINTED: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks-as-printed",
     &[Name::ZooKeeper(USER)],
     |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), both_as_printed(ctx, job))),
 );
-const BOTH: Act = Act::selling(
+const BOTH: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks",
     &[Name::ZooKeeper(USER)],

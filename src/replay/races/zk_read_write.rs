@@ -22,23 +22,23 @@ use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
-const WRITE: Act = Act::own("zk-write-half", NAMES, |ctx, job| Box::pin(write(ctx, job)));
+const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| Box::pin(write(ctx, job)));
 
 const ONE_AFTER_THE_OTHER: &[Step] = &[
     say("A 读完", "A has read"),
     A.finishes(),
-    B.stands_at(Point::Locked),
+    B.stops_at(Point::Locked),
     say("B 读完", "B has read"),
     B.finishes(),
-    C.stands_at(Point::Locked),
+    C.stops_at(Point::Locked),
     say("C 独自写", "C writes, alone"),
     C.finishes(),
-    Notes(seen),
+    NoteFrom(seen),
 ];
 
-pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stands_at(Point::Locked),], flaw: Half { act: Act::own("zk-exclusive", NAMES, |ctx, job| Box::pin(alone(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.heads_for(Point::Locked), Queue(1),
- say("C 要写：排在后面", "C wants to write: behind them"), C.heads_for(Point::Locked), Queue(2), All(ONE_AFTER_THE_OTHER),], ends: Ends::NOTHING.inside(1).saw("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Half { act: Act::own("zk-read", NAMES, |ctx, job| Box::pin(read(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stands_at(Point::Locked),
- say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.does(WRITE).heads_for(Point::Locked), Queue(2), All(ONE_AFTER_THE_OTHER),], ends: Ends::NOTHING.inside(2).saw("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
+pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked),], flaw: Variant { act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(alone(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.will_stop_at(Point::Locked), QueueHas(1),
+ say("C 要写：排在后面", "C wants to write: behind them"), C.will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Variant { act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stops_at(Point::Locked),
+ say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.acting(WRITE).will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(2).noting("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
 
 async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let guard = ctx
@@ -82,14 +82,14 @@ async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
     Ok(Deducted::default().unlocked(Some(LockState::Kept)))
 }
 
-/// In which order they got in, and what a reader and a writer tried besides.
+/// The order of acquisition, and what an upgrade and a downgrade came to.
 fn seen(play: &Play) -> String {
-    let mut seen = play.order();
+    let mut seen = play.acquisition_order();
     for (what, words) in [
         ("upgrade-refused", ", upgrade refused"),
         ("downgraded", ", downgraded"),
     ] {
-        seen += if play.told(what).is_empty() {
+        seen += if play.values_of(what).is_empty() {
             ""
         } else {
             words

@@ -22,8 +22,7 @@ use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// It waits for itself so long.
-const WAIT: Duration = Duration::from_secs(1);
+const SELF_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.5", "3.7.1"],
@@ -37,8 +36,8 @@ pub(super) const RACE: Race = Race {
         "a count in the process: once more only adds one",
     ),
     begin: BEGIN,
-    flaw: Half {
-        act: Act::selling(
+    flaw: Variant {
+        act: Act::custom_selling(
             Store::MySql,
             "zk-ephemeral-twice",
             &[Name::ZooKeeper(NODE)],
@@ -49,24 +48,24 @@ pub(super) const RACE: Race = Race {
                 "节点已经有了：A 等自己，等到超时",
                 "there is a node: A waits for itself, until its wait is over",
             ),
-            A.gives_up(),
+            A.times_out(),
         ],
-        ends: Ends::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING.inside(1),
     },
     cured: COUNTED,
 };
 
-/// A has its lock, and takes it again inside.
+/// A acquires the lock again inside.
 pub(super) const BEGIN: &[Step] = &[
     say(
         "A 拿到锁，里面又要同一把锁",
         "A has the lock, and takes the same lock again inside",
     ),
-    A.goes_on(),
+    A.continues(),
 ];
 
-/// With a lock that counts what its owner holds, the second time gets in.
-pub(super) const COUNTED: Half = Half {
+/// A lock that counts holds is acquired twice.
+pub(super) const COUNTED: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
         say(
@@ -75,10 +74,10 @@ pub(super) const COUNTED: Half = Half {
         ),
         A.finishes(),
     ],
-    ends: Ends::sold(1, 1).inside(1),
+    expected: ExpectedResult::sold(1, 1).inside(1),
 };
 
-/// Takes the lock of §3.3, and inside takes it again.
+/// Acquires the lock of §3.3 twice.
 async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral]
@@ -94,7 +93,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     inner
 }
 
-/// What the holder of this path gets who takes it again by this strategy.
+/// The result of acquiring this path again by this strategy.
 pub(super) async fn inside(
     ctx: &Ctx,
     job: &Job,
@@ -102,6 +101,6 @@ pub(super) async fn inside(
     path: &str,
 ) -> Result<Deducted, Error> {
     let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-    let outcome = timeout(WAIT, (strategy.deduct)(ctx, job)).await;
+    let outcome = timeout(SELF_WAIT, (strategy.deduct)(ctx, job)).await;
     outcome.unwrap_or_else(|_| Err(job.not_had(path)))
 }

@@ -4,7 +4,7 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Heard, Points,
+        Points, RedisTap,
         redis_polling::{Lock, Stage},
     },
 };
@@ -26,14 +26,14 @@ struct FixedId;
 impl Stage for FixedId {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, 1, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

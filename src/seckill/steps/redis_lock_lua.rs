@@ -4,7 +4,7 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Heard, Points,
+        Points, RedisTap,
         redis_polling::{Lock, Stage},
     },
 };
@@ -33,14 +33,14 @@ struct Scripted;
 impl Stage for Scripted {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, points: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, points: &Points) -> RedisResult<bool> {
         points.at(Point::Compared).await;
         UNLOCK
             .key(&lock.key)

@@ -4,7 +4,7 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Heard, Points,
+        Points, RedisTap,
         redis_polling::{Lock, Stage},
     },
 };
@@ -26,14 +26,14 @@ struct Owned;
 impl Stage for Owned {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, points: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

@@ -1,9 +1,9 @@
 #![doc = include_str!("mine.md")]
 
 use super::redis_watchdog;
+use crate::own_lock::{Scripts, run_script};
 use crate::section::{
-    Heard, Points,
-    mine::{Scripts, answer},
+    Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -57,7 +57,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 ];
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let scripts = kept(ctx).await?;
+    let scripts = current_scripts(ctx).await?;
     let lock = || {
         let mine = Mine {
             acquire: Script::new(&scripts.acquire),
@@ -103,8 +103,8 @@ fn without_comments(script: &str) -> String {
 }
 
 /// The scripts that are kept; until somebody has typed some, the first stage's.
-pub(crate) async fn kept(ctx: &Ctx) -> Result<Scripts, Error> {
-    let kept = Scripts::kept(ctx).await?;
+pub(crate) async fn current_scripts(ctx: &Ctx) -> Result<Scripts, Error> {
+    let kept = Scripts::load(ctx).await?;
     let first = || stages().next().map(|(_, scripts)| scripts);
     kept.or_else(first)
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
@@ -118,8 +118,8 @@ struct Mine {
 impl Stage for Mine {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
-        answer(
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+        run_script(
             &lock.stage.acquire,
             &lock.key,
             &lock.owner,
@@ -129,8 +129,8 @@ impl Stage for Mine {
         .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
-        answer(
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+        run_script(
             &lock.stage.release,
             &lock.key,
             &lock.owner,

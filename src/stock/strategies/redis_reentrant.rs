@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_reentrant.md")]
 
 use crate::section::{
-    Heard, Points, Unrenewed,
+    Points, RedisTap, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -46,7 +46,7 @@ impl Reentrant {
 impl Stage for Reentrant {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         ENTER
             .key(&lock.key)
             .arg(&lock.owner)
@@ -55,7 +55,7 @@ impl Stage for Reentrant {
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         LEAVE
             .key(&lock.key)
             .arg(&lock.owner)

@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_script.md")]
 
-use crate::section::{Heard, redis_key};
+use crate::section::{RedisTap, redis_key};
 use crate::stock::prelude::*;
 use redis::Script;
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/t
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = Heard::new(ctx.redis.connection(), job.seen.points());
+    let mut redis = RedisTap::new(ctx.redis.connection(), job.seen.points());
     let left = TAKE.key(key).invoke_async(&mut redis).await;
     let left: Option<i64> = redis_key::answered(left, redis.has_sent())?;
     match job.tried(since, left) {

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx.md")]
 
 use crate::section::{
-    Heard, Points,
+    Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -29,7 +29,7 @@ struct Setnx;
 impl Stage for Setnx {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SETNX")
             .arg(&lock.key)
             .arg("111")
@@ -37,7 +37,7 @@ impl Stage for Setnx {
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

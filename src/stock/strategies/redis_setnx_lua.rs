@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx_lua.md")]
 
 use crate::section::{
-    Heard, Points, Unrenewed,
+    Points, RedisTap, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -38,14 +38,14 @@ impl Scripted {
 impl Stage for Scripted {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         DELETE_IF_MINE
             .key(&lock.key)
             .arg(&lock.owner)

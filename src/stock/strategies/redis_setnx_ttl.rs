@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx_ttl.md")]
 
 use crate::section::{
-    Heard, Points, Unrenewed,
+    Points, RedisTap, Unrenewed,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -29,14 +29,14 @@ struct Ttl;
 impl Stage for Ttl {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut Heard) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, "111", "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut Heard, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

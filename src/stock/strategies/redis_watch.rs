@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_watch.md")]
 
-use crate::section::{Heard, redis_key};
+use crate::section::{RedisTap, redis_key};
 use crate::stock::prelude::*;
 use redis::{AsyncCommands, aio::ConnectionLike};
 
@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.
     let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
-    let mut conn = Heard::new(exclusive.clone(), job.seen.points());
+    let mut conn = RedisTap::new(exclusive.clone(), job.seen.points());
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;

@@ -2,7 +2,7 @@
 
 use super::redis_reentrant::Reentrant;
 use crate::section::{
-    Heard, Points,
+    Points, RedisTap,
     redis_polling::{self as stage, Lock},
 };
 use crate::stock::prelude::*;
@@ -42,7 +42,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 pub(super) async fn renew<S>(ctx: Ctx, lock: Lock<S>, script: Script, points: Points) {
-    let mut redis = Heard::new(ctx.redis.connection(), &points);
+    let mut redis = RedisTap::new(ctx.redis.connection(), &points);
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
         points.at(Point::Renew).await;

@@ -12,7 +12,7 @@ use crate::{
     course,
     http::{
         extract::Admin,
-        routes::{course::places, replays::enabled},
+        routes::{course::places, replays::check_enabled},
     },
 };
 use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
@@ -67,7 +67,7 @@ pub(in crate::http) async fn type_line(
     Own(typing): Own<Typing>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<Printed>, Error> {
-    enabled(&app)?;
+    check_enabled(&app)?;
     let lines = course::find(&lesson).map(|lesson| &lesson.by_hand);
     let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;

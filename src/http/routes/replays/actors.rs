@@ -1,20 +1,19 @@
-//! `/replays/actors`: requests of the instance that directs a replay to the instances on which its actors play.
+//! `/replays/actors`: the directing instance starts and directs actors on the other instances.
 
-use super::{Replays, enabled};
+use super::{Replays, check_enabled};
 use crate::http::routes::prelude::*;
 use crate::{
     http::{extract::Admin, sse},
-    replay::{self, ActorEvent, Sent, Stops},
+    replay::{self, ActorEvent, SetStops, StartActor},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
 use uuid::Uuid;
 
-/// So many actors play in one instance at once.
-const MOST: usize = 32;
+const MAX_ACTORS: usize = 32;
 
-/// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
-#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent, security((), ("admin" = [])),
+/// Starts an actor of a replay, and answers with its events. Closing the answer ends the actor.
+#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = StartActor, security((), ("admin" = [])),
     responses(
         (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
         (status = 403, description = "Replays are not enabled here"),
@@ -24,15 +23,15 @@ pub(in crate::http) async fn play(
     _: Admin,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
-    Json(Sent { id, part }): Json<Sent>,
+    Json(StartActor { id, part: spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
-    enabled(&app)?;
-    if replays.actors.lock().len() >= MOST {
+    check_enabled(&app)?;
+    if replays.actors.lock().len() >= MAX_ACTORS {
         return Err(Error::Overloaded);
     }
-    let mut actor = replay::start(&app.ctx, part)?;
+    let mut actor = replay::start(&app.ctx, spec)?;
     replays.actors.lock().insert(id, actor.stops());
-    let playing = Playing { replays, id };
+    let playing = RegisteredActor { replays, id };
     let events = stream! {
         let _until_the_answer_ends = playing;
         while let Some(event) = actor.next().await {
@@ -42,8 +41,8 @@ pub(in crate::http) async fn play(
     Ok(sse::response(&app, events))
 }
 
-/// Gives an actor other points at which it stands still.
-#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = Stops, security((), ("admin" = [])),
+/// Sets the points at which an actor stops.
+#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = SetStops, security((), ("admin" = [])),
     params(("actor" = Uuid, Path, description = "The id under which it was started")),
     responses(
         (status = 204, description = "It goes on, unless it stands at one of these"),
@@ -53,7 +52,7 @@ pub(in crate::http) async fn direct(
     _: Admin,
     Own(replays): Own<Replays>,
     Path(id): Path<Uuid>,
-    Json(Stops { stops }): Json<Stops>,
+    Json(SetStops { stops }): Json<SetStops>,
 ) -> Result<StatusCode, Error> {
     let actor = replays
         .actors
@@ -65,13 +64,13 @@ pub(in crate::http) async fn direct(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An actor that plays here. Dropped with its answer.
-struct Playing {
+/// Unregisters an actor when its answer ends.
+struct RegisteredActor {
     replays: Arc<Replays>,
     id: Uuid,
 }
 
-impl Drop for Playing {
+impl Drop for RegisteredActor {
     fn drop(&mut self) {
         self.replays.actors.lock().remove(&self.id);
     }

@@ -1,7 +1,7 @@
-//! Replays of the lessons' races: one at a time in an instance, or a race beside its cure, and a few whose order somebody
-//! decides; watched by as many as want to.
+//! Replays in progress. An instance plays one at a time, or a race beside its cure, and besides a few whose schedule a
+//! person decides.
 //!
-//! `routes.rs` has the routes for people, `actors.rs` those that instances use among themselves.
+//! `routes.rs` has the routes for people, `actors.rs` those between instances.
 
 pub(super) mod actors;
 pub(super) mod routes;
@@ -11,9 +11,9 @@ use crate::{
     config::Config,
     http::{
         extract::Admin,
-        neighbours::{self, Played},
+        neighbours::{self, RemoteReplay},
     },
-    replay::{End, Log, Pace, Place, Race, Steps, Terms, Timing},
+    replay::{ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, StepRequests, Timing},
     section::Point,
 };
 use futures::FutureExt;
@@ -23,36 +23,35 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// So many people decide the order of a race at once.
-const MOST_ORDERS: usize = 8;
-/// So many replays are remembered: those, and a race and its cure.
-const REMEMBERED: usize = MOST_ORDERS + 2;
+const MAX_SCHEDULED: usize = 8;
+/// The schedules, and a race with its cure.
+const MAX_REMEMBERED: usize = MAX_SCHEDULED + 2;
 
-/// The replays that go on, or the last ones; and the actors that play here for others.
+/// Running replays and the latest ended ones, and the actors that play here for other instances.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
-    latest: Mutex<Vec<Arc<Going>>>,
+    latest: Mutex<Vec<Arc<ActiveReplay>>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
-/// Whether a replay begins.
-type Begins = oneshot::Receiver<Result<(), Error>>;
+/// Whether the replay has started.
+type Started = oneshot::Receiver<Result<(), Error>>;
 
-/// A replay.
-struct Going {
+struct ActiveReplay {
     id: Uuid,
     lesson: &'static str,
     cured: bool,
     pace: Pace,
-    needs_all: bool,
-    steps: Steps,
+    is_exclusive: bool,
+    steps: StepRequests,
     log: Arc<Log>,
     cancel: CancellationToken,
 }
 
 impl Replays {
-    /// Starts a replay, unless another is going on. One that stops and breaks nothing may be played beside its cure, and beside those
-    /// of which somebody decides the order. Then tells whether it begins: another instance may play what goes on beside nothing else.
+    /// Starts a replay, unless one that is running excludes it. An exclusive replay runs alone; any other may run
+    /// beside its cure, and beside schedules. Other instances are asked after that: the receiver says whether one of
+    /// them runs a replay that excludes it.
     fn start(
         &self,
         app: &AppState,
@@ -60,134 +59,141 @@ impl Replays {
         cured: bool,
         pace: Pace,
         timing: Timing,
-    ) -> Result<(Arc<Going>, Begins), Error> {
+    ) -> Result<(Arc<ActiveReplay>, Started), Error> {
         let mut latest = self.latest.lock();
-        let needs_all = race.needs_all(pace, &app.ctx.config);
-        let goes_beside = |other: &Going| match (pace, other.pace) {
-            _ if needs_all || other.needs_all => false,
+        let is_exclusive = race.is_exclusive(pace, &app.ctx.config);
+        let can_run_beside = |other: &ActiveReplay| match (pace, other.pace) {
+            _ if is_exclusive || other.is_exclusive => false,
             (Pace::Scheduler, _) | (_, Pace::Scheduler) => true,
             (Pace::Step, _) | (_, Pace::Step) => false,
             _ => other.lesson == lesson && other.cured != cured,
         };
-        let going: Vec<_> = latest.iter().filter(|going| going.goes_on()).collect();
-        if let Some(other) = going.iter().find(|other| !goes_beside(other)) {
+        let running: Vec<_> = latest.iter().filter(|replay| replay.is_running()).collect();
+        if let Some(other) = running.iter().find(|other| !can_run_beside(other)) {
             return Err(Error::ReplayInProgress(other.lesson));
         }
-        let orders = going.iter().filter(|going| going.pace == Pace::Scheduler);
-        if pace == Pace::Scheduler && orders.count() >= MOST_ORDERS {
+        let scheduled = running
+            .iter()
+            .filter(|replay| replay.pace == Pace::Scheduler);
+        if pace == Pace::Scheduler && scheduled.count() >= MAX_SCHEDULED {
             return Err(Error::Overloaded);
         }
-        let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
-        let going = Arc::new(Going {
+        let (steps, log, cancel) = (
+            StepRequests::default(),
+            Arc::default(),
+            app.stopping.child_token(),
+        );
+        let replay = Arc::new(ActiveReplay {
             id: Uuid::new_v4(),
             lesson,
             cured,
             pace,
-            needs_all,
+            is_exclusive,
             steps,
             log,
             cancel,
         });
-        while latest.len() >= REMEMBERED
-            && let Some(over) = latest.iter().position(|going| !going.goes_on())
+        while latest.len() >= MAX_REMEMBERED
+            && let Some(over) = latest.iter().position(|replay| !replay.is_running())
         {
             latest.remove(over);
         }
-        latest.push(Arc::clone(&going));
-        let terms = Terms {
-            places: places(app),
+        latest.push(Arc::clone(&replay));
+        let options = PlayOptions {
+            hosts: actor_hosts(app),
             pace,
-            steps: going.steps.clone(),
+            steps: replay.steps.clone(),
             timing,
         };
-        let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&going));
-        let (tells, begins) = oneshot::channel();
+        let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&replay));
+        let (sender, started) = oneshot::channel();
         app.ctx.tasks.spawn(async move {
-            // The others see this one by now: of two that begin at once, none goes on beside the other.
-            if let Some(other) = playing.in_the_way(&ctx.config).await {
+            // Both of two replays that start at the same time see each other here, so at most one goes on.
+            if let Some(other) = playing.blocking_lesson(&ctx.config).await {
                 let why = format!("the replay of {other} goes on in another instance");
-                playing.log.close(End::Failed(why));
-                drop(tells.send(Err(Error::ReplayInProgress(other))));
+                playing.log.close(ReplayEnd::Failed(why));
+                drop(sender.send(Err(Error::ReplayInProgress(other))));
                 return;
             }
-            drop(tells.send(Ok(())));
+            drop(sender.send(Ok(())));
             let played = AssertUnwindSafe(script.play(
                 &ctx,
-                terms,
+                options,
                 Arc::clone(&playing.log),
                 &playing.cancel,
             ));
             if played.catch_unwind().await.is_err() {
                 playing
                     .log
-                    .close(End::Failed("a bug: the replay panicked".to_owned()));
+                    .close(ReplayEnd::Failed("a bug: the replay panicked".to_owned()));
             }
         });
-        Ok((going, begins))
+        Ok((replay, started))
     }
 
-    /// The replays that go on.
-    pub(in crate::http) fn playing(&self) -> Vec<Played> {
-        let played = |going: &Arc<Going>| Played {
-            id: going.id.to_string(),
-            lesson: going.lesson.to_owned(),
-            pace: going.pace,
+    pub(in crate::http) fn playing(&self) -> Vec<RemoteReplay> {
+        let played = |replay: &Arc<ActiveReplay>| RemoteReplay {
+            id: replay.id.to_string(),
+            lesson: replay.lesson.to_owned(),
+            pace: replay.pace,
         };
-        self.going().iter().map(played).collect()
+        self.running().iter().map(played).collect()
     }
 
-    fn going(&self) -> Vec<Arc<Going>> {
+    fn running(&self) -> Vec<Arc<ActiveReplay>> {
         let latest = self.latest.lock();
         latest
             .iter()
-            .filter(|going| going.goes_on())
+            .filter(|replay| replay.is_running())
             .cloned()
             .collect()
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Going>, Error> {
+    fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
         let latest = self.latest.lock();
-        let found = latest.iter().find(|going| going.id.to_string() == id);
+        let found = latest.iter().find(|replay| replay.id.to_string() == id);
         found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
 }
 
-impl Going {
-    fn goes_on(&self) -> bool {
+impl ActiveReplay {
+    fn is_running(&self) -> bool {
         self.log.end().is_none()
     }
 
-    /// The lesson of a replay in another instance beside which it cannot be played: of two directors over one lab, the one mends what
-    /// the other needs broken.
-    async fn in_the_way(&self, config: &Config) -> Option<&'static str> {
+    /// The lesson of a replay in another instance that excludes this one: its director would undo the faults that this
+    /// one needs.
+    async fn blocking_lesson(&self, config: &Config) -> Option<&'static str> {
         let id = self.id.to_string();
         let playing = neighbours::playing(&config.cluster.instances).await;
         let mut others = playing.iter().filter(|played| played.id != id);
-        others.find_map(|played| played.in_the_way(self.needs_all, config))
+        others.find_map(|played| played.blocking_lesson(self.is_exclusive, config))
     }
 }
 
-/// Refuses a replay that breaks or stops something to whoever is no administrator.
-fn permitted(needs_all: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
-    if needs_all { admin.map(drop) } else { Ok(()) }
+/// An exclusive replay needs the admin token.
+fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
+    if is_exclusive {
+        admin.map(drop)
+    } else {
+        Ok(())
+    }
 }
 
-/// Where the actors play: on the instances of the cluster, each asked over HTTP with the admin token of this one; where there
-/// is no cluster, here.
-fn places(app: &AppState) -> Vec<Place> {
+/// The instances of the cluster, or this one if there is no cluster.
+fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
     let config = &app.ctx.config;
-    let there = |url: &String| Place::There {
+    let there = |url: &String| ActorHost::Remote {
         url: url.clone(),
         token: config.admin_token(),
     };
     match config.cluster.instances.is_empty() {
-        true => vec![Place::Here(app.ctx.clone())],
+        true => vec![ActorHost::Local(app.ctx.clone())],
         false => config.cluster.instances.iter().map(there).collect(),
     }
 }
 
-/// Replays are for labs.
-pub(super) fn enabled(app: &AppState) -> Result<(), Error> {
+pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config
         .replays
@@ -199,28 +205,28 @@ pub(super) fn enabled(app: &AppState) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Who;
+    use crate::replay::NextMove;
 
-    /// A fail-over is ordered by whoever lets it go on.
+    /// Its next step is a fail-over.
     #[tokio::test]
-    async fn a_replay_that_breaks_servers_is_let_go_on_by_an_administrator_alone() {
-        for needs_all in [true, false] {
-            let (replays, steps) = (Replays::default(), Steps::default());
+    async fn only_an_administrator_steps_an_exclusive_replay() {
+        for is_exclusive in [true, false] {
+            let (replays, steps) = (Replays::default(), StepRequests::default());
             let id = Uuid::new_v4();
-            replays.latest.lock().push(Arc::new(Going {
+            replays.latest.lock().push(Arc::new(ActiveReplay {
                 id,
                 lesson: "2.8",
                 cured: false,
                 pace: Pace::Scheduler,
-                needs_all,
+                is_exclusive,
                 steps: steps.clone(),
                 log: Arc::default(),
                 cancel: CancellationToken::new(),
             }));
             let replays = Arc::new(replays);
             let next = async |admin| {
-                let actor = Query(routes::Next {
-                    actor: Who::FailOver,
+                let actor = Query(routes::NextQuery {
+                    actor: NextMove::FailOver,
                 });
                 routes::next(
                     admin,
@@ -231,7 +237,7 @@ mod tests {
                 .await
             };
             let stranger = next(Err(Error::Unauthorized)).await;
-            assert_eq!(stranger.is_err(), needs_all, "{stranger:?}");
+            assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");
             assert!(next(Ok(Admin)).await.is_ok());
         }
     }

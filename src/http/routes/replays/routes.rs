@@ -1,43 +1,45 @@
-//! `/replays`: which there are, start one, step through it, watch it, cancel it.
+//! `/replays`: list, start, step, watch and cancel replays.
 
-use super::{Going, Replays, enabled, permitted};
+use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
     bilingual::Bilingual,
     course,
     error::Error as Domain,
     http::{extract::Admin, sse},
-    replay::{self, End, Ends, Log, Pace, ReplayEvent, Scheduled, Stall, Timing, Who},
+    replay::{
+        self, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, StallPoint,
+        Timing,
+    },
 };
 use async_stream::stream;
 use axum::response::sse::Event;
 use futures::Stream;
 use http::header;
 
-/// Whether there are replays here, and which.
+/// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct List {
-    /// Whether this instance plays them.
+    /// Whether this instance plays replays.
     enabled: bool,
-    /// Those that are going on here, whoever has started them: one, or a race beside its cure; and those whose order somebody decides.
-    playing: Vec<View>,
-    replays: Vec<Listed>,
+    /// The replays in progress: one, or a race and its cure, and schedules.
+    playing: Vec<ReplayView>,
+    replays: Vec<ReplayListing>,
 }
 
-/// Which of them.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Of {
-    /// That of one lesson alone: all of them are as much as the rest of a first view.
+pub(in crate::http) struct ListFilter {
+    /// Only the replay of this lesson. All of them are as large as the rest of a first view.
     #[garde(skip)]
     #[param(example = "2.3")]
     lesson: Option<String>,
 }
 
-/// A replay.
+/// A race that can be replayed.
 #[derive(Debug, Serialize, ToSchema)]
-struct Listed {
+struct ReplayListing {
     #[schema(example = "2.3")]
     lesson: &'static str,
     title: Bilingual,
@@ -45,22 +47,22 @@ struct Listed {
     breaks: Bilingual,
     /// What mends it.
     cure: Bilingual,
-    /// What its actors do.
+    /// The act of its actors.
     #[schema(example = "redis-setnx-owner")]
     runs: &'static str,
-    /// What they do on the cure.
+    /// Their act on the cure.
     #[schema(example = "redis-setnx-lua")]
     cured_runs: &'static str,
-    /// How it ends.
-    ends: Ends,
-    /// How it ends on the cure.
-    cured_ends: Ends,
-    /// Whether it is played neither beside its cure nor beside another: something is stopped or broken in it.
+    /// The result that it must have.
+    ends: ExpectedResult,
+    /// The result that the cure must have.
+    cured_ends: ExpectedResult,
+    /// Whether it runs alone: it stops or breaks something.
     alone: bool,
-    /// Who plays.
+    /// The actors.
     #[schema(example = json!(["A", "B"]))]
     actors: Vec<char>,
-    /// Who plays on the cure.
+    /// The actors on the cure.
     #[schema(example = json!(["A", "B"]))]
     cured_actors: Vec<char>,
     /// About how long it takes at the pace `slow`.
@@ -69,50 +71,50 @@ struct Listed {
     /// The same on the cure.
     #[schema(example = 6_500)]
     cured_lasts_ms: u64,
-    /// Who can be let go on at the pace `scheduler`; null where that pace does not play it.
-    scheduled: Option<Scheduled>,
+    /// What a person decides at the pace `scheduler`; null if that pace does not play it.
+    scheduled: Option<Schedule>,
     /// The same on the cure.
-    cured_scheduled: Option<Scheduled>,
+    cured_scheduled: Option<Schedule>,
     /// Whether the pace `timed` plays it.
     timed: bool,
     /// Why it cannot be played here.
     cannot: Option<Bilingual>,
 }
 
-/// How a replay is to go.
+/// How a replay is played.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct How {
-    /// On its cure.
+pub(in crate::http) struct StartOptions {
+    /// Play the cure.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]
     cured: bool,
-    /// How fast.
+    /// The pace.
     #[serde(default)]
     #[garde(skip)]
     #[param(inline, default = "slow")]
     pace: Pace,
-    /// Where A stands still, at the pace `timed`.
+    /// Where A stops, at the pace `timed`.
     #[garde(custom(timed(self.pace)))]
     #[param(inline, default = "read")]
-    at: Option<Stall>,
-    /// For how long, in milliseconds, at the pace `timed`.
+    at: Option<StallPoint>,
+    /// How long A stops, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 1_500)]
     pause_ms: Option<u64>,
-    /// The lease of both, in milliseconds, at the pace `timed`.
+    /// The lease of both actors, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(min = 100, max = 10_000)))]
     #[param(minimum = 100, maximum = 10_000, default = 1_000)]
     lease_ms: Option<u64>,
-    /// So much later than A comes B, in milliseconds, at the pace `timed`.
+    /// How long after A B starts, in milliseconds, at the pace `timed`.
     #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 500)]
     after_ms: Option<u64>,
 }
 
-/// A time says nothing where steps or people decide when what happens.
+/// Times mean nothing at the other paces.
 fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     move |time, ()| match time.is_some() && pace != Pace::Timed {
         true => Err(garde::Error::new("only at the pace timed")),
@@ -120,7 +122,7 @@ fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     }
 }
 
-impl How {
+impl StartOptions {
     fn timing(&self) -> Timing {
         Timing {
             at: self.at.unwrap_or_default(),
@@ -131,10 +133,10 @@ impl How {
     }
 }
 
-/// A replay that was started.
+/// A started replay.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReplayView)]
-pub(in crate::http) struct View {
+pub(in crate::http) struct ReplayView {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
     id: String,
     #[schema(example = "2.3")]
@@ -147,65 +149,65 @@ pub(in crate::http) struct View {
     /// `running`, `done`, `failed`.
     #[schema(example = "running")]
     state: &'static str,
-    /// Where to watch it.
+    /// The address of its events.
     #[schema(example = "/replays/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b/events")]
     events: String,
 }
 
-impl View {
-    fn of(app: &AppState, going: &Going) -> Self {
-        let state = match going.log.end() {
+impl ReplayView {
+    fn of(app: &AppState, replay: &ActiveReplay) -> Self {
+        let state = match replay.log.end() {
             None => "running",
-            Some(End::Done(_)) => "done",
-            Some(End::Failed(_)) => "failed",
+            Some(ReplayEnd::Done(_)) => "done",
+            Some(ReplayEnd::Failed(_)) => "failed",
         };
         Self {
-            id: going.id.to_string(),
-            lesson: going.lesson,
-            cured: going.cured,
-            pace: going.pace,
+            id: replay.id.to_string(),
+            lesson: replay.lesson,
+            cured: replay.cured,
+            pace: replay.pace,
             instance: app.ctx.instance.clone(),
             state,
-            events: format!("/replays/{}/events", going.id),
+            events: format!("/replays/{}/events", replay.id),
         }
     }
 }
 
 /// Every lesson that has a replay, in the course's order.
-#[utoipa::path(get, path = "/replays", tag = "replays", params(Of),
+#[utoipa::path(get, path = "/replays", tag = "replays", params(ListFilter),
     responses((status = 200, description = "The replays", body = List)))]
 pub(in crate::http) async fn list(
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
-    Query(Of { lesson }): Query<Of>,
+    Query(ListFilter { lesson }): Query<ListFilter>,
 ) -> axum::Json<List> {
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
         .collect();
     races.sort_by_key(|(shown, _)| course::lessons().position(|lesson| lesson.id == *shown));
-    let listed = races.into_iter().map(|(lesson, race)| Listed {
+    let listed = races.into_iter().map(|(lesson, race)| ReplayListing {
         lesson,
         title: race.title,
         breaks: race.breaks,
         cure: race.cure,
         runs: race.flaw.act.name(),
         cured_runs: race.cured.act.name(),
-        ends: race.flaw.ends,
-        cured_ends: race.cured.ends,
-        alone: race.needs_all(Pace::Slow, &app.ctx.config),
+        ends: race.flaw.expected,
+        cured_ends: race.cured.expected,
+        alone: race.is_exclusive(Pace::Slow, &app.ctx.config),
         actors: race.script(false).actors(),
         cured_actors: race.script(true).actors(),
         lasts_ms: race.script(false).lasts_ms(),
         cured_lasts_ms: race.script(true).lasts_ms(),
-        scheduled: race.scheduled(false),
-        cured_scheduled: race.scheduled(true),
+        scheduled: race.schedule(false),
+        cured_scheduled: race.schedule(true),
         timed: race.is_timed(),
-        cannot: race.cannot(&app.ctx.config),
+        cannot: race.why_not_playable(&app.ctx.config),
     });
     let playing = replays
-        .going()
+        .running()
         .iter()
-        .map(|going| View::of(&app, going))
+        .map(|replay| ReplayView::of(&app, replay))
         .collect();
     axum::Json(List {
         enabled: app.ctx.config.replays.enabled,
@@ -214,12 +216,12 @@ pub(in crate::http) async fn list(
     })
 }
 
-/// Plays the race of a lesson on the real servers, with at most three actors on the real instances. One that breaks servers, or stops
-/// an instance, takes the admin token, and so does whoever lets it go on or cancels it.
+/// Replays the race of a lesson on the real servers, with at most three actors on the real instances. A replay that
+/// breaks servers or stops an instance needs the admin token; so do its steps and its cancellation.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), How),
+    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions),
     responses(
-        (status = 202, description = "It has begun", body = View),
+        (status = 202, description = "It has begun", body = ReplayView),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no replay of this lesson"),
         (status = 409, description = "Another one is going on here; or in another instance, and one of the two breaks servers"),
@@ -229,23 +231,27 @@ pub(in crate::http) async fn start(
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(lesson): Path<String>,
-    Query(how): Query<How>,
+    Query(how): Query<StartOptions>,
 ) -> Result<Response, Error> {
-    enabled(&app)?;
-    let found = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    permitted(found.1.needs_all(how.pace, &app.ctx.config), admin)?;
-    if how.pace == Pace::Scheduler && found.1.scheduled(how.cured).is_none() {
-        let rule = "this race is not played in an order of one's own";
+    check_enabled(&app)?;
+    let (lesson, race) = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    check_permission(race.is_exclusive(how.pace, &app.ctx.config), admin)?;
+    if how.pace == Pace::Scheduler && race.schedule(how.cured).is_none() {
+        let rule = "this race has no schedule that a person decides: take another pace";
         return Err(Error::bad_input("pace", rule));
     }
-    if how.pace == Pace::Timed && !found.1.is_timed() {
-        return Err(Error::bad_input("pace", "no lease ends in this race"));
+    if how.pace == Pace::Timed && !race.is_timed() {
+        return Err(Error::bad_input(
+            "pace",
+            "no lease ends in this race: take another pace",
+        ));
     }
-    app.instance.reaches(&found.1.servers(how.cured)).await?;
-    let (going, begins) = replays.start(&app, found, how.cured, how.pace, how.timing())?;
+    app.instance.reaches(&race.servers(how.cured)).await?;
+    let (replay, started) =
+        replays.start(&app, (lesson, race), how.cured, how.pace, how.timing())?;
     let stopping = |_| Err(Domain::replay("the instance ends").into());
-    begins.await.unwrap_or_else(stopping)?;
-    let view = View::of(&app, &going);
+    started.await.unwrap_or_else(stopping)?;
+    let view = ReplayView::of(&app, &replay);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
@@ -262,27 +268,25 @@ pub(in crate::http) async fn step(
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    let going = replays.find(&id)?;
-    permitted(going.needs_all, admin)?;
-    going.steps.next(Who::All);
+    let replay = replays.find(&id)?;
+    check_permission(replay.is_exclusive, admin)?;
+    replay.steps.request(NextMove::All);
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who is to go on.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Next {
-    /// An actor, or the clock, which ends the leases that are held.
+pub(in crate::http) struct NextQuery {
+    /// An actor; or `clock`, which ends all leases; `death`; `failover`.
     #[garde(skip)]
     #[param(inline)]
-    pub(super) actor: Who,
+    pub(super) actor: NextMove,
 }
 
-/// Lets one of those who play go on, at the pace `scheduler`: from where it stands to where it stands next. Who is on its way, or at
-/// its end, goes on as it does.
+/// Lets an actor go on to its next stop, at the pace `scheduler`. Does nothing to an actor that runs or has ended.
 #[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), Next),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextQuery),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
@@ -291,11 +295,11 @@ pub(in crate::http) async fn next(
     admin: Result<Admin, Error>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
-    Query(Next { actor }): Query<Next>,
+    Query(NextQuery { actor }): Query<NextQuery>,
 ) -> Result<StatusCode, Error> {
-    let going = replays.find(&id)?;
-    permitted(going.needs_all, admin)?;
-    going.steps.next(actor);
+    let replay = replays.find(&id)?;
+    check_permission(replay.is_exclusive, admin)?;
+    replay.steps.request(actor);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,7 +307,7 @@ pub(in crate::http) async fn next(
 #[utoipa::path(delete, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
-        (status = 202, description = "It ends now", body = View),
+        (status = 202, description = "It ends now", body = ReplayView),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn cancel(
@@ -312,18 +316,22 @@ pub(in crate::http) async fn cancel(
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let going = replays.find(&id)?;
-    permitted(going.needs_all, admin)?;
-    going.cancel.cancel();
-    Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
+    let replay = replays.find(&id)?;
+    check_permission(replay.is_exclusive, admin)?;
+    replay.cancel.cancel();
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(ReplayView::of(&app, &replay)),
+    )
+        .into_response())
 }
 
-/// Watches a replay from its beginning: one event for each thing that an actor or a server did; then `done` with how it
-/// ended, or `failed` with the reason.
+/// The events of a replay, from its beginning: one for each thing that an actor or a server did, then `done` with the
+/// result, or `failed` with the reason.
 #[utoipa::path(get, path = "/replays/{replay}/events", tag = "replays",
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
     responses(
-        (status = 200, description = "Server-sent events; the last one is an `Ending`", body = ReplayEvent, content_type = "text/event-stream"),
+        (status = 200, description = "Server-sent events; the last one is an `ReplayResult`", body = ReplayEvent, content_type = "text/event-stream"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn events(
@@ -335,20 +343,20 @@ pub(in crate::http) async fn events(
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 
-/// Everything that was seen and is to be seen, up to and with the end.
+/// All events up to the end.
 fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
         let (mut changes, mut told) = (log.watch(), 0);
         loop {
-            // The end is read first: whatever comes before it is then there.
+            // Read the end first, so that all events before it are there.
             let end = log.end();
             for event in log.since(told) {
                 told += 1;
                 yield Event::default().json_data(event);
             }
             let last = match end {
-                Some(End::Done(ending)) => sse::done(ending),
-                Some(End::Failed(detail)) => sse::failed(&detail),
+                Some(ReplayEnd::Done(ending)) => sse::done(ending),
+                Some(ReplayEnd::Failed(detail)) => sse::failed(&detail),
                 None => match changes.changed().await {
                     Ok(()) => continue,
                     Err(_) => break,

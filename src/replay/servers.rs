@@ -1,10 +1,8 @@
-//! What the servers hold of a replay's product: who has the lock and for how long, the queue, the shelf, the row's token.
+//! What the servers hold of a replay's product: locks, queues, counters, stock, and the token of the row.
 //!
-//! It is read every 20 ms and whenever an actor has done something; what has changed since becomes an event.
-//!
-//! Next: `stage.rs`.
+//! Next: `observer.rs`, which turns changes into events.
 
-use super::{act::Act, goods};
+use super::act::Act;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -16,33 +14,31 @@ use redis::Script;
 use std::{sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
-/// One of several nodes that does not answer within this is not there.
-const AT_ONCE: Duration = Duration::from_millis(200);
+/// A Redis node that takes longer counts as down.
+const NODE_TIMEOUT: Duration = Duration::from_millis(200);
 
 static END_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
-/// A row of `tb_lock`, and what is left of its lease, in milliseconds.
-const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
+/// A row of `tb_lock`, with the rest of its lease in milliseconds.
+const SELECT_LOCK: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
                         FROM tb_lock WHERE lock_name = ?";
 
-/// One lock, as its server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Held {
-    /// Its name there.
+pub(super) struct LockEntry {
     pub(super) key: String,
-    /// The text that stands for its owner.
+    /// The text in the server that stands for the owner.
     pub(super) owner: String,
-    /// What is left of its lease, in milliseconds; -1: it has none.
+    /// In milliseconds; -1 for a lock without a lease.
     pub(super) pttl: Option<i64>,
-    /// How often its owner has it, where it counts.
+    /// The owner's holds, if the lock counts them.
     pub(super) count: Option<i64>,
-    /// It and its waiters, in the order in which the server has them.
+    /// The owner and its waiters, in the server's order.
     pub(super) queue: Vec<String>,
 }
 
-impl Held {
-    /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
+impl LockEntry {
+    /// Puts the name of the node before the key: `redis-2 redLock:7`.
     fn on_node(self, n: usize) -> Self {
         Self {
             key: format!("{} {}", node_name(n), self.key),
@@ -50,18 +46,18 @@ impl Held {
         }
     }
 
-    /// Whether it has no lease, where its server has such a thing: it does not end by itself.
-    pub(super) fn is_for_ever(&self) -> bool {
+    /// Whether the lock never ends by itself, though its server has leases.
+    pub(super) fn has_no_lease(&self) -> bool {
         self.pttl == Some(-1)
     }
 
-    /// Whether this is the other's hold, at another time.
-    pub(super) fn is_of(&self, other: &Self) -> bool {
+    /// Whether both are the same hold, seen at different times.
+    pub(super) fn is_same_hold(&self, other: &Self) -> bool {
         self.key == other.key && self.owner == other.owner
     }
 }
 
-/// The name of the node of this number, as a lab calls it: `redis`, `redis-2` …
+/// The lab's name of a Redis node: `redis`, `redis-2` …
 pub(super) fn node_name(n: usize) -> String {
     match n {
         0 => "redis".to_owned(),
@@ -69,25 +65,23 @@ pub(super) fn node_name(n: usize) -> String {
     }
 }
 
-/// Everything at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) locks: Vec<Held>,
-    /// Numbers by their keys: permits that are free, what a latch still counts.
+pub(super) struct ServerState {
+    pub(super) locks: Vec<LockEntry>,
+    /// Counters by their keys: free permits, what a latch still counts.
     pub(super) counts: Vec<(String, i64)>,
     pub(super) stock: Option<i64>,
     pub(super) fence: Option<u64>,
 }
 
-/// What is to be read.
 #[derive(Debug, Clone)]
-pub(super) struct Sights {
+pub(super) struct ServerReader {
     ctx: Ctx,
     act: Act,
     stock_id: i64,
 }
 
-impl Sights {
+impl ServerReader {
     pub(super) fn of(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
         Self {
             ctx: ctx.clone(),
@@ -96,18 +90,17 @@ impl Sights {
         }
     }
 
-    /// Reads all of it.
-    pub(super) async fn read(&self) -> Result<Seen, Error> {
-        let mut seen = Seen::default();
+    pub(super) async fn read(&self) -> Result<ServerState, Error> {
+        let mut seen = ServerState::default();
         for name in self.act.scope().names {
             match name {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     let several = matches!(name, Name::RedisNodes(_));
                     for (n, (key, mut node)) in self.keys(name).into_iter().enumerate() {
-                        let read = in_redis(key, &mut node);
+                        let read = read_redis(key, &mut node);
                         if several {
-                            // Some of them may be down: that is what they are several for.
-                            let held = timeout(AT_ONCE, read).await.ok().and_then(Result::ok);
+                            // Redlock must work with some nodes down.
+                            let held = timeout(NODE_TIMEOUT, read).await.ok().and_then(Result::ok);
                             seen.locks
                                 .extend(held.into_iter().flatten().map(|held| held.on_node(n)));
                         } else {
@@ -123,26 +116,26 @@ impl Sights {
                     }
                 }
                 Name::ZooKeeper(path) => seen.locks.extend(
-                    self.in_zookeeper(&names::in_zookeeper(path, self.stock_id))
+                    self.read_zookeeper(&names::in_zookeeper(path, self.stock_id))
                         .await?,
                 ),
                 Name::TableLock(name) => {
                     let name = names::in_redis(name, self.stock_id);
-                    seen.locks.extend(self.in_table(name).await?);
+                    seen.locks.extend(self.read_table(name).await?);
                 }
-                Name::Fence => seen.fence = Some(self.fence().await?),
+                Name::Fence => seen.fence = Some(self.read_fence().await?),
             }
         }
-        seen.stock = goods::left(&self.ctx, self.act, self.stock_id).await?;
+        seen.stock = self.act.count_goods_left(&self.ctx, self.stock_id).await?;
         Ok(seen)
     }
 
-    /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over: on all nodes of Redis, or on
-    /// the one of this number. A lock without a lease stays.
+    /// Ends every lease in Redis and in `tb_lock`, as if its time were over; with `node`, only those on that Redis
+    /// node. Locks without a lease stay.
     pub(super) async fn end_leases(&self, node: Option<usize>) -> Result<(), Error> {
         for name in self.act.scope().names {
             if let Name::TableLock(name) = name {
-                self.end_row(name).await?;
+                self.end_row_lease(name).await?;
             }
             let keys = self.keys(name).into_iter().enumerate();
             for (_, (key, mut redis)) in keys.filter(|(n, _)| node.is_none_or(|node| node == *n)) {
@@ -153,7 +146,7 @@ impl Sights {
         Ok(())
     }
 
-    async fn end_row(&self, name: &str) -> Result<(), Error> {
+    async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
         let end = sqlx::query(
             "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
@@ -165,8 +158,8 @@ impl Sights {
         Ok(())
     }
 
-    /// Whether this node of Redis knows no lock: it may have been replaced, and not answer for a moment.
-    pub(super) async fn node_has_none(&self, node: usize) -> Result<bool, Error> {
+    /// Whether the lock is on no key of this Redis node.
+    pub(super) async fn is_free_on_node(&self, node: usize) -> Result<bool, Error> {
         for name in self.act.scope().names {
             if let Some((key, mut node)) = self.keys(name).into_iter().nth(node) {
                 let mut there = redis::cmd("EXISTS");
@@ -178,7 +171,7 @@ impl Sights {
         Ok(true)
     }
 
-    /// The keys of a name, each with the node on which it is.
+    /// The keys of a name, each with its node.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
         let key = |name| self.ctx.redis_key(&names::in_redis(name, self.stock_id));
         match name {
@@ -195,8 +188,8 @@ impl Sights {
         }
     }
 
-    /// The node itself, or those below it in the order of their numbers: the first has the lock.
-    async fn in_zookeeper(&self, path: &str) -> Result<Option<Held>, Error> {
+    /// The node itself, or its children by number, of which the first holds the lock.
+    async fn read_zookeeper(&self, path: &str) -> Result<Option<LockEntry>, Error> {
         let zk = self.ctx.zk.session()?;
         let mut below = match zk.list_children(path).await {
             Ok(below) => below,
@@ -217,9 +210,9 @@ impl Sights {
         let mut queue = Vec::new();
         for path in paths {
             match zk.get_data(&path).await {
-                // A directory has no data: nobody is in it.
+                // A directory without data is no lock.
                 Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
-                    // A shared count has its four bytes there, and is no lock.
+                    // A shared count stores four bytes here, and is no lock.
                     let owner = String::from_utf8(data)
                         .ok()
                         .filter(|owner| !owner.contains('\0'));
@@ -232,7 +225,7 @@ impl Sights {
         let Some(owner) = queue.first().cloned() else {
             return Ok(None);
         };
-        Ok(Some(Held {
+        Ok(Some(LockEntry {
             key: path.to_owned(),
             owner,
             pttl: None,
@@ -241,17 +234,17 @@ impl Sights {
         }))
     }
 
-    async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
+    async fn read_table(&self, name: String) -> Result<Option<LockEntry>, Error> {
         let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
-        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE)
+        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(SELECT_LOCK)
             .bind(&name)
             .fetch_optional(&mut *conn)
             .await?;
         conn.done();
         Ok(row.map(|(owner, holds, left)| {
-            // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
+            // A row without an end has no lease. A row whose lease is over stays until another locker deletes it.
             let pttl = Some(left.map_or(-1, |left| left.max(0)));
-            Held {
+            LockEntry {
                 key: name,
                 owner,
                 pttl,
@@ -261,7 +254,7 @@ impl Sights {
         }))
     }
 
-    async fn fence(&self) -> Result<u64, Error> {
+    async fn read_fence(&self) -> Result<u64, Error> {
         let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
         let fence =
             sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
@@ -271,9 +264,8 @@ impl Sights {
     }
 }
 
-/// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. The queue of a fair
-/// lock has its waiters, after its holder.
-async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error> {
+/// A string, or a hash of owners: a read-write lock has an entry for each. A fair lock has a queue of waiters too.
+async fn read_redis(key: String, node: &mut Connection) -> Result<Vec<LockEntry>, Error> {
     let mut read = redis::pipe();
     let queue = format!("redisson_lock_queue:{}", names::in_braces(&key));
     read.cmd("TYPE")
@@ -305,7 +297,7 @@ async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error
             true => Vec::new(),
             false => [&owner].into_iter().chain(&waiting).cloned().collect(),
         };
-        Held {
+        LockEntry {
             key: key.clone(),
             owner,
             pttl: Some(pttl),

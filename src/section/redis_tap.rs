@@ -7,16 +7,16 @@ use oversell_lock::redis::Connection;
 use redis::{Arg, Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
 
 /// The longest argument that is told as it is: a digest of a script is longer.
-const LONGEST: usize = 36;
+const MAX_SHOWN_CHARS: usize = 36;
 
 /// A connection, and the points of the job that sends over it.
 #[derive(Debug, Clone)]
-pub(crate) struct Heard<C = Connection> {
+pub(crate) struct RedisTap<C = Connection> {
     redis: C,
     points: Points,
 }
 
-impl<C> Heard<C> {
+impl<C> RedisTap<C> {
     /// What is sent over this connection, on behalf of the job with these points.
     pub(crate) fn new(redis: C, points: &Points) -> Self {
         let points = points.clone();
@@ -24,14 +24,14 @@ impl<C> Heard<C> {
     }
 }
 
-impl Heard {
+impl RedisTap {
     /// Whether the last command went out.
     pub(crate) fn has_sent(&self) -> bool {
         self.redis.has_sent()
     }
 }
 
-impl<C: ConnectionLike + Send> ConnectionLike for Heard<C> {
+impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         self.points.sends(|| line(cmd));
         self.redis.req_packed_command(cmd)
@@ -65,7 +65,7 @@ fn line(cmd: &Cmd) -> String {
         Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
         _ => String::new(),
     });
-    let short = words.map(|word| match word.char_indices().nth(LONGEST) {
+    let short = words.map(|word| match word.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) if !word.contains(':') => format!("{}…", &word[..end / 4]),
         _ => word,
     });

@@ -1,21 +1,21 @@
-//! Grades a lock of one's own: seven trials, each an interleaving that is forced on a key of its own.
+//! Grades a student's lock: seven trials, each a forced interleaving on a key of its own.
 //!
-//! 1. Owners A, B and C run the scripts; each answer is awaited before the next one asks, so that the order is certain.
-//! 2. Time decides only where the lease is what is tried: then it is [`LEASE`], and whoever waits for its end asks until it is
-//!    had. All other leases are [`LONG`].
-//! 3. A trial is passed by what the next owner is told, not by what the key holds. What the key holds is shown.
-//! 4. What was seen of a failure is told as the events of a replay.
+//! 1. Owners A, B and C run the scripts. Each answer is awaited before the next owner asks, so the order is certain.
+//! 2. Only trials of the lease depend on time: there the lease is [`TESTED_LEASE`], and a waiter asks until it gets the
+//!    lock. All other leases are [`ENDLESS_LEASE`].
+//! 3. What the next owner is answered decides a trial, not what the key holds. The key is only shown.
+//! 4. A failure is told as the events of a replay.
 //!
-//! **What it cannot do**: say more of a lock than these seven, or grade a lease that is not `ARGV[2]`.
+//! **What it cannot do**: grade more than these seven, or a lease that is not `ARGV[2]`.
 //!
-//! Next: `section/mine.rs`, what a script may do.
+//! Next: `stock/strategies/mine.rs`, which sells under such a lock.
 
-use super::event::{Log, ReplayEvent};
+use super::script::{Scripts, run_script};
 use crate::{
     bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
-    section::mine::{Scripts, answer},
+    replay_log::{Log, ReplayEvent},
 };
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;
@@ -31,28 +31,26 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The lease whose end is tried.
-const LEASE: Duration = Duration::from_millis(400);
+/// Short enough to wait for its end.
+const TESTED_LEASE: Duration = Duration::from_millis(400);
 /// A lease that does not end within a trial.
-const LONG: Duration = Duration::from_secs(30);
-/// Between two attempts of an owner that waits.
-const POLL: Duration = Duration::from_millis(10);
-/// Under load, all have had their turns by then.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ENDLESS_LEASE: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// All owners have had their turns by then, even on a slow machine.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Under load: so many owners, each inside so often.
-const CROWD: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
-const ROUNDS: usize = 10;
+const LOAD_OWNERS: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
+const LOAD_ROUNDS: usize = 10;
 /// Long enough inside for all others to ask meanwhile.
-const STAY: Duration = Duration::from_millis(2);
-/// Of a load where nobody gets in any more, so many events are told.
-const LAST: usize = 12;
+const TIME_INSIDE: Duration = Duration::from_millis(2);
+/// The last events of a load that hangs.
+const MAX_LOAD_EVENTS: usize = 12;
 
-type Try = for<'a> fn(&'a Trial) -> BoxFuture<'a, Found>;
+type TrialFn = for<'a> fn(&'a Trial) -> BoxFuture<'a, TrialResult>;
 
 /// The load comes first, and alone: it would delay the renewals of the others.
-const LOAD: (&str, Try) = ("exclusion", |trial| Box::pin(exclusion(trial)));
-const OTHERS: [(&str, Try); 6] = [
+const LOAD: (&str, TrialFn) = ("exclusion", |trial| Box::pin(exclusion(trial)));
+const OTHERS: [(&str, TrialFn); 6] = [
     ("holder-dies", |trial| Box::pin(holder_dies(trial))),
     ("late-release", |trial| Box::pin(late_release(trial))),
     ("foreign-release", |trial| Box::pin(foreign_release(trial))),
@@ -61,65 +59,60 @@ const OTHERS: [(&str, Try); 6] = [
     ("fairness", |trial| Box::pin(fairness(trial))),
 ];
 
-/// What one trial came to.
+/// The grade of one trial.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Grade {
-    /// What was tried: `exclusion`, `holder-dies`, `late-release`, `foreign-release`, `re-entry`, `long-job`, `fairness`.
+    /// The trial: `exclusion`, `holder-dies`, `late-release`, `foreign-release`, `re-entry`, `long-job`, `fairness`.
     #[schema(example = "late-release")]
     pub name: &'static str,
-    /// What it came to.
     #[schema(inline)]
     pub verdict: Mark,
-    /// What was seen.
+    /// What happened.
     pub seen: Bilingual,
-    /// What Redis said of a script that failed in it.
+    /// The error of a script that failed in Redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "acquire: user_script:1: attempt to compare nil with number")]
     pub error: Option<String>,
-    /// Of a failure, the race that broke it.
+    /// The race that a failed lock lost.
     pub events: Vec<ReplayEvent>,
 }
 
-/// What a trial can come to.
+/// The verdict of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// It held.
+    /// The lock held.
     Passed,
-    /// It did not.
+    /// The lock broke.
     Failed,
-    /// Another flaw was in the way.
+    /// Another flaw kept this one from being tried.
     Untried,
 }
 
-/// What was seen where it held; else why not.
-type Found = Result<Bilingual, Not>;
+/// What happened, or why the trial was not passed.
+type TrialResult = Result<Bilingual, TrialError>;
 
-enum Not {
-    Held(Bilingual),
-    Tried(Bilingual),
+enum TrialError {
+    Broken(Bilingual),
+    Untried(Bilingual),
     /// A script failed in Redis.
-    Run(String),
+    ScriptFailed(String),
     /// Redis is down.
-    Answered(Error),
+    Redis(Error),
 }
 
 /// Grades the scripts. It takes about two seconds, and leaves nothing in Redis.
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// None: what is dropped leaves keys. Give it a task of its own.
+/// [`Error::Unavailable`] if Redis is down.
 pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     let id = Uuid::new_v4();
-    let one = |(name, attempt): (&'static str, Try)| async move {
+    let one = |(name, attempt): (&'static str, TrialFn)| async move {
         let trial = Trial::new(ctx, scripts, format!("mine:grade:{id}:{name}"));
         let found = attempt(&trial).await;
         let cleared = trial.redis().del(&trial.key).await;
-        let grade = trial.graded(name, found)?;
+        let grade = trial.grade_of(name, found)?;
         cleared?;
         Ok::<_, Error>(grade)
     };
@@ -130,7 +123,7 @@ pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     Ok(grades)
 }
 
-/// The scripts on a key of their own, and what is seen of them.
+/// The scripts on a key of their own.
 struct Trial {
     redis: Connection,
     key: String,
@@ -138,11 +131,11 @@ struct Trial {
     release: Script,
     renew: Option<Script>,
     log: Log,
-    /// Who was told last that it has the lock, and how often it has it; unless the lock is known to be free.
+    /// The holder by the answers of the scripts, with its holds; `None` if the lock is known to be free.
     holder: Mutex<Option<(char, u32)>>,
-    /// Those that have asked and were not let in yet.
+    /// The owners that have asked in vain.
     waiting: Mutex<BTreeSet<char>>,
-    /// Of many, the two that met.
+    /// The two owners that were inside at once.
     met: Mutex<Vec<char>>,
 }
 
@@ -171,34 +164,34 @@ impl Trial {
         script: &Script,
         who: char,
         lease: Duration,
-    ) -> Result<bool, Not> {
+    ) -> Result<bool, TrialError> {
         let (owner, lease) = (
             who.to_string(),
             u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
         );
-        let ran = answer(script, &self.key, &owner, lease, &mut self.redis()).await;
+        let ran = run_script(script, &self.key, &owner, lease, &mut self.redis()).await;
         ran.map_err(|error| match error.code() {
             Some("ERR" | "WRONGTYPE") => {
-                Not::Run(format!("{name}: {}", error.detail().unwrap_or_default()))
+                TrialError::ScriptFailed(format!("{name}: {}", error.detail().unwrap_or_default()))
             }
-            _ => Not::Answered(error.into()),
+            _ => TrialError::Redis(error.into()),
         })
     }
 
-    fn tell(&self, who: impl ToString, event: &str) {
+    fn log_event(&self, who: impl ToString, event: &str) {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// What is left of the lease in milliseconds; -1: it has none, -2: there is no lock.
-    async fn left(&self) -> Result<i64, Not> {
+    /// In milliseconds; -1 without a lease, -2 without a lock.
+    async fn lease_left(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left = pttl.arg(&self.key).query_async(&mut self.redis()).await;
-        left.map_err(|error| Not::Answered(error.into()))
+        left.map_err(|error| TrialError::Redis(error.into()))
     }
 
-    /// Tells of the lock: whose it is by the answers, and what is left of its lease by Redis.
-    async fn tell_lock(&self, event: &str) -> Result<(), Not> {
-        let pttl = self.left().await?;
+    /// Logs the lock: its holder by the answers, its lease by Redis.
+    async fn log_lock(&self, event: &str) -> Result<(), TrialError> {
+        let pttl = self.lease_left().await?;
         let (owner, value) = match *self.holder.lock() {
             Some((owner, holds)) => (Some(owner.to_string()), Some(holds.into())),
             None => (None, None),
@@ -213,31 +206,35 @@ impl Trial {
         Ok(())
     }
 
-    /// Asks for the lock once.
-    async fn acquires(&self, who: char, lease: Duration) -> Result<bool, Not> {
+    async fn acquires(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,
             _ => 0,
         };
         let first = self.waiting.lock().insert(who);
         if first {
-            self.tell(who, if holds > 0 { "waits" } else { "start" });
+            self.log_event(who, if holds > 0 { "waits" } else { "start" });
         }
-        let had = self.run("acquire", &self.acquire, who, lease).await?;
-        if had {
+        let acquired = self.run("acquire", &self.acquire, who, lease).await?;
+        if acquired {
             self.waiting.lock().remove(&who);
             *self.holder.lock() = Some((who, holds + 1));
-            self.tell(who, "taken");
-            self.tell(who, "locked");
-            self.tell_lock("held").await?;
+            self.log_event(who, "taken");
+            self.log_event(who, "locked");
+            self.log_lock("held").await?;
         } else if first {
-            self.tell(who, "refused");
+            self.log_event(who, "refused");
         }
-        Ok(had)
+        Ok(acquired)
     }
 
-    /// Asks for it again and again, until it is had or this long has passed; it asks at least once after that.
-    async fn gets(&self, who: char, lease: Duration, within: Duration) -> Result<bool, Not> {
+    /// Asks until it gets the lock, or `within` has passed; then asks once more.
+    async fn acquires_within(
+        &self,
+        who: char,
+        lease: Duration,
+        within: Duration,
+    ) -> Result<bool, TrialError> {
         let begun = Instant::now();
         loop {
             let over = begun.elapsed() > within;
@@ -247,87 +244,85 @@ impl Trial {
             if over {
                 return Ok(false);
             }
-            sleep(POLL).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// The first one takes the free lock.
-    async fn begins(&self, lease: Duration) -> Result<(), Not> {
+    /// A takes the free lock.
+    async fn a_acquires(&self, lease: Duration) -> Result<(), TrialError> {
         match self.acquires('A', lease).await? {
             true => Ok(()),
-            false => Err(Not::Held(FREE_REFUSED)),
+            false => Err(TrialError::Broken(FREE_REFUSED)),
         }
     }
 
-    /// The first one takes the free lock with the lease whose end is tried; it must have that one.
-    async fn begins_lease(&self) -> Result<(), Not> {
-        self.begins(LEASE).await?;
-        match self.left().await? {
-            -1 => Err(Not::Tried(NO_LEASE)),
-            left if u128::from(left.unsigned_abs()) > LEASE.as_millis() => {
-                Err(Not::Tried(OTHER_LEASE))
+    /// A takes the free lock with the tested lease, and must have that one.
+    async fn a_acquires_tested_lease(&self) -> Result<(), TrialError> {
+        self.a_acquires(TESTED_LEASE).await?;
+        match self.lease_left().await? {
+            -1 => Err(TrialError::Untried(NO_LEASE)),
+            left if u128::from(left.unsigned_abs()) > TESTED_LEASE.as_millis() => {
+                Err(TrialError::Untried(OTHER_LEASE))
             }
             _ => Ok(()),
         }
     }
 
-    /// Gives the lock back, whosever it is.
-    async fn releases(&self, who: char) -> Result<bool, Not> {
+    /// Releases the lock, whoever holds it.
+    async fn releases(&self, who: char) -> Result<bool, TrialError> {
         let holder = *self.holder.lock();
-        let released = self.run("release", &self.release, who, LONG).await?;
-        let there = self.left().await? != -2;
+        let released = self
+            .run("release", &self.release, who, ENDLESS_LEASE)
+            .await?;
+        let there = self.lease_left().await? != -2;
         match holder {
             Some((owner, _)) if owner != who && !there => self.log.add(ReplayEvent {
                 owner: Some(owner.to_string()),
                 ..ReplayEvent::of(who, "deleted")
             }),
-            Some((owner, _)) if owner == who && released => self.tell(who, "released"),
-            _ => self.tell(who, "lost"),
+            Some((owner, _)) if owner == who && released => self.log_event(who, "released"),
+            _ => self.log_event(who, "lost"),
         }
         match holder {
             Some(_) if !there => {
                 *self.holder.lock() = None;
-                self.tell_lock("free").await?;
+                self.log_lock("free").await?;
             }
             Some((owner, holds)) if owner == who && holds > 1 => {
                 *self.holder.lock() = Some((owner, holds - 1));
-                self.tell_lock("held").await?;
+                self.log_lock("held").await?;
             }
             _ => {}
         }
         Ok(released)
     }
 
-    /// Renews the lease, if there is a script for it.
-    async fn renews(&self, who: char) -> Result<bool, Not> {
+    async fn renews(&self, who: char) -> Result<bool, TrialError> {
         let Some(renew) = &self.renew else {
             return Ok(false);
         };
-        let renewed = self.run("renew", renew, who, LEASE).await?;
+        let renewed = self.run("renew", renew, who, TESTED_LEASE).await?;
         if renewed {
-            self.tell(who, "renewed");
-            self.tell_lock("renewed").await?;
+            self.log_event(who, "renewed");
+            self.log_lock("renewed").await?;
         }
         Ok(renewed)
     }
 
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] where Redis was down.
-    fn graded(&self, name: &'static str, found: Found) -> Result<Grade, Error> {
+    fn grade_of(&self, name: &'static str, found: TrialResult) -> Result<Grade, Error> {
         let mut error = None;
         let (verdict, seen) = match found {
             Ok(seen) => (Mark::Passed, seen),
-            Err(Not::Held(seen)) => (Mark::Failed, seen),
-            Err(Not::Tried(seen)) => (Mark::Untried, seen),
-            Err(Not::Run(said)) => {
+            Err(TrialError::Broken(seen)) => (Mark::Failed, seen),
+            Err(TrialError::Untried(seen)) => (Mark::Untried, seen),
+            Err(TrialError::ScriptFailed(said)) => {
                 error = Some(said);
                 (Mark::Failed, SCRIPT_FAILS)
             }
-            Err(Not::Answered(down)) => return Err(down),
+            Err(TrialError::Redis(down)) => return Err(down),
         };
         let events = match verdict {
-            Mark::Failed => self.race(),
+            Mark::Failed => self.failure_events(),
             _ => Vec::new(),
         };
         Ok(Grade {
@@ -339,8 +334,8 @@ impl Trial {
         })
     }
 
-    /// What was seen; of a load, of the two that met since the first of them asked, or else the last of it.
-    fn race(&self) -> Vec<ReplayEvent> {
+    /// Of a load, the events of the two owners that met, or else the last events.
+    fn failure_events(&self) -> Vec<ReplayEvent> {
         let mut events = self.log.since(0);
         let met = self.met.lock();
         let theirs = |event: &ReplayEvent| met.iter().any(|who| event.actor == who.to_string());
@@ -350,8 +345,8 @@ impl Trial {
             let owned =
                 |event: &ReplayEvent| met.iter().any(|who| event.owner == Some(who.to_string()));
             events.retain(|event| theirs(event) || owned(event));
-        } else if events.len() > 4 * LAST {
-            events.drain(..events.len() - LAST);
+        } else if events.len() > 4 * MAX_LOAD_EVENTS {
+            events.drain(..events.len() - MAX_LOAD_EVENTS);
         }
         events
     }
@@ -380,19 +375,19 @@ const TOO_SOON: Bilingual = Bilingual::of(
     "B got in while the lock was still A's.",
 );
 
-/// Many at once: never two inside, and all get in.
-async fn exclusion(trial: &Trial) -> Found {
+/// Eight owners at once: never two inside, and all get in.
+async fn exclusion(trial: &Trial) -> TrialResult {
     let inside = Mutex::new(Vec::new());
     let over = CancellationToken::new();
     let begun = Instant::now();
-    let goes_in_and_out = async |who| {
-        for _ in 0..ROUNDS {
-            while !trial.acquires(who, LONG).await? {
+    let enter_and_leave = async |who| {
+        for _ in 0..LOAD_ROUNDS {
+            while !trial.acquires(who, ENDLESS_LEASE).await? {
                 if over.is_cancelled() {
                     return Ok(());
                 }
-                if begun.elapsed() > PATIENCE {
-                    return Err(Not::Held(Bilingual::of(
+                if begun.elapsed() > LOAD_TIMEOUT {
+                    return Err(TrialError::Broken(Bilingual::of(
                         "5 秒之内没有轮完：有人解锁之后，别人进不去。",
                         "Not all had their turns within 5 s: after an unlock others did not get in.",
                     )));
@@ -409,12 +404,12 @@ async fn exclusion(trial: &Trial) -> Found {
                     over.cancel();
                     *trial.met.lock() = vec![first, second];
                 }
-                return Err(Not::Held(Bilingual::of(
+                return Err(TrialError::Broken(Bilingual::of(
                     "两个同时在里面。",
                     "Two were inside at once.",
                 )));
             }
-            sleep(STAY).await;
+            sleep(TIME_INSIDE).await;
             if over.is_cancelled() {
                 return Ok(());
             }
@@ -423,48 +418,51 @@ async fn exclusion(trial: &Trial) -> Found {
         }
         Ok(())
     };
-    let ended = join_all(CROWD.map(goes_in_and_out)).await;
-    ended.into_iter().collect::<Result<Vec<()>, Not>>()?;
+    let ended = join_all(LOAD_OWNERS.map(enter_and_leave)).await;
+    ended.into_iter().collect::<Result<Vec<()>, TrialError>>()?;
     Ok(Bilingual::of(
         "8 个各进出 10 次，里面从来只有一个。",
         "Eight went in and out ten times each, and never two at once.",
     ))
 }
 
-/// A takes the lock and dies: B gets in once the lease has ended, and not before.
-async fn holder_dies(trial: &Trial) -> Found {
+/// A takes the lock and dies. B gets in at the end of the lease, not before.
+async fn holder_dies(trial: &Trial) -> TrialResult {
     let begun = Instant::now();
-    match trial.begins_lease().await {
-        Err(Not::Tried(NO_LEASE)) => {
-            dies(trial);
-            trial.acquires('B', LONG).await?;
-            return Err(Not::Held(Bilingual::of(
+    match trial.a_acquires_tested_lease().await {
+        Err(TrialError::Untried(NO_LEASE)) => {
+            log_death(trial);
+            trial.acquires('B', ENDLESS_LEASE).await?;
+            return Err(TrialError::Broken(Bilingual::of(
                 "A 死了，锁没有租约：B 永远进不去，死锁。",
                 "A died, and its lock has no lease: B never gets in, a deadlock.",
             )));
         }
         began => began?,
     }
-    dies(trial);
-    if trial.acquires('B', LONG).await? {
-        return Err(match begun.elapsed() < LEASE {
-            true => Not::Held(TOO_SOON),
-            false => Not::Tried(STALLED),
+    log_death(trial);
+    if trial.acquires('B', ENDLESS_LEASE).await? {
+        return Err(match begun.elapsed() < TESTED_LEASE {
+            true => TrialError::Broken(TOO_SOON),
+            false => TrialError::Untried(STALLED),
         });
     }
-    match trial.gets('B', LONG, 3 * LEASE).await? {
+    match trial
+        .acquires_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
+        .await?
+    {
         true => Ok(Bilingual::of(
             "A 死了；租约一到期，B 就进去了。",
             "A died; once its lease had ended, B got in.",
         )),
-        false => Err(Not::Held(Bilingual::of(
+        false => Err(TrialError::Broken(Bilingual::of(
             "A 死了，租约早该到期，B 还是进不去。",
             "A died, its lease should long have ended, and B does not get in.",
         ))),
     }
 }
 
-fn dies(trial: &Trial) {
+fn log_death(trial: &Trial) {
     trial.log.add(ReplayEvent {
         value: Some("dead".into()),
         ..ReplayEvent::of('A', "failed")
@@ -472,96 +470,101 @@ fn dies(trial: &Trial) {
 }
 
 /// A outlives its lease, B gets in, and then A unlocks: B's lock stays.
-async fn late_release(trial: &Trial) -> Found {
-    trial.begins_lease().await?;
-    if !trial.gets('B', LONG, 3 * LEASE).await? {
-        return Err(Not::Tried(Bilingual::of(
+async fn late_release(trial: &Trial) -> TrialResult {
+    trial.a_acquires_tested_lease().await?;
+    if !trial
+        .acquires_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
+        .await?
+    {
+        return Err(TrialError::Untried(Bilingual::of(
             "A 的租约早该到期，B 还是进不去：没法试。",
             "A's lease should long have ended, and B does not get in: not tried.",
         )));
     }
     trial.releases('A').await?;
-    match trial.acquires('C', LONG).await? {
+    match trial.acquires('C', ENDLESS_LEASE).await? {
         false => Ok(Bilingual::of(
             "A 的租约到期，B 进去了；A 迟到的解锁没有动 B 的锁，C 进不去。",
             "A's lease ended and B got in; A's late unlock left B's lock alone, and C did not get in.",
         )),
-        true => Err(Not::Held(Bilingual::of(
+        true => Err(TrialError::Broken(Bilingual::of(
             "A 的租约到期，B 进去了；A 迟到的解锁删掉了 B 的锁，C 也进去了。",
             "A's lease ended and B got in; A's late unlock deleted B's lock, and C got in too.",
         ))),
     }
 }
 
-/// B unlocks what A holds: A's lock stays.
-async fn foreign_release(trial: &Trial) -> Found {
-    trial.begins(LONG).await?;
+/// B unlocks A's lock: it stays.
+async fn foreign_release(trial: &Trial) -> TrialResult {
+    trial.a_acquires(ENDLESS_LEASE).await?;
     trial.releases('B').await?;
-    match trial.acquires('C', LONG).await? {
+    match trial.acquires('C', ENDLESS_LEASE).await? {
         false => Ok(Bilingual::of(
             "A 持有锁，B 去解锁：解不掉，C 进不去。",
             "B tried to unlock what A holds: it stayed locked, and C did not get in.",
         )),
-        true => Err(Not::Held(Bilingual::of(
+        true => Err(TrialError::Broken(Bilingual::of(
             "A 持有锁，B 去解锁，解掉了：C 也进去了。",
             "B unlocked what A holds, and C got in too.",
         ))),
     }
 }
 
-/// A takes what it holds once more; only its second unlock frees it.
-async fn re_entry(trial: &Trial) -> Found {
-    trial.begins(LONG).await?;
-    if !trial.acquires('A', LONG).await? {
-        return Err(Not::Held(Bilingual::of(
+/// A takes its lock again; only its second unlock frees it.
+async fn re_entry(trial: &Trial) -> TrialResult {
+    trial.a_acquires(ENDLESS_LEASE).await?;
+    if !trial.acquires('A', ENDLESS_LEASE).await? {
+        return Err(TrialError::Broken(Bilingual::of(
             "A 持有锁，再要一次就进不去：它等的是自己。",
             "A holds the lock, and does not get it again: it waits for itself.",
         )));
     }
     trial.releases('A').await?;
-    if trial.acquires('B', LONG).await? {
-        return Err(Not::Held(Bilingual::of(
+    if trial.acquires('B', ENDLESS_LEASE).await? {
+        return Err(TrialError::Broken(Bilingual::of(
             "A 进了两次，只解锁一次，B 就进去了。",
             "A went in twice and unlocked once, and B got in.",
         )));
     }
     trial.releases('A').await?;
-    match trial.acquires('B', LONG).await? {
+    match trial.acquires('B', ENDLESS_LEASE).await? {
         true => Ok(Bilingual::of(
             "A 进了两次，解锁两次；第二次之后 B 才进去。",
             "A went in twice and unlocked twice; only after the second B got in.",
         )),
-        false => Err(Not::Held(Bilingual::of(
+        false => Err(TrialError::Broken(Bilingual::of(
             "A 进了两次，解锁两次，B 还是进不去。",
             "A went in twice and unlocked twice, and B does not get in.",
         ))),
     }
 }
 
-/// A works for three leases and renews: B gets in once A has unlocked, and then A's renewal is refused.
-async fn long_job(trial: &Trial) -> Found {
-    trial.begins_lease().await?;
+/// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
+async fn long_job(trial: &Trial) -> TrialResult {
+    trial.a_acquires_tested_lease().await?;
     let begun = Instant::now();
     let mut renewed = begun;
-    while begun.elapsed() < 3 * LEASE {
-        if trial.acquires('B', LONG).await? {
-            return Err(match trial.renew.is_some() && renewed.elapsed() >= LEASE {
-                true => Not::Tried(STALLED),
-                false => Not::Held(Bilingual::of(
-                    "A 还在里面，租约到期了，B 也进去了。",
-                    "A was still inside when its lease ended, and B got in too.",
-                )),
-            });
+    while begun.elapsed() < 3 * TESTED_LEASE {
+        if trial.acquires('B', ENDLESS_LEASE).await? {
+            return Err(
+                match trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE {
+                    true => TrialError::Untried(STALLED),
+                    false => TrialError::Broken(Bilingual::of(
+                        "A 还在里面，租约到期了，B 也进去了。",
+                        "A was still inside when its lease ended, and B got in too.",
+                    )),
+                },
+            );
         }
-        if renewed.elapsed() >= LEASE / 3 {
+        if renewed.elapsed() >= TESTED_LEASE / 3 {
             renewed = Instant::now();
             trial.renews('A').await?;
         }
-        sleep(POLL).await;
+        sleep(POLL_INTERVAL).await;
     }
     trial.releases('A').await?;
-    if !trial.acquires('B', LONG).await? {
-        return Err(Not::Held(Bilingual::of(
+    if !trial.acquires('B', ENDLESS_LEASE).await? {
+        return Err(TrialError::Broken(Bilingual::of(
             "A 做完解锁了，B 还是进不去。",
             "A was done and unlocked, and B does not get in.",
         )));
@@ -571,37 +574,37 @@ async fn long_job(trial: &Trial) -> Found {
             "A 做了三个租约那么久，一直在续期：B 等它解锁才进去；之后 A 再续期，被拒绝。",
             "A worked for three leases and renewed: B got in once A had unlocked, and then A's renewal was refused.",
         )),
-        true => Err(Not::Held(Bilingual::of(
+        true => Err(TrialError::Broken(Bilingual::of(
             "A 早已解锁，却给 B 的锁续了期。",
             "A had unlocked, and renewed the lease of B's lock.",
         ))),
     }
 }
 
-/// B asks before C: after A's unlock C asks first, and B gets in.
-async fn fairness(trial: &Trial) -> Found {
-    trial.begins(LONG).await?;
+/// B asks before C. After A's unlock C asks first, and B gets in.
+async fn fairness(trial: &Trial) -> TrialResult {
+    trial.a_acquires(ENDLESS_LEASE).await?;
     for who in ['B', 'C'] {
-        if trial.acquires(who, LONG).await? {
-            return Err(Not::Held(Bilingual::of(
+        if trial.acquires(who, ENDLESS_LEASE).await? {
+            return Err(TrialError::Broken(Bilingual::of(
                 "A 的锁还在，别人就进去了。",
                 "Another got in while the lock was still A's.",
             )));
         }
     }
     trial.releases('A').await?;
-    if trial.acquires('C', LONG).await? {
-        return Err(Not::Held(Bilingual::of(
+    if trial.acquires('C', ENDLESS_LEASE).await? {
+        return Err(TrialError::Broken(Bilingual::of(
             "B 先来，C 后来；A 解锁后 C 碰巧先问，就先进去了。",
             "B came before C; after A's unlock C happened to ask first, and got in first.",
         )));
     }
-    match trial.acquires('B', LONG).await? {
+    match trial.acquires('B', ENDLESS_LEASE).await? {
         true => Ok(Bilingual::of(
             "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
             "B came before C; after A's unlock C asked first in vain, and B got in first.",
         )),
-        false => Err(Not::Held(Bilingual::of(
+        false => Err(TrialError::Broken(Bilingual::of(
             "A 解锁后，谁也进不去。",
             "After A's unlock nobody got in.",
         ))),

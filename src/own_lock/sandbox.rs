@@ -1,26 +1,17 @@
-//! A lock of one's own: three scripts of Redis that somebody has typed, kept in Redis, so that all instances sell with them.
+//! What a script of a student may contain.
 //!
-//! `KEYS[1]` is the lock, `ARGV[1]` the owner, `ARGV[2]` the lease in milliseconds. Each script answers with 1, `OK` or a text
-//! for yes, and with 0, `false` or `nil` for no. Without `renew` the lease is not renewed.
+//! It runs in the Redis that everybody uses, which does nothing else meanwhile. So a script is allowed only if it ends by
+//! itself and touches no other key: no loops, no functions, no calls but `redis.call` of a few commands on `KEYS[1]`, no
+//! names but its own local ones.
 //!
-//! They run in the Redis that everybody uses, which does nothing else meanwhile. So [`Scripts`] are valid only if each ends by
-//! itself and touches no other key: no loops, no functions, no calls but `redis.call` of a few commands on `KEYS[1]`, no name
-//! but its own local ones. What this does not bound: how much the lock's key holds.
+//! **What this does not bound**: how much the lock's key holds.
 //!
-//! Next: `stock/strategies/mine.rs`, which sells with them, and `replay/grade.rs`, which grades them.
+//! Next: `grade.rs`.
 
-use crate::{ctx::Ctx, error::Error};
-use garde::Validate;
-use redis::{AsyncTypedCommands, RedisResult, Script, Value};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use utoipa::ToSchema;
-
-/// The hash of the main Redis in which the scripts are kept.
-const KEPT: &str = "mine";
 
 /// The longest script, in bytes.
-const LONGEST: usize = 2_000;
+const MAX_SCRIPT_BYTES: usize = 2_000;
 
 /// The commands that a script may call, each on `KEYS[1]`.
 const COMMANDS: &[&str] = &[
@@ -29,128 +20,22 @@ const COMMANDS: &[&str] = &[
     "rpush", "set", "setnx", "ttl",
 ];
 
-/// Those that would touch every key that they are given.
-const ONE_KEY: &[&str] = &["del", "exists"];
+/// These take any number of keys, so nothing may follow `KEYS[1]`.
+const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
-/// What a script may use besides.
-const WORDS: &[&str] = &[
+/// The words that a script may use besides.
+const ALLOWED_WORDS: &[&str] = &[
     "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true",
     "tonumber", "tostring",
 ];
 
-/// What no name of a script's own may be, besides.
-const RESERVED: &[&str] = &[
+/// Words that a local name must not be.
+const RESERVED_WORDS: &[&str] = &[
     "ARGV", "KEYS", "break", "do", "for", "function", "goto", "in", "local", "redis", "repeat",
     "until", "while",
 ];
 
-const SIGNS: &str = "(),;=~<>+-*/%";
-
-/// The three scripts of a lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Scripts {
-    /// Takes the lock, or says that it is taken.
-    #[garde(custom(is_there), custom(is_allowed))]
-    #[schema(
-        max_length = 2000,
-        example = "return redis.call('setnx', KEYS[1], '111')"
-    )]
-    pub acquire: String,
-    /// Gives it back, or says that it was no longer there.
-    #[garde(custom(is_there), custom(is_allowed))]
-    #[schema(max_length = 2000, example = "return redis.call('del', KEYS[1])")]
-    pub release: String,
-    /// Begins its lease again, or says that it was no longer there; empty where no lease is renewed.
-    #[serde(default)]
-    #[garde(custom(is_allowed))]
-    #[schema(max_length = 2000, example = "")]
-    pub renew: String,
-}
-
-impl Scripts {
-    /// Those that are kept; `None` where nobody has typed any.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] where Redis is down.
-    pub async fn kept(ctx: &Ctx) -> Result<Option<Self>, Error> {
-        let mut kept = ctx.redis.connection().hgetall(ctx.redis_key(KEPT)).await?;
-        let mut script = |name: &str| kept.remove(name);
-        Ok(script("acquire")
-            .zip(script("release"))
-            .map(|(acquire, release)| Self {
-                acquire,
-                release,
-                renew: script("renew").unwrap_or_default(),
-            }))
-    }
-
-    /// Keeps them for all instances, if Redis understands them. They must be valid.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadInput`], which names the script and says what Redis does not understand; [`Error::Unavailable`] where Redis
-    /// is down.
-    ///
-    /// # Cancel safety
-    ///
-    /// They are kept or not.
-    pub async fn keep(&self, ctx: &Ctx) -> Result<(), Error> {
-        let mut redis = ctx.redis.connection();
-        let fields = [
-            ("acquire", &self.acquire),
-            ("release", &self.release),
-            ("renew", &self.renew),
-        ];
-        for (field, script) in fields {
-            let mut load = redis::cmd("SCRIPT");
-            match load.arg("LOAD").arg(script).exec_async(&mut redis).await {
-                Err(error) if error.code() == Some("ERR") => {
-                    let said = error.detail().unwrap_or_default();
-                    return Err(Error::BadInput {
-                        field: field.to_owned(),
-                        rule: format!("redis does not understand it: {said}"),
-                    });
-                }
-                loaded => loaded?,
-            }
-        }
-        redis.hset_multiple(ctx.redis_key(KEPT), &fields).await?;
-        Ok(())
-    }
-}
-
-fn is_there(script: &str, _: &()) -> garde::Result {
-    match script.trim().is_empty() {
-        true => Err(garde::Error::new("must not be empty")),
-        false => Ok(()),
-    }
-}
-
-fn is_allowed(script: &str, _: &()) -> garde::Result {
-    check(script).map_err(garde::Error::new)
-}
-
-/// Runs a script, and says whether it answers yes.
-pub(crate) async fn answer(
-    script: &Script,
-    key: &str,
-    owner: &str,
-    lease_ms: u64,
-    redis: &mut (impl redis::aio::ConnectionLike + Send),
-) -> RedisResult<bool> {
-    let mut invocation = script.key(key);
-    let answer = invocation
-        .arg(owner)
-        .arg(lease_ms)
-        .invoke_async(redis)
-        .await?;
-    Ok(!matches!(
-        answer,
-        Value::Nil | Value::Int(0) | Value::Boolean(false)
-    ))
-}
+const ALLOWED_SIGNS: &str = "(),;=~<>+-*/%";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
@@ -161,15 +46,16 @@ enum Token<'a> {
 
 use Token::{Sign, Text, Word};
 
-/// The rules of the head of this file.
-fn check(script: &str) -> Result<(), String> {
-    if script.len() > LONGEST {
-        return Err(format!("must be at most {LONGEST} bytes"));
+/// Checks the rules of the head of this file.
+pub(super) fn check(script: &str) -> Result<(), String> {
+    if script.len() > MAX_SCRIPT_BYTES {
+        return Err(format!("must be at most {MAX_SCRIPT_BYTES} bytes"));
     }
     let tokens = tokens(script)?;
     let mut own = BTreeSet::new();
     let mut rest = &tokens[..];
-    // What a bracket or a text behind it would call. A name may be a function's where its `local` is out of scope.
+    // Whether a bracket or a text after this token would call it. A local name may be a function's outside of its
+    // block.
     let mut is_value = false;
     while let Some((token, behind)) = rest.split_first() {
         if is_value && matches!(token, Sign('(') | Text(_)) {
@@ -190,14 +76,16 @@ fn check(script: &str) -> Result<(), String> {
             }
             Word("local") => match behind {
                 [Word(name), rest @ ..]
-                    if !WORDS.contains(name) && !RESERVED.contains(name) && !is_number(name) =>
+                    if !ALLOWED_WORDS.contains(name)
+                        && !RESERVED_WORDS.contains(name)
+                        && !is_number(name) =>
                 {
                     own.insert(*name);
                     rest
                 }
                 _ => return Err("local is followed by a name of your own".to_owned()),
             },
-            Word(word) if WORDS.contains(&word) => behind,
+            Word(word) if ALLOWED_WORDS.contains(&word) => behind,
             Word(word) if own.contains(word) || is_number(word) => {
                 is_value = true;
                 behind
@@ -208,7 +96,9 @@ fn check(script: &str) -> Result<(), String> {
                      and its local names; no loops and no functions"
                 ));
             }
-            Sign(sign) if !SIGNS.contains(sign) => return Err(format!("{sign} is not allowed")),
+            Sign(sign) if !ALLOWED_SIGNS.contains(sign) => {
+                return Err(format!("{sign} is not allowed"));
+            }
             Text(_) | Sign(_) => behind,
         };
     }
@@ -219,7 +109,7 @@ fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Behind `redis`: `.call('get', KEYS[1]`, and what follows that.
+/// Checks what follows `redis`, up to `KEYS[1]`. Returns the rest.
 fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     let [
         Sign('.'),
@@ -243,12 +133,12 @@ fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     }
     match rest.first() {
         Some(Sign(')')) => Ok(rest),
-        Some(Sign(',')) if !ONE_KEY.contains(&&*command) => Ok(rest),
+        Some(Sign(',')) if !SINGLE_KEY_COMMANDS.contains(&&*command) => Ok(rest),
         _ => Err(format!("{command} takes no other key than KEYS[1]")),
     }
 }
 
-/// Words (numbers among them), texts without their quotes, and signs; comments are left out.
+/// Words (numbers among them), texts without their quotes, and signs, without comments.
 fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
     // Lua ends a line at both.
     const LINE_ENDS: [char; 2] = ['\n', '\r'];
@@ -340,45 +230,9 @@ mod tests {
             "return 'open",
             "return 0x10",
             "return “1”",
-            &"x".repeat(LONGEST + 1),
+            &"x".repeat(MAX_SCRIPT_BYTES + 1),
         ] {
             assert!(check(script).is_err(), "{script}");
-        }
-    }
-
-    #[test]
-    fn what_is_refused_is_named() {
-        let whole = || Scripts {
-            acquire: "return 1".into(),
-            release: "return 1".into(),
-            renew: String::new(),
-        };
-        assert!(whole().validate().is_ok());
-        for (field, scripts) in [
-            (
-                "acquire",
-                Scripts {
-                    acquire: " ".into(),
-                    ..whole()
-                },
-            ),
-            (
-                "release",
-                Scripts {
-                    release: "break".into(),
-                    ..whole()
-                },
-            ),
-            (
-                "renew",
-                Scripts {
-                    renew: "while".into(),
-                    ..whole()
-                },
-            ),
-        ] {
-            let refused = scripts.validate().expect_err(field).to_string();
-            assert!(refused.starts_with(field), "{refused}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is seen of a replay: one line for each thing that an actor or a server did.
+//! The log of a replay: one event for each thing that an actor or a server did.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
-/// One thing that was seen.
+/// One thing that happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReplayEvent {
-    /// Microseconds since the beginning of the replay.
+    /// Microseconds since the replay began.
     #[schema(example = 1_204_000)]
     pub t_us: u64,
-    /// Whose it is: `A`, `B`, `C`; `lock`, `stock` and `row` are what the servers hold; `step` says what comes now.
+    /// `A`, `B` and `C` are the actors; `lock`, `stock` and `row` are what the servers hold; `step` is a caption.
     #[schema(example = "A")]
     pub actor: String,
     /// The instance on which the actor runs.
@@ -30,15 +30,15 @@ pub struct ReplayEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "lock:redis-setnx-owner:9000001")]
     pub key: Option<String>,
-    /// What it had: a count, a reason, a queue; two languages for a step.
+    /// A count, a reason or a queue; of a step its caption in two languages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = value, required = false)]
     pub value: Option<Value>,
-    /// Whose lock it is: an actor, or the text that stands in the server.
+    /// The owner of the lock: an actor, or the text that stands in the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "A")]
     pub owner: Option<String>,
-    /// What is left of the lease, in milliseconds; -1: it has none.
+    /// What is left of the lease, in milliseconds; -1 without a lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 2988)]
     pub pttl: Option<i64>,
@@ -49,7 +49,6 @@ pub struct ReplayEvent {
 }
 
 impl ReplayEvent {
-    /// This was done by this actor, or seen in this server.
     pub(super) fn of(actor: impl Display, event: impl Into<String>) -> Self {
         Self {
             actor: actor.to_string(),
@@ -69,45 +68,43 @@ fn value() -> RefOr<Schema> {
         .into()
 }
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Ending {
+pub struct ReplayResult {
     /// How many actors were told that they had bought a piece.
     #[schema(example = 3)]
     pub sold: i64,
-    /// How many pieces left the shelf.
+    /// How many pieces have left the stock.
     #[schema(example = 2)]
     pub gone: i64,
-    /// The most that were inside at once.
+    /// The most actors inside at once.
     #[schema(example = 2)]
     pub inside: usize,
-    /// What the lesson noted besides.
+    /// What the race noted.
     #[schema(example = "")]
     pub saw: String,
-    /// Whether the registry says the same.
+    /// Whether this is the result that the race must have.
     pub as_meant: bool,
-    /// Whether a lease, a session or a holder was ended by order which ends by itself in the lesson; absent where there was none.
+    /// Whether the replay ended a lease, session or holder that ends by itself in the lesson; absent if none ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = true)]
     pub forced: Option<bool>,
 }
 
-/// How a replay has ended.
 #[derive(Debug, Clone)]
-pub enum End {
-    /// With this.
-    Done(Ending),
-    /// Not at all: why.
+pub enum ReplayEnd {
+    Done(ReplayResult),
+    /// With the reason.
     Failed(String),
 }
 
-/// All that was seen so far. Whoever comes late reads it from the beginning.
+/// All events so far, for any number of readers, each from the beginning.
 #[derive(Debug)]
 pub struct Log {
-    begun: Instant,
+    started: Instant,
     events: Mutex<Vec<ReplayEvent>>,
-    end: Mutex<Option<End>>,
-    /// How many events there are; one more once it has ended.
+    end: Mutex<Option<ReplayEnd>>,
+    /// The number of events, and one more at the end.
     length: watch::Sender<usize>,
 }
 
@@ -115,7 +112,7 @@ impl Default for Log {
     fn default() -> Self {
         let (events, end) = (Mutex::default(), Mutex::default());
         Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             events,
             end,
             length: watch::Sender::new(0),
@@ -124,32 +121,28 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Adds what is seen now.
     pub(super) fn add(&self, event: ReplayEvent) {
-        let t_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let t_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.events.lock().push(ReplayEvent { t_us, ..event });
         self.length.send_modify(|length| *length += 1);
     }
 
-    /// Nothing more comes.
-    pub(crate) fn close(&self, end: End) {
+    pub(crate) fn close(&self, end: ReplayEnd) {
         *self.end.lock() = Some(end);
         self.length.send_modify(|length| *length += 1);
     }
 
-    /// How it has ended, if it has.
     #[must_use]
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<ReplayEnd> {
         self.end.lock().clone()
     }
 
-    /// What was seen, from this number on.
     #[must_use]
     pub fn since(&self, from: usize) -> Vec<ReplayEvent> {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Tells of each addition, and of the end.
+    /// Changes with each event, and at the end.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()

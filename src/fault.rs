@@ -45,7 +45,7 @@ impl Action {
 
     /// By how many milliseconds, where nothing is said: a clock jumps beyond every lease of the course, an answer comes this much
     /// later.
-    pub(crate) const fn usually_by_ms(self) -> u64 {
+    pub(crate) const fn default_by_ms(self) -> u64 {
         match self {
             Self::Jump => 60_000,
             _ => 200,
@@ -62,7 +62,7 @@ impl fmt::Display for Action {
 /// An order to a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct FaultCommand {
     /// What is to happen.
     pub action: Action,
     /// The member or way that it happens to.
@@ -77,7 +77,7 @@ pub struct Breakable {
     /// Servers and instances.
     pub members: Vec<Member>,
     /// The ways from instances to servers, in a lab that has some; and that from the replica to the main Redis.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Link>,
     /// Where phones reach the page, in a lab for a class (`--lan`) that is in a network.
     #[schema(example = "http://192.168.1.5:8080")]
     pub phones: Option<String>,
@@ -112,7 +112,7 @@ pub enum MemberState {
 
 /// A way from one instance to one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Way {
+pub struct Link {
     /// Its name.
     #[schema(example = "8100-redis")]
     pub name: String,
@@ -123,13 +123,13 @@ pub struct Way {
     #[schema(example = "redis")]
     pub server: String,
     /// How it is.
-    pub state: WayState,
+    pub state: LinkState,
 }
 
 /// How a way is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum WayState {
+pub enum LinkState {
     /// As it was.
     Open,
     /// Nothing comes through.

@@ -1,0 +1,158 @@
+//! The three scripts of a student's lock: kept in Redis, so that all instances use the same ones, and run there.
+//!
+//! `KEYS[1]` is the lock, `ARGV[1]` the owner, `ARGV[2]` the lease in milliseconds. Each script answers 1, `OK` or a text
+//! for yes, and 0, `false` or `nil` for no. Without `renew` the lease is not renewed.
+//!
+//! Next: `sandbox.rs`, what a script may contain; `stock/strategies/mine.rs`, which sells under such a lock.
+
+use super::sandbox;
+use crate::{ctx::Ctx, error::Error};
+use garde::Validate;
+use redis::{AsyncTypedCommands, RedisResult, Script, Value};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The hash of the main Redis in which the scripts are kept.
+const SCRIPTS_KEY: &str = "mine";
+
+/// The three scripts of a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scripts {
+    /// Takes the lock, or answers no if it is taken.
+    #[garde(custom(check_not_empty), custom(check_allowed))]
+    #[schema(
+        max_length = 2000,
+        example = "return redis.call('setnx', KEYS[1], '111')"
+    )]
+    pub acquire: String,
+    /// Releases the lock, or answers no if it was gone.
+    #[garde(custom(check_not_empty), custom(check_allowed))]
+    #[schema(max_length = 2000, example = "return redis.call('del', KEYS[1])")]
+    pub release: String,
+    /// Renews the lease, or answers no if the lock was gone; empty if the lease is not renewed.
+    #[serde(default)]
+    #[garde(custom(check_allowed))]
+    #[schema(max_length = 2000, example = "")]
+    pub renew: String,
+}
+
+impl Scripts {
+    /// `None` if nobody has stored any.
+    pub async fn load(ctx: &Ctx) -> Result<Option<Self>, Error> {
+        let mut fields = ctx
+            .redis
+            .connection()
+            .hgetall(ctx.redis_key(SCRIPTS_KEY))
+            .await?;
+        let mut script = |name: &str| fields.remove(name);
+        Ok(script("acquire")
+            .zip(script("release"))
+            .map(|(acquire, release)| Self {
+                acquire,
+                release,
+                renew: script("renew").unwrap_or_default(),
+            }))
+    }
+
+    /// Stores them for all instances, if Redis can compile them. They must be valid. Cancelled, they are stored or not.
+    ///
+    /// [`Error::BadInput`] names the script, and says what Redis does not understand.
+    pub async fn store(&self, ctx: &Ctx) -> Result<(), Error> {
+        let mut redis = ctx.redis.connection();
+        let fields = [
+            ("acquire", &self.acquire),
+            ("release", &self.release),
+            ("renew", &self.renew),
+        ];
+        for (field, script) in fields {
+            let mut load = redis::cmd("SCRIPT");
+            match load.arg("LOAD").arg(script).exec_async(&mut redis).await {
+                Err(error) if error.code() == Some("ERR") => {
+                    let said = error.detail().unwrap_or_default();
+                    return Err(Error::BadInput {
+                        field: field.to_owned(),
+                        rule: format!("redis does not understand it: {said}"),
+                    });
+                }
+                loaded => loaded?,
+            }
+        }
+        redis
+            .hset_multiple(ctx.redis_key(SCRIPTS_KEY), &fields)
+            .await?;
+        Ok(())
+    }
+}
+
+fn check_not_empty(script: &str, _: &()) -> garde::Result {
+    match script.trim().is_empty() {
+        true => Err(garde::Error::new("must not be empty")),
+        false => Ok(()),
+    }
+}
+
+fn check_allowed(script: &str, _: &()) -> garde::Result {
+    sandbox::check(script).map_err(garde::Error::new)
+}
+
+/// Runs a script. Returns whether it answers yes.
+pub(crate) async fn run_script(
+    script: &Script,
+    key: &str,
+    owner: &str,
+    lease_ms: u64,
+    redis: &mut (impl redis::aio::ConnectionLike + Send),
+) -> RedisResult<bool> {
+    let mut invocation = script.key(key);
+    let answer = invocation
+        .arg(owner)
+        .arg(lease_ms)
+        .invoke_async(redis)
+        .await?;
+    Ok(!matches!(
+        answer,
+        Value::Nil | Value::Int(0) | Value::Boolean(false)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_named() {
+        let whole = || Scripts {
+            acquire: "return 1".into(),
+            release: "return 1".into(),
+            renew: String::new(),
+        };
+        assert!(whole().validate().is_ok());
+        for (field, scripts) in [
+            (
+                "acquire",
+                Scripts {
+                    acquire: " ".into(),
+                    ..whole()
+                },
+            ),
+            (
+                "release",
+                Scripts {
+                    release: "break".into(),
+                    ..whole()
+                },
+            ),
+            (
+                "renew",
+                Scripts {
+                    renew: "while".into(),
+                    ..whole()
+                },
+            ),
+        ] {
+            let refused = scripts.validate().expect_err(field).to_string();
+            assert!(refused.starts_with(field), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The locks of a replay: waiting for them, and ending their leases.
+//!
+//! Next: `servers.rs`, which reads them.
+
+use super::{
+    faults::Need,
+    inject::SESSION_TIMEOUT,
+    options::STEP_TIMEOUT,
+    play::{Play, poll_until},
+    servers::{self, LockEntry},
+};
+use crate::{error::Error, fault::Action};
+use std::time::Duration;
+
+/// Longer than every lease of a race.
+const CLOCK_JUMP: Duration = Duration::from_secs(90);
+
+impl Play {
+    pub(super) async fn first_lock(&self) -> Result<Option<LockEntry>, Error> {
+        self.observer.refresh(&self.reader).await?;
+        Ok(self.reader.read().await?.locks.into_iter().next())
+    }
+
+    /// In milliseconds; `None` if nobody holds the lock, or its server has no leases.
+    pub async fn lease_left(&self) -> Result<Option<i64>, Error> {
+        Ok(self.first_lock().await?.and_then(|held| held.pttl))
+    }
+
+    /// Waits until this many wait behind the holder, as the server has them.
+    pub(super) async fn wait_until_queued(&self, waiting: usize) -> Result<(), Error> {
+        let late = format!("fewer than {waiting} wait for the lock");
+        poll_until(STEP_TIMEOUT, &late, || async move {
+            Ok(self.first_lock().await?.map_or(0, |held| held.queue.len()) > waiting)
+        })
+        .await
+    }
+
+    /// Waits until nobody holds the lock, or another than before. If `forced`, ends its lease first.
+    pub(super) async fn wait_until_lease_ends(&self, forced: bool) -> Result<(), Error> {
+        let before = self.observer.last_holder();
+        if forced {
+            self.reader.end_leases(None).await?;
+        }
+        self.record_forced(forced);
+        poll_until(
+            STEP_TIMEOUT,
+            "the lease of the lock did not end",
+            || async move {
+                let locks = self.reader.read().await?.locks;
+                if locks.iter().any(LockEntry::has_no_lease)
+                    && self.observer.last_holder() == before
+                {
+                    return Err(Error::replay("the lock has no lease that could end"));
+                }
+                Ok(locks.is_empty() || self.observer.last_holder() != before)
+            },
+        )
+        .await?;
+        // The caption of the next step must come after this event.
+        poll_until(
+            STEP_TIMEOUT,
+            "the end of the lease was not seen",
+            || async move {
+                Ok(self.observer.locks_satisfy(<[LockEntry]>::is_empty)
+                    || self.observer.last_holder() != before)
+            },
+        )
+        .await
+    }
+
+    /// Waits until the lease in the lock's row is over; the row may stay. Ends the lease first if the holder lives,
+    /// whose watchdog would renew it.
+    pub(super) async fn wait_until_row_lease_ends(&self) -> Result<(), Error> {
+        let forced = !self.a_holder_was_killed;
+        if forced {
+            self.reader.end_leases(None).await?;
+        }
+        self.record_forced(forced);
+        poll_until(
+            STEP_TIMEOUT,
+            "the lease of the lock is not over",
+            || async move {
+                let locks = self.reader.read().await?.locks;
+                if locks.iter().any(LockEntry::has_no_lease) {
+                    return Err(Error::replay("the lock has no lease that could be over"));
+                }
+                Ok(locks.iter().all(|held| held.pttl == Some(0)))
+            },
+        )
+        .await
+    }
+
+    /// Lets the time of a lease pass. By the clock, the next actor waits for longer than a lease.
+    pub(super) async fn pass_lease_time(&self) -> Result<(), Error> {
+        if self.options.pace.forces_timeouts() {
+            self.reader.end_leases(None).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends every lease now, as if its time were over.
+    pub(super) async fn end_all_leases(&self) -> Result<(), Error> {
+        self.record_forced(true);
+        self.reader.end_leases(None).await
+    }
+
+    /// Makes the clock of a Redis node jump beyond every lease. Without a lab, or if forced, ends the lock's lease on
+    /// that node.
+    pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
+        let forced =
+            self.options.pace.forces_timeouts() || Need::Clocks.missing(&self.ctx.config).is_some();
+        if forced {
+            self.reader.end_leases(Some(node)).await?;
+        } else {
+            let member = servers::node_name(node);
+            let done = self
+                .lab()?
+                .inject_by(Action::Jump, &member, CLOCK_JUMP)
+                .await;
+            done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
+        }
+        self.record_forced(forced);
+        poll_until(STEP_TIMEOUT, "the node still has the lock", || {
+            self.reader.is_free_on_node(node)
+        })
+        .await
+    }
+
+    /// A server that is being replaced does not answer: that is not an error here.
+    pub(super) async fn wait_until_free(&self) -> Result<(), Error> {
+        poll_until(
+            SESSION_TIMEOUT,
+            "the lock did not become free",
+            || async move {
+                let seen = self.reader.read().await;
+                Ok(seen.is_ok_and(|seen| seen.locks.is_empty()))
+            },
+        )
+        .await
+    }
+
+    pub(super) async fn wait_until_locked(&self) -> Result<(), Error> {
+        poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
+            Ok(self.log().since(0).iter().any(|seen| seen.event == "held"))
+        })
+        .await
+    }
+}

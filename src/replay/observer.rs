@@ -1,0 +1,552 @@
+//! What is known of a replay: who is inside, who holds the lock, and what the servers held when they were last read.
+//! Each event of an actor, and each change in the servers, becomes an event of the log.
+//!
+//! Next: `replay_log.rs`.
+
+use super::{
+    actor::ActorEvent,
+    servers::{LockEntry, ServerReader, ServerState},
+};
+use crate::{
+    error::Error,
+    replay_log::{Log, ReplayEvent},
+    section::Point,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::Notify;
+
+/// After these points an actor is no longer inside.
+pub(super) const EXIT_POINTS: [Point; 6] = [
+    Point::Written,
+    Point::Released,
+    Point::Committed,
+    Point::Conflict,
+    Point::Leaves,
+    Point::Left,
+];
+
+/// The servers are read this often.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A lock that is gone this long before the end of its lease was given back.
+const LEASE_TOLERANCE_MS: i64 = 60;
+
+#[derive(Debug, Default)]
+pub(super) struct Observer {
+    pub(super) log: Arc<Log>,
+    state: Mutex<ReplayState>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct ReplayState {
+    actors: Vec<ActorState>,
+    /// Started actors whose owner ids are not known yet.
+    starting: BTreeSet<char>,
+    holder: Option<char>,
+    /// The holder of a lock whose text in the server names nobody.
+    unnamed_holder: Option<char>,
+    inside: BTreeSet<char>,
+    /// In the order of acquisition.
+    acquired: Vec<char>,
+    most_inside: usize,
+    sold: i64,
+    servers: ServerState,
+    read_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct ActorState {
+    letter: char,
+    instance: String,
+    owner: String,
+    has_unlocked: bool,
+    token: Option<u64>,
+}
+
+impl Observer {
+    pub(super) fn new(log: Arc<Log>) -> Self {
+        Self {
+            log,
+            ..Self::default()
+        }
+    }
+
+    /// Whether this holds of the locks that were read last.
+    pub(super) fn locks_satisfy(&self, holds: impl Fn(&[LockEntry]) -> bool) -> bool {
+        holds(&self.state.lock().servers.locks)
+    }
+
+    /// The actor that took the lock last.
+    pub(super) fn last_holder(&self) -> Option<char> {
+        self.state.lock().holder
+    }
+
+    /// The number of pieces sold, and the most actors inside at once.
+    pub(super) fn totals(&self) -> (i64, usize) {
+        let state = self.state.lock();
+        (state.sold, state.most_inside)
+    }
+
+    pub(super) fn instance_of(&self, letter: char) -> Option<String> {
+        self.state
+            .lock()
+            .actor(letter)
+            .map(|actor| actor.instance.clone())
+    }
+
+    /// As `A C B`.
+    pub(super) fn acquisition_order(&self) -> String {
+        let entered: Vec<_> = self
+            .state
+            .lock()
+            .acquired
+            .iter()
+            .map(char::to_string)
+            .collect();
+        entered.join(" ")
+    }
+
+    /// Marks an actor as starting. Until it reports its owner, a stranger's lock is not shown: it may be this actor's.
+    pub(super) fn actor_starting(&self, letter: char) {
+        self.state.lock().starting.insert(letter);
+    }
+
+    pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
+        let mut state = self.state.lock();
+        for event in state.events_of(letter, act, sells, event) {
+            self.log.add(event);
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Logs that an actor stands at a stop until a person lets it go on.
+    pub(super) fn record_stop(&self, letter: char, at: Point) {
+        let instance = self.instance_of(letter);
+        self.log.add(ReplayEvent {
+            instance,
+            value: Some(at.name().into()),
+            ..ReplayEvent::of(letter, "stands")
+        });
+    }
+
+    /// Reads the servers until it is dropped.
+    pub(super) async fn poll(&self, reader: &ServerReader) {
+        loop {
+            // The replay itself may have stopped a server: the next read may succeed.
+            self.refresh(reader)
+                .await
+                .unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
+            drop(tokio::time::timeout(POLL_INTERVAL, self.changed.notified()).await);
+        }
+    }
+
+    pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
+        let seen = reader.read().await?;
+        let mut state = self.state.lock();
+        for event in state.changes(seen) {
+            self.log.add(event);
+        }
+        Ok(())
+    }
+}
+
+impl ReplayState {
+    fn events_of(
+        &mut self,
+        letter: char,
+        act: &str,
+        sells: bool,
+        actor_event: &ActorEvent,
+    ) -> Vec<ReplayEvent> {
+        self.starting.remove(&letter);
+        let instance = self.actor(letter).map(|actor| actor.instance.clone());
+        let event = |event: &str| ReplayEvent {
+            instance: instance.clone(),
+            ..ReplayEvent::of(letter, event)
+        };
+        let mut events = Vec::new();
+        match actor_event {
+            ActorEvent::Start { instance, owner } => {
+                events.push(ReplayEvent {
+                    instance: Some(instance.clone()),
+                    value: Some(act.into()),
+                    ..event("start")
+                });
+                self.actors.retain(|actor| actor.letter != letter);
+                self.actors.push(ActorState {
+                    letter,
+                    instance: instance.clone(),
+                    owner: owner.clone(),
+                    has_unlocked: false,
+                    token: None,
+                });
+            }
+            ActorEvent::Point { point, value } => {
+                let seen = event(point.name());
+                events.push(self.point_event(letter, point, value.as_deref(), seen));
+            }
+            ActorEvent::Sent { line } => events.push(ReplayEvent {
+                value: Some(line.clone().into()),
+                ..event("sent")
+            }),
+            ActorEvent::Done {
+                remaining,
+                fence,
+                retries,
+                lost,
+            } => {
+                self.inside.remove(&letter);
+                let has_unlocked = self.actor(letter).is_some_and(|actor| actor.has_unlocked);
+                match lost {
+                    Some(true) => events.push(event("lost")),
+                    Some(false) if !has_unlocked => events.push(event("released")),
+                    _ => {}
+                }
+                self.sold += i64::from(sells);
+                let value = remaining.map(|left| left.to_string().into());
+                let done = if sells { "sold" } else { "done" };
+                events.push(ReplayEvent {
+                    value,
+                    token: *fence,
+                    ..event(done)
+                });
+                if *retries > 0 {
+                    let retried = retries.to_string();
+                    events.push(ReplayEvent {
+                        value: Some(retried.into()),
+                        ..event("retries")
+                    });
+                }
+            }
+            ActorEvent::Failed { kind, detail } => {
+                self.inside.remove(&letter);
+                events.push(match kind.as_str() {
+                    "fenced" => ReplayEvent {
+                        value: Some(self.servers.fence.into()),
+                        token: self.actor(letter).and_then(|actor| actor.token),
+                        ..event("refused-by-row")
+                    },
+                    // The page has its own words for each kind of refusal.
+                    "error" => ReplayEvent {
+                        value: Some(detail.clone().into()),
+                        ..event("failed")
+                    },
+                    kind => ReplayEvent {
+                        value: Some(kind.into()),
+                        ..event("failed")
+                    },
+                });
+            }
+        }
+        events
+    }
+
+    /// Completes `seen`, the event of a passed point.
+    fn point_event(
+        &mut self,
+        letter: char,
+        point: &Point,
+        value: Option<&str>,
+        mut seen: ReplayEvent,
+    ) -> ReplayEvent {
+        seen.value = value.map(Into::into);
+        match point {
+            Point::Taken => {
+                seen.owner = Some(letter.to_string());
+                self.set_holder(letter);
+            }
+            Point::Locked => {
+                // The value at this point is the fencing token.
+                seen.token = value.and_then(|token| token.parse().ok());
+                seen.value = None;
+                if let Some(actor) = self.actor_mut(letter) {
+                    actor.token = seen.token;
+                }
+                self.set_holder(letter);
+                self.inside.insert(letter);
+                self.acquired.push(letter);
+                self.most_inside = self.most_inside.max(self.inside.len());
+            }
+            point if EXIT_POINTS.contains(point) => {
+                self.inside.remove(&letter);
+            }
+            Point::Checked => {
+                seen.owner = value.map(|owner| self.owner_shown(owner));
+                seen.value = None;
+            }
+            Point::Unlocked => {
+                // A delete without a look at the owner hits the lock of whoever took it last.
+                let foreign = self.holder.filter(|holder| *holder != letter);
+                seen.event = "deleted".to_owned();
+                seen.owner = Some(foreign.unwrap_or(letter).to_string());
+                seen.value = foreign.map(|_| "foreign".into());
+                self.inside.remove(&letter);
+                if let Some(actor) = self.actor_mut(letter) {
+                    actor.has_unlocked = true;
+                }
+            }
+            _ => {}
+        }
+        seen
+    }
+
+    fn set_holder(&mut self, letter: char) {
+        self.holder = Some(letter);
+        self.unnamed_holder = Some(letter);
+    }
+
+    /// The events of what has changed in the servers since they were last read.
+    fn changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
+        now.locks.retain_mut(|lock| self.can_be_shown(lock));
+        let read_at = Instant::now();
+        let since_ms = self.read_at.map_or(0, |before| {
+            i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX)
+        });
+        let before = std::mem::take(&mut self.servers);
+        let mut events = self.freed_locks(&before.locks, &now.locks, since_ms);
+        for lock in &now.locks {
+            let old = before.locks.iter().find(|old| old.is_same_hold(lock));
+            events.extend(self.lock_changes(old, lock, since_ms));
+        }
+        events.extend(count_changes(&before.counts, &now.counts));
+        events.extend(stock_change(before.stock, now.stock));
+        events.extend(fence_change(before.fence, now.fence));
+        (self.servers, self.read_at) = (now, Some(read_at));
+        events
+    }
+
+    /// Whether the owner of this lock is known; a lock that names nobody gets the actor that has taken it as its owner.
+    ///
+    /// The server may show a lock before its actor has reported its owner. Until then the lock looks like a stranger's, so
+    /// no stranger's lock is shown while an actor is starting.
+    fn can_be_shown(&self, lock: &mut LockEntry) -> bool {
+        if self.actor_named_in(&lock.owner).is_some() {
+            return true;
+        }
+        if lock.owner.contains(':') {
+            return self.starting.is_empty();
+        }
+        let Some(letter) = self.unnamed_holder else {
+            return false;
+        };
+        lock.owner = letter.to_string();
+        true
+    }
+
+    /// Locks that are gone: given back, or expired if their leases were over.
+    fn freed_locks(
+        &mut self,
+        before: &[LockEntry],
+        now: &[LockEntry],
+        since_ms: i64,
+    ) -> Vec<ReplayEvent> {
+        let mut events = Vec::new();
+        let is_there = |old: &LockEntry| now.iter().any(|new| new.is_same_hold(old));
+        for lock in before.iter().filter(|old| !is_there(old)) {
+            let was_early = lock
+                .pttl
+                .is_none_or(|left| left < 0 || left - since_ms > LEASE_TOLERANCE_MS);
+            self.unnamed_holder
+                .take_if(|letter| lock.owner == letter.to_string());
+            let event = if was_early { "free" } else { "expired" };
+            events.push(ReplayEvent {
+                key: Some(lock.key.clone()),
+                owner: Some(self.owner_shown(&lock.owner)),
+                ..ReplayEvent::of("lock", event)
+            });
+        }
+        events
+    }
+
+    /// A lock that is new, renewed, or has another queue than before.
+    fn lock_changes(
+        &self,
+        old: Option<&LockEntry>,
+        lock: &LockEntry,
+        since_ms: i64,
+    ) -> Vec<ReplayEvent> {
+        let mut events = Vec::new();
+        let is_new = old.is_none_or(|old| old.count != lock.count);
+        let lease_grew = old.is_some_and(|old| {
+            lock.pttl > old.pttl.map(|left| left - since_ms + LEASE_TOLERANCE_MS)
+        });
+        if is_new || lease_grew {
+            let event = if is_new { "held" } else { "renewed" };
+            events.push(self.lock_event(lock, ReplayEvent::of("lock", event)));
+        }
+        if !lock.queue.is_empty() && old.is_none_or(|old| old.queue != lock.queue) {
+            let actors = lock.queue.iter().map(|owner| self.actor_named_in(owner));
+            let queue: Vec<_> = actors
+                .map(|actor| actor.unwrap_or_else(|| "·".to_owned()))
+                .collect();
+            events.push(ReplayEvent {
+                key: Some(lock.key.clone()),
+                value: Some(queue.join(" ").into()),
+                ..ReplayEvent::of("lock", "queue")
+            });
+        }
+        events
+    }
+
+    fn lock_event(&self, held: &LockEntry, event: ReplayEvent) -> ReplayEvent {
+        ReplayEvent {
+            key: Some(held.key.clone()),
+            owner: Some(self.owner_shown(&held.owner)),
+            pttl: held.pttl,
+            value: held.count.map(|count| count.to_string().into()),
+            ..event
+        }
+    }
+
+    fn actor(&self, letter: char) -> Option<&ActorState> {
+        self.actors.iter().find(|actor| actor.letter == letter)
+    }
+
+    fn actor_mut(&mut self, letter: char) -> Option<&mut ActorState> {
+        self.actors.iter_mut().find(|actor| actor.letter == letter)
+    }
+
+    /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
+    fn owner_shown(&self, owner: &str) -> String {
+        let nameless = || {
+            let holder = self.holder.filter(|_| !owner.contains(':'));
+            holder.map(String::from)
+        };
+        self.actor_named_in(owner)
+            .or_else(nameless)
+            .unwrap_or_else(|| owner.to_owned())
+    }
+
+    /// Whom this text names: the actor whose letter it is, or whose own owner stands in it, or the only one on the instance with
+    /// whose name it begins.
+    fn actor_named_in(&self, owner: &str) -> Option<String> {
+        let by_owner = self
+            .actors
+            .iter()
+            .find(|actor| owner == actor.letter.to_string() || owner.contains(&actor.owner));
+        let mut by_instance = self
+            .actors
+            .iter()
+            .filter(|actor| owner.starts_with(&actor.instance));
+        let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
+        let actor = by_owner.or(by_instance)?;
+        Some(actor.letter.to_string())
+    }
+}
+
+/// Counters in Redis that are gone, new, or have another value.
+fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayEvent> {
+    let is_there = |old: &str| now.iter().any(|(new, _)| new == old);
+    let gone = before.iter().filter(|(key, _)| !is_there(key));
+    let gone = gone.map(|(key, _)| ReplayEvent {
+        key: Some(key.clone()),
+        ..ReplayEvent::of("lock", "free")
+    });
+    let changed = now.iter().filter(|count| !before.contains(count));
+    let changed = changed.map(|(key, count)| ReplayEvent {
+        key: Some(key.clone()),
+        value: Some(count.to_string().into()),
+        ..ReplayEvent::of("lock", "count")
+    });
+    gone.chain(changed).collect()
+}
+
+/// Another number of pieces.
+fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
+    let count = now.filter(|_| now != before)?;
+    Some(ReplayEvent {
+        value: Some(count.to_string().into()),
+        ..ReplayEvent::of("stock", "stock")
+    })
+}
+
+/// Another fencing token in the row of MySQL; 0 is the one that no write has set.
+fn fence_change(before: Option<u64>, now: Option<u64>) -> Option<ReplayEvent> {
+    let token = now.filter(|token| *token > 0 && now != before)?;
+    Some(ReplayEvent {
+        token: Some(token),
+        ..ReplayEvent::of("row", "fence")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begins(letter: char) -> ActorEvent {
+        ActorEvent::Start {
+            instance: format!("shop-{letter}"),
+            owner: format!("{letter}:1"),
+        }
+    }
+
+    fn held_by(owner: &str) -> LockEntry {
+        LockEntry {
+            key: "lock".into(),
+            owner: owner.into(),
+            pttl: Some(-1),
+            count: None,
+            queue: Vec::new(),
+        }
+    }
+
+    /// What is told of the locks, where these are there.
+    fn told(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
+        let events = state.changes(ServerState {
+            locks,
+            ..ServerState::default()
+        });
+        let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
+        events.into_iter().map(said).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A look at the server may come before the first word of who holds the lock there.
+    #[test]
+    fn a_starting_actors_lock_is_shown_once_its_owner_is_known() {
+        let observer = Observer::default();
+        let look = |owner| told(&mut observer.state.lock(), vec![held_by(owner)]);
+        assert_eq!(look("stranger:1"), "held stranger:1");
+        observer.actor_starting('A');
+        assert_eq!(look("A:1"), "free stranger:1");
+        observer.record_event('A', "redis-lock", true, &begins('A'));
+        assert_eq!(look("A:1"), "held A");
+    }
+
+    /// `SETNX key 111`: its text names nobody.
+    #[test]
+    fn a_lock_that_names_nobody_is_its_takers() {
+        let mut state = ReplayState::default();
+        for letter in ['A', 'B'] {
+            state.events_of(letter, "redis-setnx", true, &begins(letter));
+        }
+        let mut look = |takes: Option<char>, is_there: bool| {
+            if let Some(letter) = takes {
+                let taken = ActorEvent::Point {
+                    point: Point::Taken,
+                    value: None,
+                };
+                state.events_of(letter, "redis-setnx", true, &taken);
+            }
+            let locks = is_there.then(|| held_by("111"));
+            told(&mut state, locks.into_iter().collect())
+        };
+        for (takes, is_there, said) in [
+            (None, true, ""),
+            (Some('A'), true, "held A"),
+            (None, true, ""),
+            (None, false, "free A"),
+            (None, true, ""),
+            (Some('B'), true, "held B"),
+            // Between two looks it is given back and taken again.
+            (Some('A'), true, "free B, held A"),
+        ] {
+            assert_eq!(look(takes, is_there), said, "{takes:?} {is_there}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! An actor as its director sees it: the points that it has passed, where it stops, and how it ended.
+//!
+//! Next: `play.rs`.
+
+use super::{
+    act::Act,
+    actor::{ActorEvent, ActorHost, ActorSpec},
+    observer::{EXIT_POINTS, Observer},
+    options::STEP_TIMEOUT,
+};
+use crate::{error::Error, section::Point};
+use std::{fmt::Display, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+pub(super) struct RunningActor {
+    letter: char,
+    stops: watch::Sender<Vec<Point>>,
+    progress: watch::Receiver<ActorProgress>,
+    /// How many of its stops it was let go from.
+    releases: usize,
+    /// It died where it stands: its end never comes.
+    is_frozen: bool,
+    _follow: AbortOnDropHandle<()>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ActorProgress {
+    passed: Vec<Point>,
+    /// The passed points at which it stopped.
+    stopped_at: Vec<Point>,
+    end: Option<ActorEvent>,
+}
+
+impl RunningActor {
+    /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if
+    /// there are some.
+    pub(super) async fn start(
+        host: &ActorHost,
+        letter: char,
+        act: Act,
+        spec: ActorSpec,
+        restop: Option<&'static [Point]>,
+        observer: Arc<Observer>,
+    ) -> Result<Self, Error> {
+        observer.actor_starting(letter);
+        let mut actor = host.start(act, spec).await?;
+        let (sender, progress) = watch::channel(ActorProgress::default());
+        let stops = actor.stops();
+        let current_stops = stops.clone();
+        let follow = tokio::spawn(async move {
+            while let Some(event) = actor.next().await {
+                observer.record_event(letter, act.name(), act.sells(), &event);
+                let mut stopped_at = None;
+                sender.send_modify(|progress| match event {
+                    ActorEvent::Start { .. } | ActorEvent::Sent { .. } => {}
+                    ActorEvent::Point { point, .. } => {
+                        progress.passed.push(point);
+                        if current_stops.borrow().contains(&point) {
+                            progress.stopped_at.push(point);
+                            stopped_at = Some(point);
+                        }
+                    }
+                    end => progress.end = Some(end),
+                });
+                if let (Some(point), Some(stops)) = (stopped_at, restop) {
+                    // `advance` had left out the point that it stood at.
+                    current_stops.send_replace(stops.to_vec());
+                    observer.record_stop(letter, point);
+                }
+            }
+        });
+        Ok(Self {
+            letter,
+            stops,
+            progress,
+            releases: 0,
+            is_frozen: false,
+            _follow: AbortOnDropHandle::new(follow),
+        })
+    }
+
+    pub(super) fn set_stops(&self, points: &[Point]) {
+        self.stops.send_replace(points.to_vec());
+    }
+
+    /// Lets it go on this long after it has stopped at `at`.
+    pub(super) fn stall(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
+        let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
+        async move {
+            let stands = |progress: &ActorProgress| {
+                progress.stopped_at.contains(&at) || progress.end.is_some()
+            };
+            drop(progress.wait_for(stands).await);
+            sleep(pause).await;
+            stops.send_replace(Vec::new());
+        }
+    }
+
+    /// Whether it stands at a stop from which nobody has let it go.
+    pub(super) fn is_stopped(&self) -> bool {
+        let progress = self.progress.borrow();
+        !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
+    }
+
+    /// Lets it go on from its stop to the next of these.
+    pub(super) fn advance(&mut self, stops: &[Point]) {
+        if !self.is_stopped() {
+            return;
+        }
+        let stopped_at = self.progress.borrow().stopped_at.clone();
+        self.releases = stopped_at.len();
+        let others = stops.iter().filter(|stop| Some(*stop) != stopped_at.last());
+        self.set_stops(&others.copied().collect::<Vec<_>>());
+    }
+
+    /// Drops the actor, as if its client had hung up. Tasks that it has started stand still until the stops are dropped
+    /// too.
+    pub(super) fn into_stops(self) -> watch::Sender<Vec<Point>> {
+        self.stops
+    }
+
+    pub(super) fn freeze(&mut self) {
+        self.is_frozen = true;
+    }
+
+    /// Does not wait for a frozen actor.
+    pub(super) async fn wait_until_ended(&self) {
+        if !self.is_frozen {
+            // An error means that the actor is gone.
+            let mut progress = self.progress.clone();
+            drop(progress.wait_for(|progress| progress.end.is_some()).await);
+        }
+    }
+
+    async fn wait_for(
+        &mut self,
+        what: impl Display,
+        so_far: impl FnMut(&ActorProgress) -> bool,
+    ) -> Result<ActorProgress, Error> {
+        let letter = self.letter;
+        let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(so_far)).await;
+        let progress = progress.map_err(|_| {
+            Error::replay(format!(
+                "{letter} did not come to {what} within {} s",
+                STEP_TIMEOUT.as_secs()
+            ))
+        })?;
+        Ok(progress.map_err(Error::replay)?.clone())
+    }
+
+    pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
+        let stands = |progress: &ActorProgress| {
+            points
+                .iter()
+                .all(|point| progress.stopped_at.contains(point))
+        };
+        let so_far = |progress: &ActorProgress| stands(progress) || progress.end.is_some();
+        let progress = self.wait_for(format!("{points:?}"), so_far).await?;
+        if stands(&progress) {
+            return Ok(());
+        }
+        Err(Error::replay(format!(
+            "{} has not come to {points:?}, but to its end: {:?}",
+            self.letter, progress.end
+        )))
+    }
+
+    /// Waits until it has passed `point` this often, whether it stopped there or not.
+    pub(super) async fn wait_until_passed(
+        &mut self,
+        point: Point,
+        times: usize,
+    ) -> Result<(), Error> {
+        let so_far = |progress: &ActorProgress| {
+            progress.passed.iter().filter(|by| **by == point).count() >= times
+        };
+        self.wait_for(point, so_far).await.map(drop)
+    }
+
+    /// Lets it run to its end, stopping at each exit point: it must be seen to leave before another enters.
+    pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
+        let mut leaving = EXIT_POINTS.to_vec();
+        loop {
+            self.set_stops(&leaving);
+            let leaves = |progress: &ActorProgress| {
+                progress
+                    .stopped_at
+                    .iter()
+                    .find(|at| leaving.contains(at))
+                    .copied()
+            };
+            let so_far =
+                |progress: &ActorProgress| leaves(progress).is_some() || progress.end.is_some();
+            let progress = self.wait_for("its end", so_far).await;
+            match progress.ok().and_then(|progress| leaves(&progress)) {
+                Some(point) => leaving.retain(|leaves| *leaves != point),
+                None => break,
+            }
+        }
+        self.set_stops(&[]);
+        let progress = self
+            .wait_for("its end", |progress| progress.end.is_some())
+            .await?;
+        progress.end.ok_or_else(|| {
+            Error::replay(format!(
+                "{} was ended before it could report its result",
+                self.letter
+            ))
+        })
+    }
+}
