@@ -295,7 +295,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.reached()).await?;
+    soon("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
