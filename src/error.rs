@@ -1,14 +1,14 @@
 //! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
 
-use crate::{
-    section::mysql::{RECORD_CHANGED, number},
-    server::Server,
-};
+use crate::server::Server;
 use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::time::Duration;
 
 /// The name of Redis' error for a key of another type; the error of a script has it in its text.
 const WRONG_TYPE: &str = "WRONGTYPE";
+
+/// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
+pub(crate) const RECORD_CHANGED: u16 = 1020;
 
 /// Of a node of a Galera cluster that is not with the majority, or is only joining it.
 pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
@@ -269,6 +269,14 @@ impl From<redis::RedisError> for Error {
             None => Self::down(Server::Redis, error),
         }
     }
+}
+
+/// The server's number of an error.
+pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
+    let error = error.as_database_error()?;
+    error
+        .try_downcast_ref()
+        .map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
 /// What an operator has to do something about, by the server's number: the statement itself is right.

@@ -17,6 +17,7 @@
 
 use super::{
     stream::{self, Entry, Queued},
+    voucher,
     write_behind::{self, Refusal},
 };
 use crate::{
@@ -224,7 +225,9 @@ impl Consumer {
             match self.write_one(redis, &entry).await? {
                 Fate::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
                 Fate::Dead { reason, gives_back } => {
-                    stream::bury(&self.ctx, redis, &entry, &reason, gives_back).await?;
+                    let order = entry.order.as_ref().ok().filter(|_| gives_back);
+                    let key = order.map(|order| voucher::stock_key(&self.ctx, order.voucher_id));
+                    stream::bury(&self.ctx, redis, &entry, &reason, key.as_deref()).await?;
                 }
                 Fate::Again => {}
             }

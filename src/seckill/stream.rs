@@ -11,7 +11,6 @@
 //!
 //! Next: `consumer.rs`.
 
-use super::voucher;
 use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
@@ -167,14 +166,14 @@ pub(super) async fn settle(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed. `gives_back` puts its piece
-/// on sale in Redis again.
+/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed. Its piece
+/// is on sale again in `gives_back_to`, the key of its voucher, where there is one.
 pub(super) async fn bury(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     entry: &Entry,
     reason: &str,
-    gives_back: bool,
+    gives_back_to: Option<&str>,
 ) -> Result<(), Error> {
     tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
     let mut pipe = redis::pipe();
@@ -195,12 +194,12 @@ pub(super) async fn bury(
             .arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
         pipe.set_ex(key, reason, FAILED_KEPT.as_secs()).ignore();
-        if gives_back {
+        if let Some(voucher) = gives_back_to {
             pipe.cmd("EVAL")
                 .arg(GIVE_BACK)
                 .arg(2)
                 .arg(ctx.redis_key(ORDERS))
-                .arg(voucher::stock_key(ctx, order.voucher_id))
+                .arg(voucher)
                 .arg(GROUP)
                 .arg(&entry.at)
                 .ignore();

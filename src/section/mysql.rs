@@ -9,7 +9,11 @@
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
 use super::{Job, Point, backstop::Backstop, session::Session};
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{
+    ctx::Ctx,
+    error::{Error, RECORD_CHANGED, number},
+    server::Server,
+};
 use oversell_lock::{
     Fence,
     mysql::{Conn, is_cut_off},
@@ -37,8 +41,6 @@ const COMMIT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
-/// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
-pub(crate) const RECORD_CHANGED: u16 = 1020;
 /// A row lock was not had in time; only the statement was undone, the transaction is still open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
@@ -297,12 +299,4 @@ pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
         number(error),
         Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED)
     )
-}
-
-/// The server's number of an error.
-pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
-    let error = error.as_database_error()?;
-    error
-        .try_downcast_ref()
-        .map(sqlx::mysql::MySqlDatabaseError::number)
 }

@@ -10,6 +10,7 @@ use crate::{
 use deadpool::managed::{PoolError, Timeouts};
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
+use tokio::time::timeout;
 
 const KEY: &str = "stock";
 const MADE: &str = "SELECT id FROM db_stock WHERE id = ?";
@@ -22,14 +23,17 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
-/// An exclusive connection from the pool, waiting for it at most `wait`. The pool sends UNWATCH before it is reused.
+/// An exclusive connection from the pool, waiting for it at most `wait`, and `redis.timeout_ms` for Redis, however many idle
+/// connections turn out to be dead. The pool sends UNWATCH before it is reused.
 pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclusive, Error> {
     let timeouts = Timeouts {
         wait: Some(wait),
         create: None,
         recycle: None,
     };
-    let connection = ctx.watch.timeout_get(&timeouts).await;
+    let limit = wait + Duration::from_millis(ctx.config.redis.timeout_ms);
+    let connection = timeout(limit, ctx.watch.timeout_get(&timeouts)).await;
+    let connection = connection.map_err(|_| Error::down(Server::Redis, "no connection in time"))?;
     connection.map_err(|e| match e {
         PoolError::Timeout(_) => Error::NotHad {
             what: "redis connection pool".into(),

@@ -203,7 +203,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         let states: serde_json::Value = answer.json().await?;
         Ok(is_down && states["servers"][server]["detail"].as_str() == Some(why))
     };
-    until("it is ready", || is_ready()).await?;
+    until("it is ready", &is_ready).await?;
 
     let urls = || vec![shop.clone().into(), at.mysql.url.clone().into()];
     let mut config = config(at);
@@ -226,7 +226,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         "the first is taken, and takes no writes"
     );
     outsider.execute("SET GLOBAL read_only = OFF").await?;
-    until("it is ready again", || is_ready()).await?;
+    until("it is ready again", &is_ready).await?;
 
     let redis = redis::Client::open(at.redis[0].url.as_str())?;
     let mut redis = redis.get_multiplexed_async_connection().await?;
@@ -246,7 +246,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg(setting).arg(good);
         set.exec_async(&mut redis).await?;
-        until("it is ready again", || is_ready()).await?;
+        until("it is ready again", &is_ready).await?;
     }
     instance.kill().await?;
     outsider.close().await?;

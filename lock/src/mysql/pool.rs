@@ -253,8 +253,9 @@ impl Nodes {
         }
         for variable in &self.variables {
             match connection.execute(variable.as_str()).await {
+                Ok(_) => {}
                 Err(sqlx::Error::Database(e)) if is_one_of(&*e, &[UNKNOWN_VARIABLE]) => {}
-                set => drop(set?),
+                Err(error) => return Err(error),
             }
         }
         Ok(Link {

@@ -4,7 +4,7 @@
 //! for as long as it is asked more often than every 100 ms). It needs the privilege PROCESS. Without it, a counter of
 //! all waits for row locks has to do, which anybody may read, and which counts those of others too.
 
-use crate::{error::Error, section::mysql::number};
+use crate::error::{Error, number};
 use serde::Serialize;
 use sqlx::{Executor, MySqlConnection, Row};
 use utoipa::ToSchema;

@@ -14,7 +14,10 @@ use super::{
     lesson::{DEADLOCK, LOCK_WAIT_TIMEOUT, Side},
     step::DeadlockStep,
 };
-use crate::{ctx::Ctx, error::Error, section::mysql::number};
+use crate::{
+    ctx::Ctx,
+    error::{Error, number},
+};
 use backon::{ExponentialBuilder, RetryableWithContext};
 use oversell_lock::mysql::Conn;
 use sqlx::Executor;
