@@ -383,7 +383,7 @@ pub(crate) mod tests {
     fn what_does_not_fit_beside_an_example_goes_below_it() {
         let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
         assert_eq!(
-            fitted(text, 30),
+            fitted(text, 31),
             "Examples:\n  oversell lab\n      the servers, left running\n\nA paragraph that is wrapped\nonce."
         );
         assert!(fitted(text, 60).contains("lab   the servers, left running\n"));
