@@ -12,11 +12,11 @@
 use super::{
     folder::Folder,
     process::{Process, Start},
-    programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
 };
 use crate::failure::{Failure, unusable};
+use crate::programs::{self, Needed};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{

@@ -4,10 +4,10 @@
 
 use super::{
     clock,
-    programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
 };
+use crate::programs::{self, Needed};
 use crate::redis_at::redis_at;
 use futures::FutureExt;
 use redis::InfoDict;

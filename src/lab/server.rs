@@ -4,9 +4,9 @@
 use super::{
     folder::Folder,
     process::{Console, Process, Start},
-    programs::Needed,
     user::User,
 };
+use crate::programs::Needed;
 use crate::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
