@@ -35,8 +35,8 @@
 pub mod classroom;
 pub mod seckill;
 pub mod section;
-pub mod shelf;
 pub mod stock;
+pub mod stock_admin;
 
 pub mod own_lock;
 pub mod replay;

@@ -5,8 +5,8 @@ use crate::{
     error::Error,
     seckill::stream::Backlog,
     section::{Deducted, Job, LockState},
-    shelf::Shelf,
     stock::{self, Strategy},
+    stock_admin::Shelf,
 };
 use http::{Method, StatusCode};
 use metrics::{

@@ -4,7 +4,7 @@ use crate::{
     ctx::Ctx,
     migrations::{in_the_way, migrator},
     section::mysql::is_contended,
-    shelf,
+    stock_admin,
 };
 use oversell_lock::mysql::Conn;
 use parking_lot::Mutex;
@@ -67,7 +67,7 @@ impl Progress {
                 .await
                 .map_err(|e| e.to_string())?
         };
-        let seed = async { shelf::seed(ctx).await.map_err(|e| e.to_string()) };
+        let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
         once(&self.migrated, migrate).await;
         if self.migrated() {
             once(&self.seeded, seed).await;

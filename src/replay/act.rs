@@ -7,8 +7,8 @@ use crate::{
     seckill::{self, Order, voucher},
     section::{Deducted, Job, Name},
     server::Server,
-    shelf::{self, Scope},
     stock::{self, Deduct, Store},
+    stock_admin::{self, Scope},
 };
 use chrono::{TimeDelta, Utc};
 
@@ -136,7 +136,7 @@ impl Act {
             return another;
         }
         let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        shelf::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
+        stock_admin::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
         Ok(stock_id)
     }
 
@@ -146,7 +146,7 @@ impl Act {
             return Ok(Some(voucher::read(ctx, id).await?.stock));
         }
         match self.scope().store {
-            Some(store) => shelf::count(ctx, store, id).await.map(Some),
+            Some(store) => stock_admin::count(ctx, store, id).await.map(Some),
             None => Ok(None),
         }
     }
@@ -156,7 +156,9 @@ impl Act {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;
         }
-        shelf::remove(ctx, id, Some(self.scope())).await.map(drop)
+        stock_admin::remove(ctx, id, Some(self.scope()))
+            .await
+            .map(drop)
     }
 
     pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {

@@ -16,7 +16,7 @@ use crate::{
     http_client::{Answer, Ask, HttpError, client},
     seckill,
     section::{Follower, FollowerEvent, Job, Point},
-    shelf,
+    stock_admin,
 };
 use futures::StreamExt;
 use garde::Validate;
@@ -268,7 +268,7 @@ impl ActorHost {
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
             Self::Local(ctx) => {
-                (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
+                (stock_admin::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
             }
             Self::Remote { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));

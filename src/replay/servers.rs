@@ -7,7 +7,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Name, names},
-    shelf::no_zookeeper,
+    stock_admin::no_zookeeper,
 };
 use oversell_lock::redis::Connection;
 use redis::Script;

@@ -9,8 +9,8 @@ use oversell::{
     lab::{Lab, Options, Part, Proxy},
     migrations::{in_the_way, migrator},
     section::{Deducted, Job, Pause, Point},
-    shelf,
     stock::{self, Store, Strategy},
+    stock_admin,
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::sync::Arc;
@@ -325,7 +325,7 @@ async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
         in_row < STOCK - 2 && on_shelf == STOCK - 2,
         "{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"
     );
-    shelf::reset(&site.ctxs[0], site.id, STOCK, None).await?;
+    stock_admin::reset(&site.ctxs[0], site.id, STOCK, None).await?;
     let reset = counts().await?;
     ensure!(
         reset == (STOCK, STOCK),
@@ -436,8 +436,8 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
     // Again, as the next start does.
     migrator().run(&mut outsider).await?;
     let counts = [
-        shelf::count(&ctx, Store::MySql, 1).await,
-        shelf::count(&ctx, Store::MySql, 2).await,
+        stock_admin::count(&ctx, Store::MySql, 1).await,
+        stock_admin::count(&ctx, Store::MySql, 2).await,
     ];
     ensure!(
         matches!(counts, [Ok(4870), Ok(7)]),
@@ -455,7 +455,7 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
     for slug in ["table-lock", "version-cas", "single-update-buckets"] {
         buy(&ctx, slug, 1).await?;
     }
-    match shelf::count(&ctx, Store::MySql, 1).await {
+    match stock_admin::count(&ctx, Store::MySql, 1).await {
         Ok(4867) => Ok(()),
         other => bail!("after three were sold: {other:?}"),
     }
@@ -502,7 +502,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
         .fetch_one(&mut outsider)
         .await?;
-    match (row, shelf::count(&ctx, Store::MySql, 1).await) {
+    match (row, stock_admin::count(&ctx, Store::MySql, 1).await) {
         ((10, 3), Ok(76)) => Ok(()),
         other => bail!("version, fence and count: {other:?}"),
     }

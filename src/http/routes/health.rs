@@ -9,7 +9,7 @@ use crate::{
     },
     instance::States,
     seckill::stream,
-    shelf,
+    stock_admin,
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
@@ -137,7 +137,7 @@ pub(in crate::http) async fn under_way(
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx));
-    let shelf = tokio::time::timeout(PATIENCE, shelf::read(&app.ctx, 1));
+    let shelf = tokio::time::timeout(PATIENCE, stock_admin::read(&app.ctx, 1));
     let (backlog, shelf) = tokio::join!(backlog, shelf);
     app.metrics.note(
         backlog.ok().and_then(Result::ok),

@@ -6,8 +6,8 @@ use crate::{
         extract::Admin,
         terms::{Product, StockId},
     },
-    shelf::{self, Shelf},
     stock,
+    stock_admin::{self, Shelf},
 };
 
 /// Which product, and of which strategy.
@@ -79,7 +79,7 @@ pub(in crate::http) async fn read(
     State(app): State<AppState>,
     Query(product): Query<Product>,
 ) -> Result<axum::Json<Shelf>, Error> {
-    Ok(axum::Json(shelf::read(&app.ctx, product.id()).await?))
+    Ok(axum::Json(stock_admin::read(&app.ctx, product.id()).await?))
 }
 
 /// Sets the stores and clears every lock of the product, whoever holds it.
@@ -96,12 +96,12 @@ pub(in crate::http) async fn put(
     Json(Put { count }): Json<Put>,
 ) -> Result<axum::Json<Reset>, Error> {
     let stock_id = stock_id.map_or(1, Whole::get);
-    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
+    let not_cleared = stock_admin::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
     if stock_id == 1 {
         app.visits.reset();
     }
     Ok(axum::Json(Reset {
-        shelf: shelf::read(&app.ctx, stock_id).await?,
+        shelf: stock_admin::read(&app.ctx, stock_id).await?,
         not_cleared,
     }))
 }
@@ -119,7 +119,7 @@ pub(in crate::http) async fn remove(
     State(app): State<AppState>,
     Query(Removal { stock_id, strategy }): Query<Removal>,
 ) -> Result<Response, Error> {
-    let not_cleared = shelf::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
+    let not_cleared = stock_admin::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
     Ok(match not_cleared.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
         false => axum::Json(Removed { not_cleared }).into_response(),
@@ -127,8 +127,8 @@ pub(in crate::http) async fn remove(
 }
 
 /// What this strategy uses.
-fn of(strategy: Option<String>) -> Result<Option<shelf::Scope<'static>>, Error> {
+fn of(strategy: Option<String>) -> Result<Option<stock_admin::Scope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;
-    Ok(strategy.map(shelf::Scope::from))
+    Ok(strategy.map(stock_admin::Scope::from))
 }

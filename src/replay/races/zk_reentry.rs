@@ -14,8 +14,8 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Deducted, Job, Name},
-    shelf::no_zookeeper as down,
     stock::{self, Store},
+    stock_admin::no_zookeeper as down,
 };
 use std::time::Duration;
 use tokio::time::timeout;

@@ -6,7 +6,7 @@ use crate::{
     ctx::Ctx,
     http::{problem::RunInProgress, under_way::Asked},
     load::{self, ONE, Plan, run::Snapshot},
-    shelf, stock,
+    stock, stock_admin,
 };
 use futures::FutureExt;
 use oversell_lock::Guard;
@@ -266,7 +266,7 @@ impl Run {
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
         let shelf = match stock::find(&self.about.plan.strategy) {
-            Some(strategy) => shelf::count(ctx, strategy.store, self.about.plan.stock_id)
+            Some(strategy) => stock_admin::count(ctx, strategy.store, self.about.plan.stock_id)
                 .await
                 .ok(),
             None => None,
