@@ -3,7 +3,7 @@
 //! A line is `ID WHO COMMAND…`; WHO is a thread of that process, and so an owner of its own. The answer is `ID ok …`
 //! or `ID failed …`, whenever the thread has come so far: a thread that waits for a lock does not hold up the others.
 
-use crate::failure::{Failure, unusable};
+use crate::terminal::failure::{Failure, unusable};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,

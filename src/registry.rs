@@ -10,7 +10,7 @@ mod text;
 
 pub use text::{Opening, Text};
 
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
 use utoipa::ToSchema;

@@ -86,7 +86,7 @@ fn a_wall_that_is_broken_is_seen() {
     for (what, code) in [
         (
             "a use over several lines",
-            "use crate::{\n    failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
+            "use crate::{\n    terminal::failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
         ),
         ("a use of the room itself", "use crate::lab;"),
         ("a use of everything", "use crate::*;"),

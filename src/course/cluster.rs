@@ -4,7 +4,6 @@
 use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::Stand};
 use crate::{
     addresses::Addresses,
-    failure::{Failure, unusable, unusable_told},
     fault::Action,
     http_client::{Answer, Ask, HttpError, client},
     load::{
@@ -19,6 +18,7 @@ use crate::{
     redis_at::redis_at,
     replay::{Control, Faults},
     server::Server,
+    terminal::failure::{Failure, unusable, unusable_told},
 };
 use http::{Method, header::ACCEPT};
 use nix::{

@@ -3,10 +3,10 @@
 
 use super::{ALL, Lesson, Verdict, fault_matrix, last_run::LAST_RUN, table::Lang};
 use crate::{
-    bilingual::Bilingual,
     registry::{Declared, Rank, Registered},
     seckill,
     stock::{self, Promise},
+    terminal::bilingual::Bilingual,
 };
 use std::{collections::HashSet, env, fmt::Write, fs};
 

@@ -5,11 +5,11 @@
 
 use super::Script;
 use crate::{
-    bilingual::{Bilingual, leak},
     load::{ONE, THREE},
     registry::{Declared, Rank, Registered},
     seckill::{self, check::Verdict as Orders},
     stock,
+    terminal::bilingual::{Bilingual, leak},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::LazyLock;

@@ -2,8 +2,8 @@
 
 use super::{Lesson, Library, Script};
 use crate::{
-    failure::{Failure, unusable},
     peer::Java,
+    terminal::failure::{Failure, unusable},
 };
 use std::path::Path;
 use tokio::process::Command;

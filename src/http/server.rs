@@ -4,12 +4,14 @@
 use super::{app::AppState, routes};
 use crate::{
     addresses::{Instance, TOKEN, Token},
-    chinese::told,
     config::{self, Config},
     ctx::Ctx,
-    failure::{Failure, unusable, unusable_told},
     instance,
     telemetry::{self, Form},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+    },
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
 use hyper::server::conn::http1;

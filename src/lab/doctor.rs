@@ -7,7 +7,7 @@ use super::{
     programs::{self, Needed, SETPRIV},
     redis, zookeeper,
 };
-use crate::{
+use crate::terminal::{
     bilingual::Bilingual,
     chinese::{padded, told},
     failure::{Failure, unusable_told},

@@ -8,10 +8,12 @@ use super::{
     user::User,
 };
 use crate::{
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
     fault::MemberState,
     http_client::{Ask, client},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+    },
 };
 use futures::{
     FutureExt,

@@ -7,8 +7,8 @@ use super::{
     user::User,
 };
 use crate::{
-    failure::{Failure, unusable_told},
     four_letters::four_letters,
+    terminal::failure::{Failure, unusable_told},
 };
 use futures::FutureExt;
 use std::{

@@ -8,7 +8,7 @@
 //!
 //! Next: `inject.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 use crate::{
     config::Config,
     fault::{Action, Breakable, FaultCommand},

@@ -2,7 +2,7 @@
 
 use super::points::Points;
 use crate::{
-    console,
+    terminal::console,
     visits::{Happened, Lane},
 };
 use metrics::Gauge;

@@ -1,13 +1,13 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use crate::{
-    chinese::told,
     config::Config,
     ctx::Ctx,
     error::Error,
     registry::{Declared, Rank, Registered},
     section::{Deducted, Job, Name, Unrenewed, redis_polling},
     server::Server,
+    terminal::chinese::told,
 };
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -155,7 +155,7 @@ impl Declared for Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{console::Log, stock};
+    use crate::{stock, terminal::console::Log};
 
     #[tokio::test]
     async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {

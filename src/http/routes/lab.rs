@@ -4,7 +4,6 @@
 use super::replays::Replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    bilingual::Bilingual,
     error::Error as Domain,
     fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
@@ -13,6 +12,7 @@ use crate::{
     },
     http_client::HttpError,
     replay::Control,
+    terminal::bilingual::Bilingual,
 };
 
 const NOBODYS: Bilingual = Bilingual {

@@ -1,7 +1,7 @@
 //! What is answered in which form, and the page.
 
 use super::{JSON, ask, lone, read, service};
-use crate::{console::Log, error::Error, http::problem::Problem, seckill, stock};
+use crate::{error::Error, http::problem::Problem, seckill, stock, terminal::console::Log};
 use http::StatusCode;
 
 #[tokio::test]

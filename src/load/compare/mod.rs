@@ -16,10 +16,12 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese::told,
-    failure::Failure,
-    stdout::{Output, Outputs, say},
     stock::{self, Strategy},
+    terminal::{
+        chinese::told,
+        failure::Failure,
+        stdout::{Output, Outputs, say},
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,6 @@
 use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
-    bilingual::Bilingual,
     course,
     error::Error as Domain,
     http::{extract::Admin, sse},
@@ -11,6 +10,7 @@ use crate::{
         self, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, StallPoint,
         Timing,
     },
+    terminal::bilingual::Bilingual,
 };
 use async_stream::stream;
 use axum::response::sse::Event;

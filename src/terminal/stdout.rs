@@ -1,7 +1,7 @@
 //! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
 //! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
 
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
 };
@@ -32,7 +32,7 @@ static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 
 /// As `println!`, but for a stdout that may take no more.
 macro_rules! say {
-    ($($text:tt)*) => { $crate::stdout::line(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
 }
 pub(crate) use say;
 
