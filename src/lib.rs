@@ -58,16 +58,12 @@ mod boundary;
 
 pub mod addresses;
 pub mod cli;
+pub mod clients;
 pub mod config;
 pub mod ctx;
 pub mod error;
 pub mod fault;
-pub mod four_letters;
-pub mod http_client;
 pub mod migrations;
-pub mod peer;
-pub mod redis_at;
-mod redis_pool;
 pub mod registry;
 pub mod replay_log;
 pub mod server;

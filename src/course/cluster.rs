@@ -4,8 +4,11 @@
 use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::Stand};
 use crate::{
     addresses::Addresses,
+    clients::{
+        http_client::{Answer, Ask, HttpError, client},
+        redis_at::redis_at,
+    },
     fault::Action,
-    http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
         measure::interleaved,
@@ -15,7 +18,6 @@ use crate::{
         target::{self, token},
         terminal::{Bar, stopped},
     },
-    redis_at::redis_at,
     replay::{Control, Faults},
     server::Server,
     terminal::failure::{Failure, unusable, unusable_told},

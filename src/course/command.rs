@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    http_client::{Answer, Ask},
+    clients::http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
         target::{Registry, Where, check},

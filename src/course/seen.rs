@@ -2,7 +2,7 @@
 
 use super::{Says, Side, Verdict};
 use crate::{
-    http_client::HttpError,
+    clients::http_client::HttpError,
     load::{Row, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
     terminal::failure::Failure,

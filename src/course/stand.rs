@@ -2,7 +2,7 @@
 
 use super::{Lesson, Library, Script};
 use crate::{
-    peer::Java,
+    clients::peer::Java,
     terminal::failure::{Failure, unusable},
 };
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{
-    http_client::{Ask, HttpError},
+    clients::http_client::{Ask, HttpError},
     load::{Row, row::OrderFigures},
     terminal::failure::{Failure, unusable},
 };

@@ -3,7 +3,7 @@
 //! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
 //! has are in it, so they are counted as the silent instance's ([`Asked::of`]).
 
-use crate::http_client::{Ask, client};
+use crate::clients::http_client::{Ask, client};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 //! us often does not ask them often.
 
 use crate::{
+    clients::four_letters::four_letters,
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
-    four_letters::four_letters,
     server::Server,
     stock,
 };

@@ -8,7 +8,7 @@
 
 use super::Port;
 use crate::{
-    redis_at::redis_at,
+    clients::redis_at::redis_at,
     terminal::{
         chinese::told,
         failure::{Failure, unusable},

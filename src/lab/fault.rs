@@ -14,8 +14,8 @@
 use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON, Token},
+    clients::http_client::{Answer, Ask, HttpError, client},
     fault::{Action, Breakable, FaultCommand},
-    http_client::{Answer, Ask, HttpError, client},
     terminal::{
         failure::{Failure, unusable, unusable_told},
         stdout::say,

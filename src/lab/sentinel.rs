@@ -22,7 +22,7 @@ use super::{
     way::Way,
 };
 use crate::{
-    redis_at::redis_at,
+    clients::redis_at::redis_at,
     terminal::failure::{Failure, unusable},
 };
 use futures::{FutureExt, StreamExt, future::join_all};

@@ -8,8 +8,8 @@ use super::{
     user::User,
 };
 use crate::{
+    clients::http_client::{Ask, client},
     fault::MemberState,
-    http_client::{Ask, client},
     terminal::{
         chinese::told,
         failure::{Failure, unusable, unusable_told},

@@ -7,7 +7,7 @@ use super::{
     user::User,
 };
 use crate::{
-    four_letters::four_letters,
+    clients::four_letters::four_letters,
     terminal::failure::{Failure, unusable_told},
 };
 use futures::FutureExt;

@@ -1,7 +1,9 @@
 //! The conditions of the figures, without which they mean little.
 
 use crate::{
-    addresses::Addresses, four_letters::four_letters, redis_at::redis_at, terminal::chinese::told,
+    addresses::Addresses,
+    clients::{four_letters::four_letters, redis_at::redis_at},
+    terminal::chinese::told,
 };
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
 use crate::{
-    http_client::{Answer, Ask, HttpError, client},
+    clients::http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
     terminal::{
         chinese::told,

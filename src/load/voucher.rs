@@ -12,7 +12,7 @@ use super::{
     stock_api::{base, read, succeeded},
 };
 use crate::{
-    http_client::{Ask, client},
+    clients::http_client::{Ask, client},
     seckill::check::{Answers, Books, Entry, Report, check},
     terminal::failure::{Failure, unusable},
 };

@@ -11,9 +11,9 @@
 
 use super::act::Act;
 use crate::{
+    clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
     error::Error,
-    http_client::{Answer, Ask, HttpError, client},
     seckill,
     section::{Follower, FollowerEvent, Job, Point},
     stock_admin,

@@ -10,9 +10,9 @@
 
 use crate::terminal::bilingual::Bilingual;
 use crate::{
+    clients::http_client::{Ask, HttpError, client},
     config::Config,
     fault::{Action, Breakable, FaultCommand},
-    http_client::{Ask, HttpError, client},
 };
 use parking_lot::Mutex;
 use secrecy::SecretString;

@@ -7,7 +7,7 @@ use crate::support::{
 };
 use futures::{StreamExt, future::try_join_all};
 use oversell::{
-    http_client::{self, Ask},
+    clients::http_client::{self, Ask},
     lab::{Lab, Options, Part},
     visits::{Happened, VisitEvent},
 };

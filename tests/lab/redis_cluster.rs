@@ -11,10 +11,10 @@ use crate::{
 };
 use oversell::{
     classroom,
+    clients::redis_at::redis_at,
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part, Port, program},
-    redis_at::redis_at,
     seckill::{self, Order, consumer::Consumer, stream, voucher},
     section::{Job, Name},
     server::Server,

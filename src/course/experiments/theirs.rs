@@ -6,12 +6,14 @@
 
 use super::{tools::own, typed::carry_out};
 use crate::{
+    clients::{
+        peer::{Java, Peer, Pending, Refused},
+        redis_at::redis_at,
+    },
     course::{
         Cluster, Library, Line, NoVerdict, Script, Seen, Told, Verdict, Words, stand::INTEROP,
         words,
     },
-    peer::{Java, Peer, Pending, Refused},
-    redis_at::redis_at,
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
 use serde_json::{Value, json};

@@ -4,13 +4,13 @@
 use super::replays::Replays;
 use crate::http::routes::prelude::*;
 use crate::{
+    clients::http_client::HttpError,
     error::Error as Domain,
     fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
         extract::Admin,
         neighbours::{self, RemoteReplay},
     },
-    http_client::HttpError,
     replay::Control,
     terminal::bilingual::Bilingual,
 };

@@ -1,8 +1,8 @@
 //! `/classroom/burst`: sends more requests at once than a browser can, which has six connections, to a limit of nginx on requests at
 //! once; and says when each was answered, and how.
 
+use crate::clients::http_client::{Ask, client};
 use crate::http::routes::prelude::*;
-use crate::http_client::{Ask, client};
 use futures::future::join_all;
 use std::time::Instant;
 

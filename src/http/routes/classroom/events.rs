@@ -7,8 +7,8 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    clients::http_client::{Ask, client},
     http::sse,
-    http_client::{Ask, client},
     visits::{Happened, VisitEvent},
 };
 use async_stream::stream;

@@ -8,9 +8,9 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    clients::http_client::{Ask, client},
     course,
     http::terms::{HoldMs, LeaseMs, WaitMs, Who},
-    http_client::{Ask, client},
 };
 use futures::future::join_all;
 use std::{
