@@ -64,7 +64,7 @@ pub enum Id {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
 ///
 /// # Cancel safety
 ///
@@ -83,7 +83,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     ));
     let held = stage::lock(ctx, job, lock).await?;
     job.at(Point::Locked).await;
-    job.inside().await;
+    job.enter_and_stay().await;
     job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)

@@ -205,7 +205,7 @@ impl Visit {
         for (order, part) in &ordered {
             self.step(job, Did::Took, part, *order);
         }
-        job.inside().await;
+        job.enter_and_stay().await;
         job.leave();
         guard.release().await?;
         ordered.reverse();
@@ -230,7 +230,7 @@ impl Visit {
             self.step(job, Did::Took, name, guards.len() as u64);
         }
         job.say("测试可重入锁。。。。");
-        job.inside().await;
+        job.enter_and_stay().await;
         job.leave();
         while let Some(guard) = guards.pop() {
             guard.release().await?;

@@ -62,7 +62,7 @@ impl Members {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
+/// [`Error::Timeout`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
 /// is down.
 ///
 /// # Cancel safety
@@ -88,7 +88,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 ///
 /// # Errors
 ///
-/// [`Error::BadInput`] where there is no such member, [`Error::NotHad`] where not all left within the job's wait (this one
+/// [`Error::BadInput`] where there is no such member, [`Error::Timeout`] where not all left within the job's wait (this one
 /// has), [`Error::Unavailable`] where ZooKeeper is down.
 ///
 /// # Cancel safety

@@ -90,7 +90,7 @@ pub enum Watch {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
+/// [`Error::Timeout`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
 /// connection for one of them.
 ///
 /// # Cancel safety
@@ -123,7 +123,7 @@ pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Res
 }
 
 async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
-    let late = || Error::NotHad {
+    let late = || Error::Timeout {
         what: "turn (one herd at a time)".into(),
         waited: wait,
     };

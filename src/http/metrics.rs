@@ -233,10 +233,10 @@ impl StrategyMetrics {
 
     /// Counts what became of a job.
     pub(super) fn count(&self, job: &Job, result: &Result<Deducted, Error>) {
-        if job.seen.has_entered() {
+        if job.observation.has_entered() {
             self.acquisitions.increment(1);
-            self.wait.record(job.seen.waited());
-            self.hold.record(job.seen.since_entered());
+            self.wait.record(job.observation.waited());
+            self.hold.record(job.observation.since_entered());
         }
         match result {
             Ok(deducted) => {
@@ -255,7 +255,7 @@ impl StrategyMetrics {
 
 fn kind(error: &Error) -> usize {
     match error {
-        Error::NotHad { .. } => 0,
+        Error::Timeout { .. } => 0,
         Error::Unavailable { .. }
         | Error::Refuses { .. }
         | Error::NoStock(_)

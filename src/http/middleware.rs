@@ -160,7 +160,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::NOT_FOUND => Error::NoRoute,
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
-        GIVEN_UP => Domain::TimedOut(Duration::from_millis(server.request_timeout_ms)).into(),
+        GIVEN_UP => Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into(),
         status if status.is_client_error() => {
             Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
         }

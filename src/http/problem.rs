@@ -256,7 +256,7 @@ mod tests {
             (unavailable, 503, Outcome::Failed),
             (refuses, 503, Outcome::Failed),
             (unknown, 503, Outcome::Unknown),
-            (Error::TimedOut(Duration::ZERO), 503, Outcome::Unknown),
+            (Error::RequestTimeout(Duration::ZERO), 503, Outcome::Unknown),
             (panicked, 500, Outcome::Unknown),
             (internal, 500, Outcome::Failed),
             (Error::Lost("lock".into()), 409, Outcome::Refused),

@@ -130,7 +130,7 @@ macro_rules! terms {
                 let hold = self.hold_ms.map_or(stay, Whole::millis);
                 let wait = self.wait_ms.map_or(wait, Whole::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);
-                $crate::section::Job::new(stock_id, hold, wait).asked(self.lease_ms.map(Whole::millis), who)
+                $crate::section::Job::new(stock_id, hold, wait).with_options(self.lease_ms.map(Whole::millis), who)
             }
         }
     };

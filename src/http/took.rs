@@ -34,8 +34,8 @@ impl Took {
             strategy,
             instance: app.ctx.instance.clone(),
             who: job.request.who.clone(),
-            waited_ms: job.seen.waited().as_millis(),
-            held_ms: job.seen.since_entered().as_millis(),
+            waited_ms: job.observation.waited().as_millis(),
+            held_ms: job.observation.since_entered().as_millis(),
         }
     }
 }

@@ -214,7 +214,7 @@ fn said(error: &Error) -> String {
     tracing::debug!(%error, "a server is not there");
     match error {
         Error::Refuses { why, .. } => (*why).to_owned(),
-        Error::NotHad { .. } => "all connections to it are in use".to_owned(),
+        Error::Timeout { .. } => "all connections to it are in use".to_owned(),
         _ => "it cannot be reached".to_owned(),
     }
 }
@@ -235,7 +235,7 @@ fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
 }
 
 async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.admin_pool.conn(PATIENCE).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
         .await?;

@@ -81,7 +81,11 @@ impl Progress {
     }
 
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
-        let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
+        let mut conn = ctx
+            .admin_pool
+            .conn(PATIENCE)
+            .await
+            .map_err(|e| e.to_string())?;
         if are_made(&mut conn).await {
             conn.done();
             return Ok(());

@@ -204,7 +204,7 @@ pub async fn place_order(
     let order = Order {
         voucher_id,
         user_id,
-        job: job.same(),
+        job: job.with_same_owner(),
     };
     let lock = (step.order)(ctx, &order).await?.lock;
     Ok(Deducted::default().unlocked(lock))

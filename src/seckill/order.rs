@@ -39,9 +39,9 @@ impl Order {
 
     /// The same, with this lease instead of the step's own.
     #[must_use]
-    pub fn leased(self, lease: Option<Duration>) -> Self {
+    pub fn with_lease(self, lease: Option<Duration>) -> Self {
         Self {
-            job: self.job.asked(lease, None),
+            job: self.job.with_options(lease, None),
             ..self
         }
     }

@@ -47,7 +47,7 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let created = async {
         mysql::begin(&mut conn, &order.job).await?;
         unordered(&mut conn, order).await?;
-        order.job.inside().await;
+        order.job.enter_and_stay().await;
         let ordered = write(ctx, &mut conn, order).await?;
         order.job.at(Point::Commit).await;
         mysql::commit(&mut conn, &order.job).await?;

@@ -77,7 +77,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 ///
 /// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let voucher = Session::of(&conn)
         .bounded(PATIENCE, read_on(&mut conn, id))
         .await?;
@@ -105,7 +105,7 @@ pub async fn add(
     begin: DateTime<Utc>,
     end: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
     let add = sqlx::query(ADD)
@@ -133,7 +133,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
         tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
     }
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let mut removed = 0;
     for statement in REMOVE {
         let done = Session::of(&conn)
@@ -158,7 +158,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 ///
 /// As [`read`].
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let books = Session::of(&conn)
         .bounded(ALL_ORDERS, books_on(&mut conn, id))
         .await?;

@@ -84,7 +84,7 @@ pub(crate) async fn read_on(
     job: &Job,
     select: &'static str,
 ) -> Result<Row, Error> {
-    job.seen.points().sends(|| select);
+    job.observation.points().sends(|| select);
     let row = sqlx::query_as(select).bind(job.request.stock_id);
     let row = in_time(job, row.fetch_optional(conn)).await?;
     row.ok_or(Error::NoProduct(job.request.stock_id))
@@ -111,7 +111,7 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
-    job.seen.points().sends(|| select.sql().to_owned());
+    job.observation.points().sends(|| select.sql().to_owned());
     Session::of(conn)
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
@@ -143,7 +143,7 @@ where
     U: Future<Output = ()> + Send + 'static,
 {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    job.seen.points().sends(|| row.sql().to_owned());
+    job.observation.points().sends(|| row.sql().to_owned());
     let (ctx, limit) = (ctx.clone(), limit(job));
     let inserting = ctx.tasks.clone().spawn(async move {
         let done = Session::of(&conn)
@@ -192,7 +192,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
 
 /// Commits.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
-    job.seen.points().sends(|| "COMMIT");
+    job.observation.points().sends(|| "COMMIT");
     let limit = job.wait_left().max(COMMIT);
     let done = timeout(limit, conn.execute("COMMIT")).await;
     answered(done.unwrap_or_else(|_| Err(no_answer(limit))), job).map(drop)
@@ -240,10 +240,10 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 
 /// Whether this is a refusal, by the server or by us: no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
-    use Error::{AlreadyOrdered, NoProduct, NotHad, RowChanged, SoldOut};
+    use Error::{AlreadyOrdered, NoProduct, RowChanged, SoldOut, Timeout};
     matches!(
         error,
-        SoldOut | NoProduct(_) | NotHad { .. } | RowChanged | AlreadyOrdered
+        SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | AlreadyOrdered
     )
 }
 
@@ -269,7 +269,7 @@ async fn bounded(
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
-    job.seen.points().sends(|| write.sql().to_owned());
+    job.observation.points().sends(|| write.sql().to_owned());
     Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
         .await
@@ -287,7 +287,7 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
 /// Converts the error of a refused statement, which changed nothing.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
     if number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
-        job.not_had("row in MySQL")
+        job.timed_out("row in MySQL")
     } else {
         error.into()
     }

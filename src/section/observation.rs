@@ -17,7 +17,7 @@ use std::{
 };
 
 /// How many of a job's attempts are kept; older ones are dropped.
-const MAX_TRIES_KEPT: usize = 20;
+const MAX_KEPT_ATTEMPTS: usize = 20;
 
 /// A job's observers and timestamps.
 #[derive(Debug)]
@@ -93,9 +93,9 @@ impl Observation {
     }
 
     /// Records an attempt that began at `since` and ends now.
-    pub(super) fn tried(&self, since: Instant) {
+    pub(super) fn record_attempt(&self, since: Instant) {
         let mut tries = self.tries.lock();
-        if tries.len() == MAX_TRIES_KEPT {
+        if tries.len() == MAX_KEPT_ATTEMPTS {
             tries.remove(0);
         }
         tries.push((since, Instant::now()));

@@ -35,7 +35,7 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclus
     let connection = timeout(limit, ctx.watch.timeout_get(&timeouts)).await;
     let connection = connection.map_err(|_| Error::down(Server::Redis, "no connection in time"))?;
     connection.map_err(|e| match e {
-        PoolError::Timeout(_) => Error::NotHad {
+        PoolError::Timeout(_) => Error::Timeout {
             what: "redis connection pool".into(),
             waited: wait,
         },

@@ -97,7 +97,7 @@ pub(crate) async fn try_once<S: Stage>(
 ) -> Result<Option<Held>, Error> {
     let tried = ctx.tasks.spawn(attempt(
         ctx.clone(),
-        job.seen.points().clone(),
+        job.observation.points().clone(),
         Arc::clone(lock),
     ));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
@@ -138,7 +138,7 @@ pub(crate) async fn under(
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = RedisTap::new(ctx.redis.connection(), job.seen.points());
+    let mut redis = RedisTap::new(ctx.redis.connection(), job.observation.points());
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
         return Err(redis_key::missing(ctx, job.request.stock_id).await);
@@ -146,7 +146,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let set = redis::cmd("SET")
         .arg(&key)

@@ -55,7 +55,7 @@ pub(super) async fn read_then_write(
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let write = sqlx::query(WRITE)
         .bind(count - 1)

@@ -38,7 +38,7 @@ pub(super) trait Merged: Send + Sync + 'static {
     /// What is waited for.
     const WHAT: &'static str;
 
-    /// Takes `wanted` pieces, or as many as there are. [`Error::NotHad`] where it would have to wait longer than `wait`.
+    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] where it would have to wait longer than `wait`.
     fn take(
         ctx: &Ctx,
         stock_id: i64,
@@ -83,7 +83,7 @@ struct Request {
 pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     // Requests cannot share a stay: each has its own, before the group.
     let wait = job.wait_left();
-    job.inside().await;
+    job.enter_and_stay().await;
     let since = Instant::now();
     let queue = ctx.local.of::<Queues<M>>().of(job.request.stock_id);
     let until = since + wait;
@@ -99,14 +99,14 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
         }
         () = sleep_until(until) => {
             if queue.leave(number) {
-                return Err(Error::NotHad { what: M::WHAT.into(), waited: job.request.wait });
+                return Err(Error::Timeout { what: M::WHAT.into(), waited: job.request.wait });
             }
             // Its group is under way, and waits no longer than this request may.
             answered.await
         }
     };
     let deducted = outcome.unwrap_or_else(|_| Err(cut_short()))?;
-    Ok(job.tried(since.into(), deducted))
+    Ok(job.record_attempt(since.into(), deducted))
 }
 
 /// Serves all of `requests`, while it holds the turn of the queue.
@@ -150,7 +150,7 @@ async fn serve<M: Merged>(
                 retries += 1;
                 expire::<M>(&mut requests);
             }
-            Err(Error::NotHad { .. }) => expire::<M>(&mut requests),
+            Err(Error::Timeout { .. }) => expire::<M>(&mut requests),
             Err(error) => return refuse(requests, &error),
         }
     }
@@ -161,7 +161,7 @@ fn expire<M: Merged>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {
         late.answer
-            .send(Err(Error::NotHad {
+            .send(Err(Error::Timeout {
                 what: M::WHAT.into(),
                 waited: late.wait,
             }))

@@ -35,7 +35,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
                 });
             }
             // Before the wait is over the server gives up only what it has rolled back.
-            Err(rolled_back @ (Error::NotHad { .. } | Error::RowChanged)) => {
+            Err(rolled_back @ (Error::Timeout { .. } | Error::RowChanged)) => {
                 let pause = bound.mul_f64(fastrand::f64());
                 if pause >= job.wait_left() {
                     return Err(rolled_back);
@@ -73,7 +73,7 @@ mod tests {
         let (attempts, sold) = ran(&ATTEMPTS, Duration::from_secs(60), |_, job| {
             Box::pin(async {
                 match ATTEMPTS.fetch_add(1, Relaxed) {
-                    0..3 => Err(job.not_had("row in MySQL")),
+                    0..3 => Err(job.timed_out("row in MySQL")),
                     _ => Ok(Deducted {
                         retries: 2,
                         ..Deducted::left(7)
@@ -107,11 +107,11 @@ mod tests {
         let (attempts, outcome) = ran(&ATTEMPTS, Duration::from_millis(50), |_, job| {
             Box::pin(async {
                 ATTEMPTS.fetch_add(1, Relaxed);
-                Err(job.not_had("row in MySQL"))
+                Err(job.timed_out("row in MySQL"))
             })
         })
         .await;
-        let refused = matches!(outcome, Err(Error::NotHad { .. }));
+        let refused = matches!(outcome, Err(Error::Timeout { .. }));
         assert_eq!((attempts > 1, refused), (true, true));
     }
 }

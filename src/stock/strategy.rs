@@ -97,13 +97,13 @@ pub enum Store {
 impl Strategy {
     /// Whether it is as whoever uses it has written it (`/mine`): nobody knows what it promises.
     #[must_use]
-    pub fn is_ones_own(&self) -> bool {
+    pub fn is_own_lock(&self) -> bool {
         self.slug == "mine"
     }
 
     /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
     #[must_use]
-    pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
+    pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
             Name::RedisFor(_, Unrenewed::Course) => Some(redis_polling::LEASE),
             Name::RedisFor(_, Unrenewed::Configured) => {
@@ -117,7 +117,7 @@ impl Strategy {
     ///
     /// # Errors
     ///
-    /// As the strategy's own: [`Error::SoldOut`], [`Error::NotHad`] and the others.
+    /// As the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
     ///
     /// # Cancel safety
     ///
@@ -164,7 +164,7 @@ mod tests {
         let facts = Facts {
             deduct: |_, job| {
                 Box::pin(async {
-                    job.inside().await;
+                    job.enter_and_stay().await;
                     Ok(Deducted::left(7))
                 })
             },
@@ -178,7 +178,7 @@ mod tests {
         strategy.take(&ctx, &job()).await.expect("a piece");
         assert!(log.lines().is_empty());
         strategy
-            .take(&ctx, &job().asked(None, Some("小明".into())))
+            .take(&ctx, &job().with_options(None, Some("小明".into())))
             .await
             .expect("a piece");
         let printed = log.lines();

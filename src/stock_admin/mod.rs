@@ -155,7 +155,7 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 /// # Errors
 ///
 /// [`Error::Unavailable`] where a server that is needed is down, [`Error::Refuses`] where it refuses: nothing was changed.
-/// [`Error::NotHad`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
+/// [`Error::Timeout`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -199,7 +199,7 @@ async fn set(
     let mut missing = Vec::new();
     let mut conn = None;
     if sets(Store::MySql) || names.fence() || !rows.is_empty() {
-        conn = Some(ctx.at_desk(PATIENCE).await?);
+        conn = Some(ctx.admin_conn(PATIENCE).await?);
     }
     let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
     if !on_main.is_empty() {
@@ -326,7 +326,7 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
     match tokio::time::timeout(PATIENCE, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(_)) => Ok(()),
-        _ => Err(Error::NotHad {
+        _ => Err(Error::Timeout {
             what: "row in db_stock".into(),
             waited: PATIENCE,
         }),
@@ -348,7 +348,7 @@ fn unknown(error: Error) -> Error {
 ///
 /// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Another instance that is about to do so is waited for.
     if in_time(Server::MySql, conn.execute(SEEDED))
@@ -366,7 +366,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 }
 
 async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let read = sqlx::query_as(READ)
         .bind(stock_id)
         .fetch_optional(&mut *conn);

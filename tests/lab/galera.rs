@@ -209,7 +209,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> 
                         told.sold += 1;
                         told.retries += sold.retries;
                     }
-                    Err(Error::NotHad { waited, .. }) if waited < LONG / 2 => told.refused += 1,
+                    Err(Error::Timeout { waited, .. }) if waited < LONG / 2 => told.refused += 1,
                     Err(Error::SoldOut) => break,
                     Err(other) => return Err(other.into()),
                 }

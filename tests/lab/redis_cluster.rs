@@ -141,7 +141,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             }
             for strategy in stock::ALL.iter() {
                 let redlock = strategy.slug == "redis-redlock";
-                if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+                if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
                     continue;
                 }
                 let mut sells = strategy.store == Store::MySql || stock_is_there;
@@ -292,7 +292,7 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
         let mut sold = [0, 0];
         for strategy in stock::ALL.iter() {
             let redlock = strategy.slug == "redis-redlock";
-            if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+            if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
                 continue;
             }
             answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;

@@ -44,7 +44,7 @@ async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
 async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Result<()> {
     let job = Job::new(id, NOW, FOR_A_ROW);
     match tokio::time::timeout(BOUND, deduct(ctx, &job)).await {
-        Ok(Err(Error::NotHad { what, .. })) if what.starts_with("row in ") => Ok(()),
+        Ok(Err(Error::Timeout { what, .. })) if what.starts_with("row in ") => Ok(()),
         Ok(other) => bail!("{slug}: {other:?}"),
         Err(_) => bail!("{slug}: not answered after {BOUND:?}"),
     }
@@ -128,7 +128,7 @@ async fn keeps_its_connection(
     let before = connection(ctx).await?;
     for _ in 0..requests {
         match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
-            Err(Error::NoProduct(_) | Error::SoldOut | Error::NotHad { .. }) => {}
+            Err(Error::NoProduct(_) | Error::SoldOut | Error::Timeout { .. }) => {}
             other => bail!("{slug}: {other:?}"),
         }
     }
@@ -150,7 +150,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     let proxy = Proxy::to(place)?;
     let through = url.replace(place, &proxy.address());
     let ctx = servers.with(|config| config.mysql.url = through.into());
-    let conn = || async { Ok::<_, Error>(ctx.desk.conn(FOR_A_ROW).await?) };
+    let conn = || async { Ok::<_, Error>(ctx.admin_pool.conn(FOR_A_ROW).await?) };
     let both = [conn().await?, conn().await?];
     proxy.cut();
     proxy.mend();
@@ -161,7 +161,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     }
     let twin = conn().await?.ping().await;
     ensure!(twin.is_err(), "nothing has died: the test shows nothing");
-    Ok(ctx.at_desk(FOR_A_ROW).await?.ping().await?)
+    Ok(ctx.admin_conn(FOR_A_ROW).await?.ping().await?)
 }
 
 #[apply(test!)]
@@ -246,14 +246,14 @@ async fn lets_others_through(
     ours.put_stock(STOCK).await;
     let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
     until(&format!("{slug} is inside"), || async {
-        Ok(job.seen.has_entered())
+        Ok(job.observation.has_entered())
     })
     .await?;
     let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait)).0.await?;
     staying.abort();
     match passed {
         Ok(_) => Ok(true),
-        Err(Error::NotHad { what, .. }) if what == "mysql connection pool" => Ok(false),
+        Err(Error::Timeout { what, .. }) if what == "mysql connection pool" => Ok(false),
         other => bail!("{slug}: {other:?}"),
     }
 }
@@ -365,7 +365,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
     for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let asked = Job::new(site.id, NOW, LONG).asked(None, Some("小明".into()));
+        let asked = Job::new(site.id, NOW, LONG).with_options(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
         let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
@@ -448,7 +448,7 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         .0
         .await?;
     ensure!(
-        matches!(blocked, Err(Error::NotHad { .. })),
+        matches!(blocked, Err(Error::Timeout { .. })),
         "beside the lock of the course: {blocked:?}"
     );
     outsider.execute("DELETE FROM tb_lock").await?;

@@ -59,7 +59,7 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
         .acquire(job.wait_left())
         .await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     Ok(guard.release().await?)
 }
 
@@ -157,7 +157,7 @@ async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
 ) -> Result<()> {
     let strategies = stock::ALL
         .iter()
-        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_ones_own());
+        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
     for strategy in strategies {
         let site = servers.site().await;
         let buy = async || {
@@ -199,7 +199,7 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
     let inside = until(&said, || async {
-        Ok(job.seen.has_entered() || running.is_finished())
+        Ok(job.observation.has_entered() || running.is_finished())
     });
     // A merged one stays before it goes in.
     if what.ends_with("-merged") {

@@ -159,7 +159,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .bind(job.request.stock_id)
             .fetch_one(&mut *conn)
             .await?;
-        job.inside().await;
+        job.enter_and_stay().await;
         let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?")
             .bind(count - LOT)
             .bind(job.request.stock_id);
@@ -181,7 +181,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
     let mut redis = ctx.redis.connection();
     let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     redis::cmd("SET")
         .arg(&key)
         .arg(count - 1)

@@ -153,7 +153,7 @@ impl User {
         const EACH: usize = 3;
         self.change_password("right").await?;
         let wait = Duration::from_secs(10);
-        for pool in [&ctx.db, &ctx.desk] {
+        for pool in [&ctx.db, &ctx.admin_pool] {
             let mut conns = Vec::new();
             for _ in 0..EACH {
                 conns.push(pool.conn(wait).await?);

@@ -45,7 +45,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .await?;
     let entered = next(ctx, &name, "entered").await?;
     visit.step(job, Did::Took, &name, entered);
-    job.inside().await;
+    job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, entered);

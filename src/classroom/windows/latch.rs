@@ -65,7 +65,7 @@ async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
-    job.inside().await;
+    job.enter_and_stay().await;
     Ok(Answer::counted("班长锁门。。。", 0))
 }
 
@@ -81,7 +81,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         if let Some(left) = written(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
             job.note(Happened::Count, left);
-            job.inside().await;
+            job.enter_and_stay().await;
             return Ok(Answer::counted("出来了一位同学", left));
         }
     }

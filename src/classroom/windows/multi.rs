@@ -91,7 +91,7 @@ async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
             visit.step(job, Did::Took, &name, order);
         }
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, 0);

@@ -45,7 +45,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let permit = semaphore.acquire(1, job.wait_left()).await?;
     keep(ctx, &name, "claims").await?;
     job.say("拿到了信号量");
-    job.inside().await;
+    job.enter_and_stay().await;
     // What the course prints when the stay is over.
     job.say(
         SystemTime::now()

@@ -55,7 +55,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance),
     )
     .await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     log(
         ctx,
         job,

@@ -78,16 +78,16 @@ async fn take(
     format: Format,
 ) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
-    if strategy.is_ones_own() {
+    if strategy.is_own_lock() {
         replays::check_enabled(app)?;
     }
     let metrics = app.metrics.of(place);
     let job = terms
         .job(app.ctx.config.wait(), Duration::ZERO)
-        .counted(metrics.waiters.clone());
+        .with_waiters(metrics.waiters.clone());
     // A load gives no name, and is not looked at.
     let job = if job.request.who.is_some() {
-        app.seen(job, "/check/lock", strategy.slug)
+        app.with_lane(job, "/check/lock", strategy.slug)
     } else {
         job
     };
@@ -95,13 +95,13 @@ async fn take(
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;
-    let (entered_us, left_us) = job.seen.inside_us().unzip();
+    let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = Sold {
         took: Took::of(app, Outcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
         left_us,
-        tries_us: job.seen.tries_us(),
+        tries_us: job.observation.tries_us(),
     };
     Ok(format.answer(SOLD, sold))
 }

@@ -23,8 +23,9 @@ pub(in crate::http) struct Listed {
 #[utoipa::path(get, path = "/strategies", tag = "course",
     responses((status = 200, description = "The registry", body = [Listed])))]
 pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Listed>> {
-    let lease_ms =
-        |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
+    let lease_ms = |strategy: &Strategy| {
+        u64::try_from(strategy.fixed_lease(&app.ctx.config)?.as_millis()).ok()
+    };
     let listed = stock::ALL.iter().map(|strategy| Listed {
         strategy,
         lease_ms: lease_ms(strategy),

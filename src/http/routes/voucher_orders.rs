@@ -79,7 +79,7 @@ pub(in crate::http) async fn place(
     let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
     let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
-    let order = Order::new(id, user_id, hold, wait).leased(how.lease_ms.map(Whole::millis));
+    let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
     let ordered = (step.order)(&app.ctx, &order).await?;
     Ok(Json(Placed {
         took: Took::of(&app, Outcome::Sold, step.slug, &order.job),

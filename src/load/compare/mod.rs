@@ -161,7 +161,7 @@ async fn compare(
 impl Args {
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
-            Self { all: true, .. } => !s.is_ones_own(),
+            Self { all: true, .. } => !s.is_own_lock(),
             Self { course: true, .. } => !s.rank.is_beyond(),
             _ => KNOWN.contains(&s.slug),
         };

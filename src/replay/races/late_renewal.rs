@@ -111,7 +111,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         ctx.clone(),
         key,
         lease,
-        job.seen.points().clone(),
+        job.observation.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;

@@ -97,7 +97,7 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             Err(error) => return Err(down(error)),
         }
         if job.wait_left().is_zero() {
-            return Err(job.not_had(&path));
+            return Err(job.timed_out(&path));
         }
         tokio::time::sleep(POLL).await;
     }

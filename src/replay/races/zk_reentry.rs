@@ -102,5 +102,5 @@ pub(super) async fn inside(
 ) -> Result<Deducted, Error> {
     let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
     let outcome = timeout(SELF_WAIT, (strategy.deduct)(ctx, job)).await;
-    outcome.unwrap_or_else(|_| Err(job.not_had(path)))
+    outcome.unwrap_or_else(|_| Err(job.timed_out(path)))
 }

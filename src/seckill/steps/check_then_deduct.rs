@@ -13,7 +13,7 @@ const DEDUCT: &str = "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE vouc
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    order.job.inside().await;
+    order.job.enter_and_stay().await;
     mysql::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
     let order_id = id_worker::next(ctx, "order").await;
     let order_id = order_id.map_err(Error::piece_gone)?;

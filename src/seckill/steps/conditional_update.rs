@@ -11,7 +11,7 @@ pub(super) const STEP: Facts = Facts {
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    order.job.inside().await;
+    order.job.enter_and_stay().await;
     if mysql::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }

@@ -21,6 +21,6 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         .of::<Mutexes<All>>()
         .lock(&All, order.job.wait_left())
         .await;
-    let _held = held.ok_or_else(|| order.job.not_had("in-process mutex of all users"))?;
+    let _held = held.ok_or_else(|| order.job.timed_out("in-process mutex of all users"))?;
     rows::create(ctx, order).await
 }

@@ -25,7 +25,7 @@ const SOLD_OUT: u8 = 4;
 const ORDERED: u8 = 5;
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    order.job.inside().await;
+    order.job.enter_and_stay().await;
     let order_id = id_worker::next(ctx, "order").await?;
     let mut code = claim(ctx, order, order_id).await?;
     if code == NOT_THERE {

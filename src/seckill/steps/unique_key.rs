@@ -23,7 +23,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
     mysql::begin(conn, &order.job).await?;
     rows::unordered(conn, order).await?;
-    order.job.inside().await;
+    order.job.enter_and_stay().await;
     if mysql::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }

@@ -28,5 +28,5 @@ pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> 
         .of::<Mutexes<User>>()
         .lock(&User(order.user_id), order.job.wait_left())
         .await;
-    held.ok_or_else(|| order.job.not_had("in-process mutex of the user"))
+    held.ok_or_else(|| order.job.timed_out("in-process mutex of the user"))
 }

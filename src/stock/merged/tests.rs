@@ -48,7 +48,7 @@ impl Merged for Stuck {
             return Full::take(ctx, id, wanted, wait).await;
         }
         sleep(wait).await;
-        Err(Error::NotHad {
+        Err(Error::Timeout {
             what: Self::WHAT.into(),
             waited: wait,
         })
@@ -144,7 +144,7 @@ async fn a_request_that_may_wait_less_than_its_group_waits_less() {
         .expect("it does not wait for the patient one");
     assert!(matches!(
         answered.expect("no panic"),
-        Err(Error::NotHad { .. })
+        Err(Error::Timeout { .. })
     ));
     assert!(!behind[0].is_finished(), "the patient one waits on");
     behind[0].abort();

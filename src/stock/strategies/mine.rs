@@ -63,11 +63,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             acquire: Script::new(&scripts.acquire),
             release: Script::new(&scripts.release),
         };
-        Lock::new(ctx, job, "lock:mine", job.leased(ctx), mine)
+        Lock::new(ctx, job, "lock:mine", job.lease(ctx), mine)
     };
     let held = stage::lock(ctx, job, lock()).await?;
     let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
-        let (renew, points) = (Script::new(&scripts.renew), job.seen.points().clone());
+        let (renew, points) = (
+            Script::new(&scripts.renew),
+            job.observation.points().clone(),
+        );
         let renewed = redis_watchdog::renew(ctx.clone(), lock(), renew, points);
         AbortOnDropHandle::new(tokio::spawn(renewed))
     });

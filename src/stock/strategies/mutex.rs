@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
@@ -41,5 +41,5 @@ pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
         .of::<Mutexes<i64>>()
         .lock(&job.request.stock_id, job.wait_left())
         .await;
-    held.ok_or_else(|| job.not_had("in-process mutex"))
+    held.ok_or_else(|| job.timed_out("in-process mutex"))
 }

@@ -42,7 +42,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     drop(held);
     job.at(Point::Released).await;
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
-    job.inside().await;
+    job.enter_and_stay().await;
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
     job.leave();

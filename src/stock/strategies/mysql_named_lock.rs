@@ -54,13 +54,13 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
     let had: Option<Option<i64>> =
         mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
     if had != Some(Some(1)) {
-        return Err(job.not_had(&format!("named lock {name}")));
+        return Err(job.timed_out(&format!("named lock {name}")));
     }
     let count = mysql::read_on(conn, job, READ).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)

@@ -30,7 +30,7 @@ pub(super) async fn read_then_write(
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)

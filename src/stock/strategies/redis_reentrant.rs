@@ -39,7 +39,7 @@ pub(crate) struct Reentrant;
 
 impl Reentrant {
     pub(crate) fn lock(ctx: &Ctx, job: &Job, name: &str) -> Lock<Self> {
-        Lock::new(ctx, job, name, job.leased(ctx), Self)
+        Lock::new(ctx, job, name, job.lease(ctx), Self)
     }
 }
 

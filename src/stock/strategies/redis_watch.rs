@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.
     let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
-    let mut conn = RedisTap::new(exclusive.clone(), job.seen.points());
+    let mut conn = RedisTap::new(exclusive.clone(), job.observation.points());
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;
@@ -30,9 +30,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             return Err(Error::SoldOut);
         }
         job.tell(Point::Watched, &key).await;
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, count).await;
-        if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
+        if job.record_attempt(since, exec(&mut conn, &key, count - 1).await?) {
             job.tell(Point::Written, count - 1).await;
             return Ok(Deducted {
                 retries,

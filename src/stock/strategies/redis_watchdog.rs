@@ -30,7 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         ctx.clone(),
         lock(),
         RENEW.clone(),
-        job.seen.points().clone(),
+        job.observation.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;

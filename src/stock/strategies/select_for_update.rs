@@ -29,7 +29,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)

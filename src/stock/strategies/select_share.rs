@@ -26,7 +26,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             });
         }
         if job.wait_left().is_zero() {
-            return Err(job.not_had("row in db_stock (deadlocks)"));
+            return Err(job.timed_out("row in db_stock (deadlocks)"));
         }
         retries += 1;
     }
@@ -42,7 +42,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)

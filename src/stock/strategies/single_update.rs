@@ -21,9 +21,9 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let since = job.inside().await;
+    let since = job.enter_and_stay().await;
     let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);
-    if job.tried(since, mysql::execute(ctx, job, update).await)? == 0 {
+    if job.record_attempt(since, mysql::execute(ctx, job, update).await)? == 0 {
         mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }

@@ -30,8 +30,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// Takes a piece out of this bucket first.
 pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
-    let since = job.inside().await;
-    job.tried(since, take(ctx, job, bucket).await)
+    let since = job.enter_and_stay().await;
+    job.record_attempt(since, take(ctx, job, bucket).await)
 }
 
 async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {

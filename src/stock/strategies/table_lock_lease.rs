@@ -18,7 +18,7 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lease = job.leased(ctx);
+    let lease = job.lease(ctx);
     let lock = ctx
         .db
         .table_lease_lock(&job.redis_name(NAME))

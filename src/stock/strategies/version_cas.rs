@@ -27,13 +27,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, mysql::execute(ctx, job, write).await)? == 1 {
+        if job.record_attempt(since, mysql::execute(ctx, job, write).await)? == 1 {
             job.tell(Point::Written, row.count - 1).await;
             return Ok(Deducted {
                 retries,
@@ -42,7 +42,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         }
         job.at(Point::Conflict).await;
         if job.wait_left().is_zero() {
-            return Err(job.not_had("row in db_stock (version)"));
+            return Err(job.timed_out("row in db_stock (version)"));
         }
         retries += 1;
     }

@@ -43,20 +43,20 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let places = ctx.local.of::<Places>();
     let _place = timeout(job.wait_left(), places.0.acquire())
         .await
-        .map_err(|_| job.not_had("turn to try"))?;
+        .map_err(|_| job.timed_out("turn to try"))?;
     let (mut bound, mut retries) = (FIRST, 0);
     loop {
         let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
+        if job.record_attempt(since, mysql::execute(ctx, job, write).await?) == 1 {
             return Ok(Deducted {
                 retries,
                 ..Deducted::left(row.count - 1)
@@ -64,7 +64,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         }
         let pause = bound.mul_f64(fastrand::f64());
         if pause >= job.wait_left() {
-            return Err(job.not_had("row in db_stock (version)"));
+            return Err(job.timed_out("row in db_stock (version)"));
         }
         sleep(pause).await;
         (bound, retries) = ((bound * 2).min(LONGEST), retries + 1);

@@ -34,6 +34,6 @@ pub(super) async fn lock(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error
     // `countDownLatch.await(); return;` without a second look.
     match timeout(job.wait_left(), event.changed()).await {
         Ok(_) => Ok(node),
-        Err(_) => Err(job.not_had(&format!("lock {path}"))),
+        Err(_) => Err(job.timed_out(&format!("lock {path}"))),
     }
 }

@@ -138,7 +138,7 @@ async fn demo3(
     Extension(job): Extension<Arc<Job>>,
     format: Format,
 ) -> Response {
-    job.inside().await;
+    job.enter_and_stay().await;
     answer(&app, &job, format, "demo3", None)
 }
 
@@ -152,7 +152,7 @@ async fn demo4(
     Extension(job): Extension<Arc<Job>>,
     format: Format,
 ) -> Response {
-    job.inside().await;
+    job.enter_and_stay().await;
     answer(&app, &job, format, "demo4", None)
 }
 
@@ -232,7 +232,7 @@ fn refused(refusal: Refusal) -> Error {
 /// A request that does not wait has an error of its own.
 fn at_once(error: Domain) -> Error {
     match error {
-        Domain::NotHad { what, waited } if waited.is_zero() => Domain::Taken(what),
+        Domain::Timeout { what, waited } if waited.is_zero() => Domain::Taken(what),
         other => other,
     }
     .into()

@@ -54,7 +54,7 @@ async fn visit(
     format: Format,
 ) -> Result<Response, Error> {
     let wait = window.wait.unwrap_or(app.ctx.config.wait());
-    let job = app.seen(
+    let job = app.with_lane(
         terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())),
         window.path,
         window.object,

@@ -42,7 +42,7 @@ pub(in crate::http) async fn enter(
     format: Format,
 ) -> Result<Response, Error> {
     let job = meeting.job(WAIT, Duration::ZERO);
-    let job = app.seen(job, "/test/zk/double-barrier/enter", ROOM);
+    let job = app.with_lane(job, "/test/zk/double-barrier/enter", ROOM);
     let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(answer::response(&app, &job, format, ROOM, answer))
 }
@@ -57,7 +57,7 @@ pub(in crate::http) async fn leave(
     format: Format,
 ) -> Result<Response, Error> {
     let job = meeting.job(WAIT, Duration::ZERO);
-    let job = app.seen(job, "/test/zk/double-barrier/leave", ROOM);
+    let job = app.with_lane(job, "/test/zk/double-barrier/leave", ROOM);
     let member = meeting.member.map(|member| member.to_string());
     let (members, member) = (meeting.members(), member.as_deref());
     let answer = zk_double_barrier::leave(&app.ctx, &job, members, member).await?;

@@ -46,7 +46,11 @@ pub(super) async fn alone(
         server: ctx.instance.clone(),
         desc: by.to_owned(),
     };
-    let lock = ctx.desk.table_lease_lock(NAME).lease(LEASE).caller(caller);
+    let lock = ctx
+        .admin_pool
+        .table_lease_lock(NAME)
+        .lease(LEASE)
+        .caller(caller);
     let error = loop {
         match whose(ctx).await {
             Ok(Some(run)) => return Err(Error::RunInProgress(run)),
@@ -65,7 +69,7 @@ pub(super) async fn alone(
 }
 
 async fn whose(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let read = sqlx::query_as(WHOSE).bind(NAME);
     let row: Option<(String, String, String, String)> = Session::of(&conn)
         .bounded(PATIENCE, read.fetch_optional(&mut *conn))
