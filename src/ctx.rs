@@ -164,7 +164,7 @@ impl Ctx {
     ///
     /// [`Error::Timeout`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
-        const MADE: Duration = Duration::from_secs(1);
+        const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
         let conn = async {
             let mut conn = self.db.conn(wait).await?;
             if self.config.mysql.causal_reads {
@@ -173,7 +173,7 @@ impl Ctx {
             Ok::<_, Error>(conn)
         };
         let late = |_| Error::down(Server::MySql, "a new connection is not answered");
-        timeout(wait + MADE, conn).await.map_err(late)?
+        timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 
     /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used

@@ -30,7 +30,7 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
 pub const LEASE: Duration = Duration::from_secs(10);
 
 /// The text's work, of all four.
-pub const STAY: Duration = Duration::from_secs(5);
+pub const WORK_TIME: Duration = Duration::from_secs(5);
 
 /// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
 ///

@@ -42,10 +42,10 @@ const KEY: &str = "demo2LockKey";
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
 /// After so many leases the lock is taken by force.
-const SAFETY: u32 = 5;
+const FORCE_AFTER_LEASES: u32 = 5;
 
 /// How long one waits, where the request does not say: longer than the safety time, or nobody would see it.
-pub const WAIT: Duration = Duration::from_secs(600);
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// What a holder writes into the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -72,7 +72,7 @@ pub enum Id {
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
-    let forced = Instant::now() + lease * SAFETY;
+    let forced = Instant::now() + lease * FORCE_AFTER_LEASES;
     let lock = Lock {
         owner: id.value(&thread),
         ..Lock::new(ctx, job, KEY, LEASE, SyncLock { forced })

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use std::{error::Error, sync::LazyLock, time::Duration};
 
 /// No answer of an instance or a lab is as long.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why there is no answer, or none that helps.
 #[derive(Debug, thiserror::Error)]
@@ -76,8 +76,10 @@ impl Answer {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
             body.extend_from_slice(&piece);
-            if body.len() > LONGEST {
-                return Err(HttpError::Failed(format!("more than {LONGEST} bytes")));
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err(HttpError::Failed(format!(
+                    "more than {MAX_ANSWER_BYTES} bytes"
+                )));
             }
         }
         Ok(Self {

@@ -66,7 +66,7 @@ async fn get_ready(java: Java) -> Result<(), Failure> {
     if java.is_built(interop) {
         return Ok(());
     }
-    java.can_be_built(interop).await?;
+    java.check_build_tools(interop).await?;
     eprintln!(
         "oversell: building {}/{} {}",
         INTEROP, java.library, java.version

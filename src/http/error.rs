@@ -94,12 +94,14 @@ pub(super) enum Error {
 
 /// The error of a handler, on its way to the middleware.
 #[derive(Clone)]
-pub(super) struct Failed(pub(super) Arc<Error>);
+pub(super) struct HandlerError(pub(super) Arc<Error>);
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(Failed(Arc::new(self)));
+        response
+            .extensions_mut()
+            .insert(HandlerError(Arc::new(self)));
         response
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, Order, voucher},
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     server::Server,
     stock::{self, Deduct, Store},
     stock_admin::{self, Scope},
@@ -161,7 +161,7 @@ impl Act {
             .map(drop)
     }
 
-    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         match self {
             Self::Strategy(slug) => {
                 let strategy =
@@ -199,13 +199,13 @@ pub async fn place_order(
     step: &str,
     voucher_id: i64,
     user_id: i64,
-) -> Result<Deducted, Error> {
+) -> Result<Deduction, Error> {
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
     let order = Order {
         voucher_id,
         user_id,
         job: job.with_same_owner(),
     };
-    let lock = (step.order)(ctx, &order).await?.lock;
-    Ok(Deducted::default().unlocked(lock))
+    let lock = (step.place)(ctx, &order).await?.lock;
+    Ok(Deduction::default().unlocked(lock))
 }

@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::names,
-    visits::{Happened, Lane},
+    visits::{Lane, VisitEventKind},
 };
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -44,7 +44,8 @@ pub struct Job {
 
 /// A piece was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Deducted {
+#[schema(as = Deducted)]
+pub struct Deduction {
     /// What the strategy believes is left, if it has read a number.
     #[schema(example = 4999)]
     pub remaining: Option<i64>,
@@ -75,7 +76,7 @@ pub enum LockState {
     Lost,
 }
 
-impl Deducted {
+impl Deduction {
     /// At the first try; so many are left.
     #[must_use]
     pub fn left(count: i64) -> Self {
@@ -266,7 +267,7 @@ impl Job {
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: Happened, value: impl Display) {
+    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
         self.observation.note(event, value);
     }
 

@@ -3,7 +3,7 @@
 use super::points::Points;
 use crate::{
     terminal::console,
-    visits::{Happened, Lane},
+    visits::{Lane, VisitEventKind},
 };
 use metrics::Gauge;
 use parking_lot::Mutex;
@@ -49,12 +49,12 @@ impl Observation {
 
     /// Prints a line on this instance's console, on behalf of `who`.
     pub(super) fn say(&self, who: Option<&str>, words: impl Display) {
-        self.note(Happened::Said, &words);
+        self.note(VisitEventKind::Said, &words);
         console::say(who, words);
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: Happened, value: impl Display) {
+    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
         if let Some(lane) = &self.lane {
             lane.note(event, value);
         }

@@ -4,8 +4,8 @@ use crate::{
     config::Config,
     ctx::Ctx,
     error::Error,
-    registry::{Declared, Rank, Registered},
-    section::{Deducted, Job, Name, Unrenewed, redis_polling},
+    registry::{Rank, RegistryEntry, Spec},
+    section::{Deduction, FixedLease, Job, Name, redis_polling},
     server::Server,
     terminal::chinese::told,
 };
@@ -15,15 +15,15 @@ use std::{fmt, time::Duration};
 use utoipa::ToSchema;
 
 /// Takes one piece, or says why not.
-pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
 /// One way to take a piece of the stock.
-pub type Strategy = Registered<Facts>;
+pub type Strategy = RegistryEntry<StrategySpec>;
 
 /// What a strategy's file declares.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[schema(as = StrategyFacts)]
-pub struct Facts {
+pub struct StrategySpec {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
     /// Whether it is a better way than the course's, listed after the strategy that it improves.
@@ -105,8 +105,8 @@ impl Strategy {
     #[must_use]
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
-            Name::RedisFor(_, Unrenewed::Course) => Some(redis_polling::LEASE),
-            Name::RedisFor(_, Unrenewed::Configured) => {
+            Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
+            Name::RedisFor(_, FixedLease::Configured) => {
                 Some(Duration::from_millis(config.lock.lease_ms))
             }
             _ => None,
@@ -122,7 +122,7 @@ impl Strategy {
     /// # Cancel safety
     ///
     /// Dropping it leaves no lock behind; the piece may be sold or not.
-    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let printed = job.print();
         if printed {
             job.say(format_args!("来了：{}", self.slug));
@@ -130,7 +130,7 @@ impl Strategy {
         let outcome = (self.deduct)(ctx, job).await;
         if printed {
             match &outcome {
-                Ok(Deducted {
+                Ok(Deduction {
                     remaining: Some(left),
                     ..
                 }) => job.say(format_args!("买到了，还剩 {left} 件")),
@@ -142,7 +142,7 @@ impl Strategy {
     }
 }
 
-impl Declared for Facts {
+impl Spec for StrategySpec {
     fn rank(&self) -> Rank {
         self.rank
     }
@@ -161,17 +161,17 @@ mod tests {
     async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let (log, _listening) = Log::listen();
-        let facts = Facts {
+        let spec = StrategySpec {
             deduct: |_, job| {
                 Box::pin(async {
                     job.enter_and_stay().await;
-                    Ok(Deducted::left(7))
+                    Ok(Deduction::left(7))
                 })
             },
             ..*stock::ALL[0]
         };
         let strategy = Strategy {
-            facts,
+            spec,
             ..stock::ALL[0].clone()
         };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);

@@ -230,7 +230,7 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.order)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
+        let ordered = (step.place)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
         if prefix == BRACES {
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());

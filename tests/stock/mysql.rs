@@ -8,7 +8,7 @@ use oversell::{
     error::Error,
     lab::{Lab, Options, Part, Proxy},
     migrations::{in_the_way, migrator},
-    section::{Deducted, Job, Pause, Point},
+    section::{Deduction, Job, Pause, Point},
     stock::{self, Store, Strategy},
     stock_admin,
 };
@@ -16,7 +16,7 @@ use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::sync::Arc;
 use tokio::{task::JoinHandle, time::timeout};
 
-type Running = JoinHandle<Result<Deducted, Error>>;
+type Running = JoinHandle<Result<Deduction, Error>>;
 
 const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
@@ -97,14 +97,14 @@ async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Result<()> {
     caught(verdict, "not answered")
 }
 
-async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?")
         .bind(job.request.stock_id)
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
 /// The number of the only connection that this instance has.
@@ -193,7 +193,7 @@ async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Res
     caught(verdict, "cost the connection")
 }
 
-async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn careless(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.request.stock_id);
     row.fetch_optional(&mut *conn)
@@ -204,7 +204,7 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// A piece of the product, by this strategy.
-async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deducted> {
+async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deduction> {
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
     let bought = deduct(ctx, &Job::new(id, NOW, LONG)).await;
     bought.with_context(|| slug.to_owned())
@@ -605,7 +605,7 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
 }
 
 /// Whether an outcome is true of the pieces that are gone.
-fn agrees(slug: &str, outcome: &Result<Deducted, Error>, gone: i64) -> Result<()> {
+fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<()> {
     let possible = match outcome {
         Ok(_) => 1..=1,
         Err(Error::Unknown { .. }) => 0..=1,
@@ -626,7 +626,7 @@ fn a_refusal_that_has_sold_is_caught() -> Result<()> {
         reason: String::new(),
     };
     caught(agrees("twin", &Err(refused), 1), "1 are gone")?;
-    caught(agrees("twin", &Ok(Deducted::default()), 0), "0 are gone")
+    caught(agrees("twin", &Ok(Deduction::default()), 0), "0 are gone")
 }
 
 /// A server behind a proxy that says that it shuts down may have carried the write out.

@@ -30,11 +30,11 @@ use tokio::{
 };
 
 /// The server is asked so often whether a statement waits.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A statement waits so long for a row lock, in seconds, where the end of the wait is not to be seen: people who follow a
 /// play may take their time, and so may a busy machine.
-const PATIENT_S: u32 = 600;
+const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
 /// One play at a time in one instance: each needs three connections.
 #[derive(Default)]
@@ -93,7 +93,7 @@ impl TwoTransactions {
             cured
         };
         let wait_s = if is_patient {
-            PATIENT_S
+            FOLLOWED_LOCK_WAIT_S
         } else {
             lesson.wait_s.into()
         };
@@ -141,7 +141,7 @@ impl TwoTransactions {
         let mut answer = self.sides[side as usize].send(sql.clone())?;
         self.steps.push(DeadlockStep::sent(side, 1, sql));
         loop {
-            if let Ok(answered) = timeout(LOOK, &mut answer).await {
+            if let Ok(answered) = timeout(POLL_INTERVAL, &mut answer).await {
                 return self.note(step, answered).await.map(Some);
             }
             let (status, id) = (

@@ -16,7 +16,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     stock::{self, Store},
 };
 use futures::future::join_all;
@@ -114,7 +114,7 @@ async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
 }
 
 /// Redlock without the look at the time.
-async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.lease(ctx).as_millis());
     let lease = u64::try_from(lease).unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     stock::{self, Store},
     stock_admin::no_zookeeper as down,
 };
@@ -84,7 +84,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The lock of §3.3 with another type of node.
-async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
         .map(|mode| mode.with_acls(Acls::anyone_all()));

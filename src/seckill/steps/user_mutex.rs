@@ -3,22 +3,22 @@
 use crate::seckill::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::After("user-mutex-new"),
     promise: Promise::OneProcess,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 /// The key of a user's mutex: no other step has the same ones.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct User(i64);
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let _held = lock(ctx, order).await?;
     order.job.at(Point::Locked).await;
-    rows::create(ctx, order).await
+    rows::create_order(ctx, order).await
 }
 
 /// This process's mutex for the user, waiting for it as long as the order may.

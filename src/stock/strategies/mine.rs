@@ -10,7 +10,7 @@ use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.7",
     rank: Rank::Beyond("redis-watchdog"),
     store: Store::Redis,
@@ -56,7 +56,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx).await?;
     let lock = || {
         let mine = Mine {

@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.5",
     rank: Rank::Course,
     store: Store::MySql,
@@ -14,7 +14,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let _held = lock(ctx, job).await?;
     job.at(Point::Locked).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
@@ -30,7 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     mysql::execute(ctx, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.

@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.2",
     rank: Rank::After("select-for-update"),
     store: Store::MySql,
@@ -14,15 +14,15 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = in_transaction(&mut conn, job).await;
-        if let Some(count) = mysql::rolled_back(conn, tried).await? {
-            return Ok(Deducted {
+        if let Some(count) = mysql::end_uncommitted(conn, tried).await? {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(count)
+                ..Deduction::left(count)
             });
         }
         if job.wait_left().is_zero() {

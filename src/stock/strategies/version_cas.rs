@@ -6,7 +6,7 @@ use crate::stock::prelude::*;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -20,7 +20,7 @@ pub(super) const STRATEGY: Facts = Facts {
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let row = mysql::read(ctx, job, READ).await?;
@@ -35,9 +35,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .bind(row.version);
         if job.record_attempt(since, mysql::execute(ctx, job, write).await)? == 1 {
             job.tell(Point::Written, row.count - 1).await;
-            return Ok(Deducted {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(row.count - 1)
+                ..Deduction::left(row.count - 1)
             });
         }
         job.at(Point::Conflict).await;

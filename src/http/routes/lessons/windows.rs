@@ -1,6 +1,6 @@
 //! The lessons that register themselves: each address of [`classroom::windows`] is a route, served by one handler.
 
-use super::answer::{self, Lesson};
+use super::answer::{self, LessonBody};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
@@ -44,7 +44,7 @@ fn document(window: &Window, operation: &mut Operation) {
 /// Visits a lesson.
 #[utoipa::path(get, path = "/", tag = "course", params(Terms),
     responses(
-        (status = 200, content((String = "text/plain"), (Lesson = "application/json"))),
+        (status = 200, content((String = "text/plain"), (LessonBody = "application/json"))),
         (status = 409, description = "The lock was lost inside"),
     ))]
 async fn visit(

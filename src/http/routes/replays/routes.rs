@@ -246,7 +246,7 @@ pub(in crate::http) async fn start(
             "no lease ends in this race: take another pace",
         ));
     }
-    app.instance.reaches(&race.servers(how.cured)).await?;
+    app.instance.wait_until_up(&race.servers(how.cured)).await?;
     let (replay, started) =
         replays.start(&app, (lesson, race), how.cured, how.pace, how.timing())?;
     let stopping = |_| Err(Domain::replay("the instance ends").into());
