@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stand_in_the_order_of_their_chapters_and_one_behind_another_follows_it() {
+    fn entries_are_sorted_by_chapter_and_rank() {
         let listed = in_order(&[
             file("ten", "2.9, 2.10", Rank::Course),
             file("two", "2.2", Rank::Course),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_watcher_sees_the_kept_events_and_then_those_that_follow() {
+    fn a_late_watcher_gets_kept_events_then_new_ones() {
         let visits = Visits::new("8000");
         let first = visits.open(Some("甲".into()), "semaphore".into(), "/test/semaphore");
         first.enter();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_report_of_leaving_has_the_time_at_which_the_lease_ended() {
+    fn a_late_release_has_the_time_of_the_lease_end() {
         let visits = Visits::new("8000");
         let stay = |end: SystemTime| {
             let lane = visits.open(None, "rwLock".into(), "/test/write");

@@ -168,7 +168,7 @@ mod tests {
 
     /// A good name of a holder is one in its own process twice, and another in another process.
     #[test]
-    fn a_thread_is_known_again_and_collides_and_a_uuid_does_neither_and_an_owner_is_right() {
+    fn only_an_owner_is_stable_and_unique() {
         let (one, other) = (Threads::default(), Threads::default());
         let (mine, its) = (one.start(), other.start());
         assert_ne!(

@@ -305,8 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_has_the_series_of_its_process_its_build_its_requests_and_the_strategies_that_were_asked_for()
-     {
+    fn only_used_strategies_have_series() {
         let metrics = Metrics::new();
         for status in [StatusCode::OK, StatusCode::OK, StatusCode::CONFLICT] {
             metrics.answered(&Method::GET, status, Duration::from_millis(2));

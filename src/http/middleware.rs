@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flood_one_of_each_kind_is_logged_a_second_with_the_number_of_the_others() {
+    fn a_flood_is_logged_once_a_second_for_each_kind() {
         let (throttle, start) = (Throttle::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
         assert_eq!(throttle.admit("overloaded", start), Some(0));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
+    fn each_error_has_its_status_and_outcome() {
         let [unavailable, refuses, unknown, panicked, internal] = secretive();
         for (error, status, outcome) in [
             (unavailable, 503, Outcome::Failed),

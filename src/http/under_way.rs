@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_counted_until_it_is_dropped_and_nothing_is_kept_of_it() {
+    fn a_request_is_counted_until_it_is_dropped() {
         let all = UnderWay::default();
         let two = (all.count(7), all.count(7));
         assert_eq!((all.of(7), all.of(8)), (2, 0));

@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_without_its_cluster_does_not_write_and_a_server_without_a_cluster_does() {
+    fn a_node_outside_its_cluster_takes_no_writes() {
         let said = |values: [&str; 3]| {
             let names = ["wsrep_provider_name", "wsrep_cluster_status", "wsrep_ready"];
             let pairs = names.map(str::to_owned).into_iter();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_the_name_of_its_host_and_port_and_none_for_the_same_port_of_another_host() {
+    fn a_server_is_named_by_host_and_port_not_port_alone() {
         let members = ["redis-1=ha-1:6379", "redis-2=ha-2:6379"].map(str::to_owned);
         let name = |at| named(&members, at, Role::Replica).map(|member| member.name);
         assert_eq!(name("ha-2:6379").as_deref(), Some("redis-2"));

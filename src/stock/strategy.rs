@@ -158,7 +158,7 @@ mod tests {
     use crate::{stock, terminal::console::Log};
 
     #[tokio::test]
-    async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
+    async fn only_a_named_request_prints_on_the_console() {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let (log, _listening) = Log::listen();
         let spec = StrategySpec {

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_before_it_is_written_and_keeps_its_text_until_then() {
+    fn an_opened_file_keeps_its_text_until_it_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("rows.json");
         std::fs::write(&path, "a longer text of before").expect("a file");

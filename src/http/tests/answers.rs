@@ -96,7 +96,7 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_answered_in_the_form_that_is_asked_for() {
+async fn unknown_paths_and_methods_follow_the_accept_header() {
     let service = service(&[]);
     for (request, status) in [
         ("GET /nope", 404),

@@ -87,7 +87,7 @@ async fn crowd<M: TakeMany>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Runn
 }
 
 #[tokio::test]
-async fn all_waiting_requests_go_together_and_each_retry_is_counted_once() {
+async fn waiting_requests_are_one_group_and_retries_count_once() {
     let ctx = ctx();
     let (first, behind) = crowd::<Full>(&ctx, &[LONG_WAIT; 5]).await;
     let till = ctx.local.of::<Till>();
