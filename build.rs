@@ -43,13 +43,13 @@ fn main() {
         "strategies",
         "src/stock/strategies",
         "STRATEGY",
-        "crate::stock::Facts",
+        "crate::stock::StrategySpec",
     );
     register_with_text(
         "steps",
         "src/seckill/steps",
         "STEP",
-        "crate::seckill::Facts",
+        "crate::seckill::StepSpec",
     );
     preloaded_clock();
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
@@ -126,12 +126,12 @@ fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) ->
 }
 
 /// The same for files that have a text beside them: `none.rs` and `none.md` are the entry `none`.
-fn register_with_text(name: &str, folder: &str, item: &str, facts: &str) {
-    let kind = format!("crate::registry::File<{facts}>");
+fn register_with_text(name: &str, folder: &str, item: &str, spec: &str) {
+    let kind = format!("crate::registry::File<{spec}>");
     register(name, folder, &kind, |module, file| {
         let (slug, text) = (module.replace('_', "-"), file.with_extension("md"));
         format!(
-            "crate::registry::File {{ slug: {slug:?}, facts: {module}::{item}, \
+            "crate::registry::File {{ slug: {slug:?}, spec: {module}::{item}, \
              text: include_str!({text:?}), source: include_str!({file:?}) }}"
         )
     });

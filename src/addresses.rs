@@ -1,6 +1,6 @@
 //! Where a running lab's servers are: the contents of `target/lab/lab.json`.
 
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
 };

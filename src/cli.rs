@@ -2,16 +2,18 @@
 
 use crate::{
     addresses::Addresses,
-    chinese::{self, told},
     course::{
         Lesson,
         command::{self, Course},
         fault_matrix,
     },
-    failure::{Failure, unusable},
     http, lab, load,
     shutdown::Shutdown,
-    stdout::{self, Output, Outputs, note},
+    terminal::{
+        chinese::{self, told},
+        failure::{Failure, unusable},
+        stdout::{self, Output, Outputs, note},
+    },
 };
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,

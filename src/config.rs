@@ -358,15 +358,15 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
 fn replicas<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Given {
+    enum ReplicaSetting {
         Number(u32),
         Text(String),
     }
     let rule = "not a number of replicas, nor \"all\"";
-    match Given::deserialize(value).map_err(|_| serde::de::Error::custom(rule))? {
-        Given::Number(number) => Ok(Replicas::AtLeast(number)),
-        Given::Text(text) if text == "all" => Ok(Replicas::All),
-        Given::Text(text) => match text.parse() {
+    match ReplicaSetting::deserialize(value).map_err(|_| serde::de::Error::custom(rule))? {
+        ReplicaSetting::Number(number) => Ok(Replicas::AtLeast(number)),
+        ReplicaSetting::Text(text) if text == "all" => Ok(Replicas::All),
+        ReplicaSetting::Text(text) => match text.parse() {
             Ok(number) => Ok(Replicas::AtLeast(number)),
             Err(_) => Err(serde::de::Error::custom(rule)),
         },

@@ -4,9 +4,9 @@
 //! them, and serves those as soon as the servers are up.
 
 use crate::{
+    clients::redis_pool::{Manager, RedisPool},
     config::Config,
     error::Error,
-    redis_pool::{Manager, RedisPool},
     server::Server,
 };
 use deadpool_redis::redis::AsyncConnectionConfig;
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The size of the administrative pool: a query that waits for a row lock must not block the health checks.
-const DESK: usize = 3;
+const ADMIN_POOL_SIZE: usize = 3;
 
 /// The clients of one instance. Cloning it is cheap.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Inner {
     /// Connections to MySQL.
     pub db: MySqlPool,
     /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
-    pub desk: MySqlPool,
+    pub admin_pool: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
@@ -133,7 +133,7 @@ impl Ctx {
         Ok(Self(Arc::new(Inner {
             instance: config.instance(),
             db: MySqlPool::new(mysql(config.mysql.pool))?,
-            desk: MySqlPool::new(mysql(DESK))?,
+            admin_pool: MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,
             process,
             redis,
             nodes,
@@ -162,9 +162,9 @@ impl Ctx {
     ///
     /// # Errors
     ///
-    /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
+    /// [`Error::Timeout`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
-        const MADE: Duration = Duration::from_secs(1);
+        const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
         let conn = async {
             let mut conn = self.db.conn(wait).await?;
             if self.config.mysql.causal_reads {
@@ -173,7 +173,7 @@ impl Ctx {
             Ok::<_, Error>(conn)
         };
         let late = |_| Error::down(Server::MySql, "a new connection is not answered");
-        timeout(wait + MADE, conn).await.map_err(late)?
+        timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 
     /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used
@@ -182,21 +182,21 @@ impl Ctx {
     /// # Errors
     ///
     /// [`LockError::Unavailable`] if all stay in use, or MySQL is down.
-    pub async fn at_desk(&self, wait: Duration) -> Result<Conn, LockError> {
-        let mut conn = self.desk.conn(wait).await?;
+    pub async fn admin_conn(&self, wait: Duration) -> Result<Conn, LockError> {
+        let mut conn = self.admin_pool.conn(wait).await?;
         if let Ok(Ok(())) = timeout(wait, conn.ping()).await {
             return Ok(conn);
         }
         drop(conn);
         self.forget_idle();
-        self.desk.conn(wait).await
+        self.admin_pool.conn(wait).await
     }
 
     /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write sent into one has an
     /// unknown outcome.
     pub fn forget_idle(&self) {
         self.db.forget_idle();
-        self.desk.forget_idle();
+        self.admin_pool.forget_idle();
     }
 
     /// Releases all locks and closes the sessions; waits at most `limit`.
@@ -211,7 +211,7 @@ impl Ctx {
                 nodes,
                 self.zk.close(),
                 self.db.close(),
-                self.desk.close()
+                self.admin_pool.close()
             );
         };
         if tokio::time::timeout(limit, closing).await.is_err() {

@@ -45,7 +45,7 @@ pub enum Error {
     NoId(String),
     /// The lock, row or connection was not acquired in time. Nothing was changed.
     #[error("{what} was not acquired within {} ms", waited.as_millis())]
-    NotHad {
+    Timeout {
         /// The lock, row or connection.
         what: String,
         /// The time that the request waited.
@@ -120,7 +120,7 @@ pub enum Error {
     Limited,
     /// The request took longer than the configuration allows, and was given up wherever it was.
     #[error("given up after {} ms", .0.as_millis())]
-    TimedOut(Duration),
+    RequestTimeout(Duration),
     /// A bug: the handler panicked, wherever it was.
     #[error("panicked: {0}")]
     Panicked(String),
@@ -214,14 +214,14 @@ impl Error {
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
-            LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
+            LockError::Taken { name, waited } => Self::Timeout { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
             LockError::Refused { reason, .. } if reason.to_string().contains(WRONG_TYPE) => {
                 Self::WrongType
             }
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
                 if let Some(PoolExhausted { waited }) = reason.downcast_ref() {
-                    return Self::NotHad {
+                    return Self::Timeout {
                         what: "mysql connection pool".into(),
                         waited: *waited,
                     };

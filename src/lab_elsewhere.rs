@@ -5,7 +5,7 @@
 pub mod command {
     use crate::{
         addresses::Addresses,
-        failure::{Failure, unusable_told},
+        terminal::failure::{Failure, unusable_told},
     };
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ pub mod command {
 
 /// `oversell doctor`.
 pub mod doctor {
-    use crate::failure::Failure;
+    use crate::terminal::failure::Failure;
 
     /// Says what this machine lacks for a lab: on Linux only.
     #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-const THERE: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+const TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
 /// Also one that was begun: what it has made is ours.
-const DONE: &str = "SELECT version FROM _sqlx_migrations";
+const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 
 #[derive(Embed)]
 #[folder = "migrations/"]
@@ -38,10 +38,12 @@ pub fn migrator() -> Migrator {
 ///
 /// Those of the statements.
 pub async fn in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
-    let there: Vec<String> = sqlx::query_scalar(THERE).fetch_all(&mut *conn).await?;
+    let there: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *conn).await?;
     let mut done: Vec<i64> = Vec::new();
     if there.iter().any(|table| table == "_sqlx_migrations") {
-        done = sqlx::query_scalar(DONE).fetch_all(&mut *conn).await?;
+        done = sqlx::query_scalar(APPLIED_VERSIONS)
+            .fetch_all(&mut *conn)
+            .await?;
     }
     let migrator = migrator();
     let to_come = || migrator.iter().filter(|one| !done.contains(&one.version));

@@ -1,6 +1,6 @@
 //! Finding the system's programs, and one line that says what to do where one is missing.
 
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable_told},
 };

@@ -10,13 +10,13 @@ mod text;
 
 pub use text::{Opening, Text};
 
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
 use utoipa::ToSchema;
 
 /// What a file declares of itself, beside its text.
-pub(crate) trait Declared: Copy {
+pub(crate) trait Spec: Copy {
     /// Where it stands.
     fn rank(&self) -> Rank;
     /// The section of the course that it is from.
@@ -37,16 +37,17 @@ pub enum Rank {
 }
 
 /// A file as `build.rs` has found it.
-pub(crate) struct File<F> {
+pub(crate) struct File<S> {
     pub(crate) slug: &'static str,
-    pub(crate) facts: F,
+    pub(crate) spec: S,
     pub(crate) text: &'static str,
     pub(crate) source: &'static str,
 }
 
 /// An entry of a list: what its file declares, by name and with its text.
 #[derive(Clone, Serialize, ToSchema)]
-pub struct Registered<F> {
+#[schema(as = Registered)]
+pub struct RegistryEntry<S> {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
     /// What it is, in one line.
@@ -55,7 +56,7 @@ pub struct Registered<F> {
     pub breaks: Bilingual,
     /// What its file declares.
     #[serde(flatten)]
-    pub facts: F,
+    pub spec: S,
     /// How it is done.
     #[serde(skip)]
     pub text: Text,
@@ -80,20 +81,20 @@ impl Rank {
 
 /// As answers say it: whether it is beyond the course.
 impl Serialize for Rank {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
         to.serialize_bool(self.is_beyond())
     }
 }
 
-impl<F> Deref for Registered<F> {
-    type Target = F;
+impl<S> Deref for RegistryEntry<S> {
+    type Target = S;
 
-    fn deref(&self) -> &F {
-        &self.facts
+    fn deref(&self) -> &S {
+        &self.spec
     }
 }
 
-impl<F> std::fmt::Debug for Registered<F> {
+impl<S> std::fmt::Debug for RegistryEntry<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.slug)
     }
@@ -104,7 +105,7 @@ impl<F> std::fmt::Debug for Registered<F> {
 /// # Panics
 ///
 /// Where a text is not whole, or a file stands behind one that is not there: each test of the list sees it.
-pub(crate) fn in_order<F: Declared>(files: &[File<F>]) -> Vec<Registered<F>> {
+pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();
     files.sort_by_cached_key(|file| (place(&all, file), file.slug));
@@ -112,10 +113,10 @@ pub(crate) fn in_order<F: Declared>(files: &[File<F>]) -> Vec<Registered<F>> {
 }
 
 /// The numbers of its chapter: of `2.9, 2.10.4` the last ones; a 1 more than the entry that it stands behind.
-fn place<F: Declared>(files: &[&File<F>], file: &File<F>) -> Vec<u32> {
-    match file.facts.rank() {
+fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
+    match file.spec.rank() {
         Rank::Course => {
-            let chapter = file.facts.chapter().rsplit(' ').next().unwrap_or_default();
+            let chapter = file.spec.chapter().rsplit(' ').next().unwrap_or_default();
             chapter.split('.').flat_map(str::parse).collect()
         }
         Rank::After(slug) | Rank::AsPrinted(slug) | Rank::Beyond(slug) => {
@@ -128,13 +129,13 @@ fn place<F: Declared>(files: &[&File<F>], file: &File<F>) -> Vec<u32> {
     }
 }
 
-fn read<F: Declared>(file: &File<F>) -> Registered<F> {
+fn read<S: Spec>(file: &File<S>) -> RegistryEntry<S> {
     let text = Text::parse(file.text).unwrap_or_else(|why| panic!("{}.md: {why}", file.slug));
-    Registered {
+    RegistryEntry {
         slug: file.slug,
         title: text.title(),
         breaks: text.breaks_in_short(),
-        facts: file.facts,
+        spec: file.spec,
         text,
         source: file.source,
     }
@@ -146,9 +147,9 @@ mod tests {
 
     /// Chapter, rank.
     #[derive(Clone, Copy)]
-    struct Facts(&'static str, Rank);
+    struct TestSpec(&'static str, Rank);
 
-    impl Declared for Facts {
+    impl Spec for TestSpec {
         fn rank(&self) -> Rank {
             self.1
         }
@@ -158,17 +159,17 @@ mod tests {
         }
     }
 
-    fn file(slug: &'static str, chapter: &'static str, rank: Rank) -> File<Facts> {
+    fn file(slug: &'static str, chapter: &'static str, rank: Rank) -> File<TestSpec> {
         File {
             slug,
-            facts: Facts(chapter, rank),
+            spec: TestSpec(chapter, rank),
             text: text::WHOLE,
             source: "",
         }
     }
 
     #[test]
-    fn entries_stand_in_the_order_of_their_chapters_and_one_behind_another_follows_it() {
+    fn entries_are_sorted_by_chapter_and_rank() {
         let listed = in_order(&[
             file("ten", "2.9, 2.10", Rank::Course),
             file("two", "2.2", Rank::Course),

@@ -4,7 +4,7 @@
 //! signal drops the command at once;
 //! a lab that it owns stops its servers on drop.
 
-use crate::{
+use crate::terminal::{
     failure::{Failure, unusable},
     stdout,
 };

@@ -3,7 +3,7 @@
 //!
 //! `RUST_LOG` holds levels by target, as `debug` or `info,sqlx=error`.
 
-use crate::console;
+use crate::terminal::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing::Level;
 use tracing_subscriber::{

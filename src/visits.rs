@@ -24,12 +24,12 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// How many events are kept; older than [`LONGEST`] none is shown.
-const KEPT: usize = 1000;
-const LONGEST: Duration = Duration::from_secs(600);
+/// How many events are kept; older than [`MAX_EVENT_AGE`] none is shown.
+const MAX_KEPT_EVENTS: usize = 1000;
+const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
 
 /// A watcher that falls further behind than this misses events.
-const BEHIND: usize = 1024;
+const WATCHER_BUFFER: usize = 1024;
 
 /// An event of a visit, or of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -42,7 +42,7 @@ pub struct VisitEvent {
     #[schema(example = "8100")]
     pub instance: String,
     /// What happened.
-    pub event: Happened,
+    pub event: VisitEventKind,
     /// The visit; absent for an event of the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visit: Option<Uuid>,
@@ -63,7 +63,8 @@ pub struct VisitEvent {
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happened {
+#[schema(as = Happened)]
+pub enum VisitEventKind {
     /// The instance is up; the first event that a watcher receives, with the instance's time.
     Up,
     /// The instance does not answer; its visits have ended.
@@ -105,7 +106,7 @@ impl Visits {
     /// Without visits so far.
     #[must_use]
     pub fn new(instance: &str) -> Self {
-        let (instance, told) = (instance.to_owned(), broadcast::Sender::new(BEHIND));
+        let (instance, told) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
         Self(Arc::new(Inner {
             instance,
             kept: Mutex::default(),
@@ -124,20 +125,26 @@ impl Visits {
             inside: AtomicBool::new(false),
             over: AtomicBool::new(false),
         };
-        lane.tell(Happened::Start, Some(route.to_owned()), None);
+        lane.tell(VisitEventKind::Start, Some(route.to_owned()), None);
         lane
     }
 
     /// Reports a reset of the stock.
     pub fn reset(&self) {
         self.add(
-            VisitEvent::of_instance(&self.0.instance, Happened::Reset),
+            VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),
             None,
         );
     }
 
     /// Tells what is no visit: which lesson is on show, or somebody's guess.
-    pub fn tell(&self, event: Happened, actor: Option<String>, key: String, value: Option<String>) {
+    pub fn tell(
+        &self,
+        event: VisitEventKind,
+        actor: Option<String>,
+        key: String,
+        value: Option<String>,
+    ) {
         let of_instance = VisitEvent::of_instance(&self.0.instance, event);
         let key = Some(key);
         self.add(
@@ -155,8 +162,8 @@ impl Visits {
     #[must_use]
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
         let kept = self.0.kept.lock();
-        let up = VisitEvent::of_instance(&self.0.instance, Happened::Up);
-        let oldest = up.t_us.saturating_sub(micros(LONGEST));
+        let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
+        let oldest = up.t_us.saturating_sub(micros(MAX_EVENT_AGE));
         let young = kept.iter().filter(|event| event.t_us >= oldest).cloned();
         // The lock is held, so no event is sent twice or missed in between.
         (once(up).chain(young).collect(), self.0.told.subscribe())
@@ -167,7 +174,7 @@ impl Visits {
         // The time is taken under the lock, so that events are in order; only a known end may be earlier.
         let t_us = end.map_or(u64::MAX, unix_us).min(now_us());
         let event = VisitEvent { t_us, ..event };
-        if kept.len() == KEPT {
+        if kept.len() == MAX_KEPT_EVENTS {
             kept.pop_front();
         }
         kept.push_back(event.clone());
@@ -179,7 +186,7 @@ impl Visits {
 impl VisitEvent {
     /// An event of an instance, now.
     #[must_use]
-    pub fn of_instance(instance: &str, event: Happened) -> Self {
+    pub fn of_instance(instance: &str, event: VisitEventKind) -> Self {
         let instance = instance.to_owned();
         Self {
             t_us: now_us(),
@@ -208,7 +215,7 @@ impl Lane {
     /// It is inside.
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
-            self.tell(Happened::Locked, None, None);
+            self.tell(VisitEventKind::Locked, None, None);
         }
     }
 
@@ -223,9 +230,9 @@ impl Lane {
             let inside = self.inside.load(Ordering::Relaxed);
             self.tell(
                 if inside {
-                    Happened::Released
+                    VisitEventKind::Released
                 } else {
-                    Happened::Failed
+                    VisitEventKind::Failed
                 },
                 None,
                 end,
@@ -234,11 +241,11 @@ impl Lane {
     }
 
     /// Reports a printed line, a count or a name.
-    pub fn note(&self, event: Happened, value: impl Display) {
+    pub fn note(&self, event: VisitEventKind, value: impl Display) {
         self.tell(event, Some(value.to_string()), None);
     }
 
-    fn tell(&self, event: Happened, value: Option<String>, end: Option<SystemTime>) {
+    fn tell(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
         self.visits.add(
@@ -276,19 +283,23 @@ fn micros(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn seen(events: &[VisitEvent]) -> Vec<Happened> {
+    fn seen(events: &[VisitEvent]) -> Vec<VisitEventKind> {
         events.iter().map(|event| event.event).collect()
     }
 
     #[test]
-    fn a_late_watcher_sees_the_kept_events_and_then_those_that_follow() {
+    fn a_late_watcher_gets_kept_events_then_new_ones() {
         let visits = Visits::new("8000");
         let first = visits.open(Some("甲".into()), "semaphore".into(), "/test/semaphore");
         first.enter();
         let (before, mut after) = visits.watch();
         assert_eq!(
             seen(&before),
-            [Happened::Up, Happened::Start, Happened::Locked]
+            [
+                VisitEventKind::Up,
+                VisitEventKind::Start,
+                VisitEventKind::Locked
+            ]
         );
         first.leave();
         drop(first);
@@ -296,7 +307,11 @@ mod tests {
         let next: Vec<_> = std::iter::from_fn(|| after.try_recv().ok()).collect();
         assert_eq!(
             seen(&next),
-            [Happened::Released, Happened::Start, Happened::Failed]
+            [
+                VisitEventKind::Released,
+                VisitEventKind::Start,
+                VisitEventKind::Failed
+            ]
         );
         assert_eq!(
             (before[2].visit, before[2].actor.as_deref()),
@@ -305,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_report_of_leaving_has_the_time_at_which_the_lease_ended() {
+    fn a_late_release_has_the_time_of_the_lease_end() {
         let visits = Visits::new("8000");
         let stay = |end: SystemTime| {
             let lane = visits.open(None, "rwLock".into(), "/test/write");
@@ -315,18 +330,20 @@ mod tests {
         };
         let (over, to_come) = (
             SystemTime::now() - Duration::from_secs(1),
-            SystemTime::now() + LONGEST,
+            SystemTime::now() + MAX_EVENT_AGE,
         );
-        assert_eq!(stay(over), Some((Happened::Released, unix_us(over))));
-        assert!(stay(to_come).is_some_and(|(event, t_us)| event == Happened::Released && t_us < unix_us(to_come)));
+        assert_eq!(stay(over), Some((VisitEventKind::Released, unix_us(over))));
+        assert!(stay(to_come).is_some_and(
+            |(event, t_us)| event == VisitEventKind::Released && t_us < unix_us(to_come)
+        ));
     }
 
     #[test]
     fn kept_events_do_not_grow_for_ever() {
         let visits = Visits::new("8000");
-        for _ in 0..KEPT {
+        for _ in 0..MAX_KEPT_EVENTS {
             drop(visits.open(None, "semaphore".into(), "/test/semaphore"));
         }
-        assert_eq!(visits.watch().0.len(), KEPT + 1);
+        assert_eq!(visits.watch().0.len(), MAX_KEPT_EVENTS + 1);
     }
 }

@@ -23,15 +23,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("stock", &["section", "own_lock"]),
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),
-    ("shelf", &["section", "stock", "classroom"]),
+    ("stock_admin", &["section", "stock", "classroom"]),
     (
         "instance",
-        &["section", "stock", "seckill", "classroom", "shelf"],
+        &["section", "stock", "seckill", "classroom", "stock_admin"],
     ),
     ("load", &["stock", "seckill"]),
     (
         "replay",
-        &["section", "stock", "seckill", "classroom", "shelf"],
+        &["section", "stock", "seckill", "classroom", "stock_admin"],
     ),
     (
         "http",
@@ -41,7 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "stock",
             "seckill",
             "classroom",
-            "shelf",
+            "stock_admin",
             "instance",
             "load",
             "replay",
@@ -86,7 +86,7 @@ fn a_wall_that_is_broken_is_seen() {
     for (what, code) in [
         (
             "a use over several lines",
-            "use crate::{\n    failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
+            "use crate::{\n    terminal::failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
         ),
         ("a use of the room itself", "use crate::lab;"),
         ("a use of everything", "use crate::*;"),

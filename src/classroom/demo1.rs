@@ -30,13 +30,13 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
 pub const LEASE: Duration = Duration::from_secs(10);
 
 /// The text's work, of all four.
-pub const STAY: Duration = Duration::from_secs(5);
+pub const WORK_TIME: Duration = Duration::from_secs(5);
 
 /// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
 ///
 /// # Cancel safety
 ///
@@ -44,7 +44,7 @@ pub const STAY: Duration = Duration::from_secs(5);
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let lock = Lock::new(ctx, job, KEY, LEASE, Demo1);
     let held = stage::lock(ctx, job, lock).await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)

@@ -42,10 +42,10 @@ const KEY: &str = "demo2LockKey";
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
 /// After so many leases the lock is taken by force.
-const SAFETY: u32 = 5;
+const FORCE_AFTER_LEASES: u32 = 5;
 
 /// How long one waits, where the request does not say: longer than the safety time, or nobody would see it.
-pub const WAIT: Duration = Duration::from_secs(600);
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// What a holder writes into the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -64,7 +64,7 @@ pub enum Id {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
 ///
 /// # Cancel safety
 ///
@@ -72,7 +72,7 @@ pub enum Id {
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
-    let forced = Instant::now() + lease * SAFETY;
+    let forced = Instant::now() + lease * FORCE_AFTER_LEASES;
     let lock = Lock {
         owner: id.value(&thread),
         ..Lock::new(ctx, job, KEY, LEASE, SyncLock { forced })
@@ -83,7 +83,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     ));
     let held = stage::lock(ctx, job, lock).await?;
     job.at(Point::Locked).await;
-    job.inside().await;
+    job.enter_and_stay().await;
     job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
@@ -168,7 +168,7 @@ mod tests {
 
     /// A good name of a holder is one in its own process twice, and another in another process.
     #[test]
-    fn a_thread_is_known_again_and_collides_and_a_uuid_does_neither_and_an_owner_is_right() {
+    fn only_an_owner_is_stable_and_unique() {
         let (one, other) = (Threads::default(), Threads::default());
         let (mine, its) = (one.start(), other.start());
         assert_ne!(

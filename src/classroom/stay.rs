@@ -10,7 +10,7 @@ pub(super) fn leave(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration, end: Opt
     job.enter();
     // Where it stood still for longer than its lease, it leaves as it comes, and not before.
     let end = end.map(|end| end.max(SystemTime::now()));
-    let (closing, lane) = (ctx.closing.clone(), job.seen.lane());
+    let (closing, lane) = (ctx.closing.clone(), job.observation.lane());
     ctx.tasks.spawn(async move {
         closing.run_until_cancelled(tokio::time::sleep(stay)).await;
         // Before the next one can be inside.

@@ -49,13 +49,14 @@ pub struct Answer {
     /// The text.
     pub text: String,
     /// The facts.
-    pub facts: Facts,
+    pub facts: AnswerDetails,
 }
 
 /// What an answer in JSON says besides what all of them say.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub enum Facts {
+#[schema(as = Facts)]
+pub enum AnswerDetails {
     /// Of something that was taken, opened or closed.
     Taken {
         /// How many must still go out, where the lesson counts.
@@ -126,7 +127,7 @@ impl Answer {
         let fence = None;
         Self::new(
             text,
-            Facts::Taken {
+            AnswerDetails::Taken {
                 remaining,
                 fence,
                 lock,
@@ -134,7 +135,7 @@ impl Answer {
         )
     }
 
-    pub(super) fn new(text: impl Into<String>, facts: Facts) -> Self {
+    pub(super) fn new(text: impl Into<String>, facts: AnswerDetails) -> Self {
         Self {
             text: text.into(),
             facts,
@@ -153,7 +154,7 @@ pub(super) struct Visit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Step {
     /// What was done.
-    pub did: Did,
+    pub did: StepKind,
     /// The lock.
     #[schema(example = "fairLock")]
     pub lock: String,
@@ -165,13 +166,17 @@ pub struct Step {
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Did {
+#[schema(as = Did)]
+pub enum StepKind {
     /// Entered the queue.
-    Came,
+    #[serde(rename = "came")]
+    Arrived,
     /// Had the lock.
-    Took,
+    #[serde(rename = "took")]
+    Acquired,
     /// Gave it back.
-    Left,
+    #[serde(rename = "left")]
+    Released,
 }
 
 impl Visit {
@@ -183,7 +188,7 @@ impl Visit {
     }
 
     /// One more step, which the console shows.
-    pub(super) fn step(&mut self, job: &Job, did: Did, lock: &str, order: u64) {
+    pub(super) fn step(&mut self, job: &Job, did: StepKind, lock: &str, order: u64) {
         let step = Step {
             did,
             lock: lock.to_owned(),
@@ -203,14 +208,14 @@ impl Visit {
     ) -> Result<Answer, Error> {
         let mut ordered: Vec<_> = (1..).zip(parts).collect();
         for (order, part) in &ordered {
-            self.step(job, Did::Took, part, *order);
+            self.step(job, StepKind::Acquired, part, *order);
         }
-        job.inside().await;
+        job.enter_and_stay().await;
         job.leave();
         guard.release().await?;
         ordered.reverse();
         for (order, part) in &ordered {
-            self.step(job, Did::Left, part, *order);
+            self.step(job, StepKind::Released, part, *order);
         }
         Ok(self.answer(ctx))
     }
@@ -227,14 +232,14 @@ impl Visit {
         let mut guards = Vec::new();
         for _ in 0..2 {
             guards.push(lock.acquire(job.wait_left()).await?);
-            self.step(job, Did::Took, name, guards.len() as u64);
+            self.step(job, StepKind::Acquired, name, guards.len() as u64);
         }
         job.say("测试可重入锁。。。。");
-        job.inside().await;
+        job.enter_and_stay().await;
         job.leave();
         while let Some(guard) = guards.pop() {
             guard.release().await?;
-            self.step(job, Did::Left, name, guards.len() as u64);
+            self.step(job, StepKind::Released, name, guards.len() as u64);
         }
         Ok(self.answer(ctx))
     }
@@ -247,29 +252,29 @@ impl Visit {
             writeln!(text, "{step}").ok();
         }
         let steps = self.steps;
-        Answer::new(text, Facts::Visit { holder, steps })
+        Answer::new(text, AnswerDetails::Visit { holder, steps })
     }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let did = match self.did {
-            Did::Came => "来到",
-            Did::Took => "拿到",
-            Did::Left => "释放",
+            StepKind::Arrived => "来到",
+            StepKind::Acquired => "拿到",
+            StepKind::Released => "释放",
         };
         write!(f, "{did} {} #{}", self.lock, self.order)
     }
 }
 
 /// What a lesson leaves in Redis, and no lease ends, is kept for so long after the last visit: a visitor may name any product.
-const KEPT_SECONDS: i64 = 24 * 3600;
+const TTL_SECONDS: i64 = 24 * 3600;
 
 /// The next number of what is counted beside a lock.
 pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{}:{counted}", names::in_braces(&ctx.redis_key(lock)));
     let mut count = redis::pipe();
-    count.incr(&key, 1).expire(&key, KEPT_SECONDS).ignore();
+    count.incr(&key, 1).expire(&key, TTL_SECONDS).ignore();
     let (next,) = count.query_async(&mut ctx.redis.connection()).await?;
     Ok(next)
 }
@@ -278,9 +283,7 @@ pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Er
 pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();
-    keep.expire(&name, KEPT_SECONDS).expire(
-        format!("{}:{beside}", names::in_braces(&name)),
-        KEPT_SECONDS,
-    );
+    keep.expire(&name, TTL_SECONDS)
+        .expire(format!("{}:{beside}", names::in_braces(&name)), TTL_SECONDS);
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }

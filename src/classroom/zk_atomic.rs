@@ -8,7 +8,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkAtomicLong`, then `windows/zk_barrier.rs`.
 
-use super::window::{Answer, Facts};
+use super::window::{Answer, AnswerDetails};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -91,7 +91,7 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
 fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> Answer {
     Answer::new(
         format!("{succeeded} {pre_value} -> {post_value}"),
-        Facts::Changed {
+        AnswerDetails::Changed {
             succeeded,
             pre_value,
             post_value,

@@ -8,12 +8,12 @@
 //!
 //! Next: `oversell_lock::zk::ZkDoubleBarrier`, then `zk_herd.rs`.
 
-use super::window::{Answer, Facts};
+use super::window::{Answer, AnswerDetails};
 use crate::{
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
-    visits::Happened,
+    visits::VisitEventKind,
 };
 use oversell_lock::LockError;
 use parking_lot::Mutex;
@@ -25,10 +25,10 @@ pub const ROOM: &str = "/curator/double-barrier";
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 
 /// How long one waits for the others, where the request does not say: people walk through.
-pub const WAIT: Duration = Duration::from_secs(600);
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// Of so many members an instance knows that they are its own; who came before them leaves by its name.
-const KNOWN: usize = 1000;
+const MAX_KNOWN_MEMBERS: usize = 1000;
 
 /// The last members that this instance has made and that have not left by it, by path.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Members {
     fn add(&self, path: &str, member: &str) {
         let mut members = self.0.lock();
         members.push_back((path.to_owned(), member.to_owned()));
-        if members.len() > KNOWN {
+        if members.len() > MAX_KNOWN_MEMBERS {
             members.pop_front();
         }
     }
@@ -62,7 +62,7 @@ impl Members {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
+/// [`Error::Timeout`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
 /// is down.
 ///
 /// # Cancel safety
@@ -77,7 +77,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
         .enter(job.wait_left())
         .await?;
     // Whoever is seen inside can be told to leave, which takes its name.
-    job.note(Happened::Member, &member);
+    job.note(VisitEventKind::Member, &member);
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
     ctx.local.of::<Members>().add(&path, &member);
@@ -88,7 +88,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 ///
 /// # Errors
 ///
-/// [`Error::BadInput`] where there is no such member, [`Error::NotHad`] where not all left within the job's wait (this one
+/// [`Error::BadInput`] where there is no such member, [`Error::Timeout`] where not all left within the job's wait (this one
 /// has), [`Error::Unavailable`] where ZooKeeper is down.
 ///
 /// # Cancel safety
@@ -128,7 +128,7 @@ pub async fn leave(
 }
 
 fn answer(text: &str, member: String) -> Answer {
-    Answer::new(format!("{text} {member}"), Facts::Member { member })
+    Answer::new(format!("{text} {member}"), AnswerDetails::Member { member })
 }
 
 #[cfg(test)]
@@ -138,13 +138,16 @@ mod tests {
     #[test]
     fn the_members_that_an_instance_knows_do_not_grow_for_ever() {
         let members = Members::default();
-        for n in 0..=KNOWN {
+        for n in 0..=MAX_KNOWN_MEMBERS {
             members.add(ROOM, &n.to_string());
         }
-        assert_eq!(members.0.lock().len(), KNOWN);
-        assert_eq!(members.last(ROOM), Some(KNOWN.to_string()));
-        members.remove(&KNOWN.to_string());
-        assert_eq!(members.last(ROOM), Some((KNOWN - 1).to_string()));
+        assert_eq!(members.0.lock().len(), MAX_KNOWN_MEMBERS);
+        assert_eq!(members.last(ROOM), Some(MAX_KNOWN_MEMBERS.to_string()));
+        members.remove(&MAX_KNOWN_MEMBERS.to_string());
+        assert_eq!(
+            members.last(ROOM),
+            Some((MAX_KNOWN_MEMBERS - 1).to_string())
+        );
         assert_eq!(members.last("/another"), None);
     }
 }

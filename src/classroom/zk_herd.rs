@@ -41,10 +41,10 @@ use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 pub const WAITERS: RangeInclusive<u16> = 1..=100;
 
 /// Long enough for a machine that is busy with the herd.
-const SESSION: Duration = Duration::from_secs(30);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One herd at a time in a process: each has a connection for every waiter.
-static MEADOW: Semaphore = Semaphore::const_new(1);
+static HERD_TURN: Semaphore = Semaphore::const_new(1);
 
 /// What either way to wait has cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -90,13 +90,13 @@ pub enum Watch {
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
+/// [`Error::Timeout`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
 /// connection for one of them.
 ///
 /// # Cancel safety
 ///
 /// Safe: the sessions end, and the directory is deleted in the background.
-pub async fn drive(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
+pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
     let _turn = turn(wait).await?;
     let sessions = sessions(ctx, waiters).await?;
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
@@ -123,11 +123,11 @@ pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Res
 }
 
 async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
-    let late = || Error::NotHad {
+    let late = || Error::Timeout {
         what: "turn (one herd at a time)".into(),
         waited: wait,
     };
-    timeout(wait, MEADOW.acquire())
+    timeout(wait, HERD_TURN.acquire())
         .await
         .ok()
         .and_then(Result::ok)
@@ -144,7 +144,7 @@ async fn sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
 async fn session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
     let client = Client::connector()
-        .with_session_timeout(SESSION)
+        .with_session_timeout(SESSION_TIMEOUT)
         .with_fail_eagerly()
         .connect(&config.connect)
         .await?;
@@ -167,7 +167,7 @@ async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<
     let mut queue = try_join_all(
         sessions
             .iter()
-            .map(|client| Contender::come(client, directory, watch)),
+            .map(|client| Contender::enqueue(client, directory, watch)),
     )
     .await?;
     queue.sort_by(|a, b| b.name.cmp(&a.name));
@@ -176,7 +176,7 @@ async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<
     // The lowest number is the last of the list.
     while let Some(holder) = queue.pop() {
         holder.leave().await?;
-        let woken = try_join_all(queue.iter_mut().map(Contender::look_where_woken)).await?;
+        let woken = try_join_all(queue.iter_mut().map(Contender::look_if_woken)).await?;
         notified.push(woken.into_iter().map(u64::from).sum());
     }
     Ok(notified)
@@ -194,7 +194,7 @@ struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     /// Makes its node.
-    async fn come(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
+    async fn enqueue(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
         let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
         let (_, number) = client
             .create(&format!("{directory}/lock-"), &[], &options)
@@ -239,7 +239,7 @@ impl<'a> Contender<'a> {
     }
 
     /// Looks again where it was notified, and says whether it was.
-    async fn look_where_woken(&mut self) -> Result<bool, Zk> {
+    async fn look_if_woken(&mut self) -> Result<bool, Zk> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
         // Unconstrained: a task that has done much would otherwise be told that nothing has come.

@@ -4,9 +4,11 @@
 use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places, stand::Stand};
 use crate::{
     addresses::Addresses,
-    failure::{Failure, unusable, unusable_told},
+    clients::{
+        http_client::{Answer, Ask, HttpError, client},
+        redis_at::redis_at,
+    },
     fault::Action,
-    http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
         measure::interleaved,
@@ -16,9 +18,9 @@ use crate::{
         target::{self, token},
         terminal::{Bar, stopped},
     },
-    redis_at::redis_at,
     replay::{Control, Faults},
     server::Server,
+    terminal::failure::{Failure, unusable, unusable_told},
 };
 use http::{Method, header::ACCEPT};
 use nix::{

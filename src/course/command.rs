@@ -9,15 +9,17 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese::{self, told},
-    failure::Failure,
-    http_client::{Answer, Ask},
+    clients::http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
         target::{Registry, Where, check},
         terminal::stopped,
     },
-    stdout::{Output, Outputs, note, progress, say},
+    terminal::{
+        chinese::{self, told},
+        failure::Failure,
+        stdout::{Output, Outputs, note, progress, say},
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;

@@ -3,10 +3,10 @@
 
 use super::{ALL, Lesson, Verdict, fault_matrix, last_run::LAST_RUN, table::Lang};
 use crate::{
-    bilingual::Bilingual,
-    registry::{Declared, Rank, Registered},
+    registry::{Rank, RegistryEntry, Spec},
     seckill,
     stock::{self, Promise},
+    terminal::bilingual::Bilingual,
 };
 use std::{collections::HashSet, env, fmt::Write, fs};
 
@@ -155,9 +155,9 @@ fn strategies_md(lang: Lang) -> String {
 }
 
 /// Its name leads to its code, and what it is to its text.
-fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Promise) -> String {
+fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Promise) -> String {
     let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
-    let rank = lang.of(match entry.facts.rank() {
+    let rank = lang.of(match entry.spec.rank() {
         Rank::Beyond(_) => Bilingual::of("（课程之外）", " *(beyond)*"),
         Rank::AsPrinted(_) => {
             Bilingual::of("（原文的代码，勘误）", " *(as printed, with its flaw)*")
@@ -167,7 +167,7 @@ fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Pr
     let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
     format!(
         "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){rank} | {breaks} |\n",
-        entry.facts.chapter(),
+        entry.spec.chapter(),
         promise
     )
 }

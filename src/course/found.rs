@@ -1,11 +1,13 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
 use super::{Lesson, NoVerdict, Seen, Verdict, Words, last_run};
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 use crate::{
-    chinese::told,
-    failure::{Failure, unusable_told},
     load::conditions::Conditions,
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable_told},
+    },
 };
 use serde::Serialize;
 use std::time::Duration;

@@ -124,7 +124,7 @@ pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
             .push_bind(json!(run.conditions).to_string())
             .push_bind(json!(lesson).to_string());
     });
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     Session::of(&conn)
         .bounded(PATIENCE, rows.build().execute(&mut *conn))
         .await
@@ -142,7 +142,7 @@ pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 ///
 /// [`Error::Unavailable`] where MySQL is down.
 pub async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
     let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
         .bounded(PATIENCE, sqlx::query_as(LAST).fetch_all(&mut *conn))
         .await?;

@@ -5,11 +5,11 @@
 
 use super::Script;
 use crate::{
-    bilingual::{Bilingual, leak},
     load::{ONE, THREE},
-    registry::{Declared, Rank, Registered},
+    registry::{Rank, RegistryEntry, Spec},
     seckill::{self, check::Verdict as Orders},
     stock,
+    terminal::bilingual::{Bilingual, leak},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::LazyLock;
@@ -51,9 +51,9 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
 });
 
 /// An entry that no lesson names joins the first lesson of the one that it stands behind, or the lesson of its chapter.
-fn join<F: Declared>(
+fn join<F: Spec>(
     chapters: &mut [Chapter],
-    entry: &Registered<F>,
+    entry: &RegistryEntry<F>,
     list: impl Fn(&mut Lesson) -> &mut Vec<&'static str>,
 ) {
     let lessons = chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons);
@@ -63,8 +63,8 @@ fn join<F: Declared>(
     }
     let home = lists
         .iter_mut()
-        .find(|(id, named)| match entry.facts.rank() {
-            Rank::Course => *id == entry.facts.chapter(),
+        .find(|(id, named)| match entry.spec.rank() {
+            Rank::Course => *id == entry.spec.chapter(),
             Rank::After(before) | Rank::AsPrinted(before) | Rank::Beyond(before) => {
                 named.contains(&before)
             }

@@ -2,7 +2,7 @@
 
 use super::{Cluster, NoVerdict};
 use crate::{
-    http_client::{Ask, HttpError},
+    clients::http_client::{Ask, HttpError},
     load::plan::own_product,
 };
 use http::Method;

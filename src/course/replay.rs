@@ -2,7 +2,7 @@
 
 use super::{Cluster, NoVerdict, Play, Seen, Words, cluster::PATIENCE, words};
 use crate::{
-    http_client::{Ask, Events, HttpError},
+    clients::http_client::{Ask, Events, HttpError},
     replay::ReplayResult,
 };
 use eventsource_stream::Event;

@@ -1,6 +1,6 @@
 //! What Java processes are told where a claim is about Redisson, Curator, Spring or the JVM: data of a lesson.
 
-use crate::{bilingual::Bilingual, peer::Java};
+use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
 
 /// Whom a claim is about.

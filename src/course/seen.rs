@@ -2,10 +2,10 @@
 
 use super::{Says, Side, Verdict};
 use crate::{
-    failure::Failure,
-    http_client::HttpError,
+    clients::http_client::HttpError,
     load::{Row, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
+    terminal::failure::Failure,
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ impl Words {
 
     /// In the language of the terminal.
     pub(super) fn here(self) -> String {
-        if crate::chinese::is_wanted() {
+        if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {
             self.en

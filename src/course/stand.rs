@@ -2,8 +2,8 @@
 
 use super::{Lesson, Library, Script};
 use crate::{
-    failure::{Failure, unusable},
-    peer::Java,
+    clients::peer::Java,
+    terminal::failure::{Failure, unusable},
 };
 use std::path::Path;
 use tokio::process::Command;
@@ -66,7 +66,7 @@ async fn get_ready(java: Java) -> Result<(), Failure> {
     if java.is_built(interop) {
         return Ok(());
     }
-    java.can_be_built(interop).await?;
+    java.check_build_tools(interop).await?;
     eprintln!(
         "oversell: building {}/{} {}",
         INTEROP, java.library, java.version

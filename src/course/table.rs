@@ -4,7 +4,7 @@ use super::{
     Verdict, Words,
     found::{Found, Tried},
 };
-use crate::{
+use crate::terminal::{
     bilingual::Bilingual,
     stdout::{columns, has_colours, mark},
     wrap::wrapped,

@@ -4,7 +4,7 @@
 //! experiment is a function of its own names its twin, and the function knows it.
 
 use super::{Instead, Lesson, Run, Twin, Words, words};
-use crate::{bilingual::Bilingual, seckill::check::Verdict as Orders};
+use crate::{seckill::check::Verdict as Orders, terminal::bilingual::Bilingual};
 
 /// Oversells.
 pub(super) const OVERSELLS: &str = "none";

@@ -2,9 +2,9 @@
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{
-    failure::{Failure, unusable},
-    http_client::{Ask, HttpError},
+    clients::http_client::{Ask, HttpError},
     load::{Row, row::OrderFigures},
+    terminal::failure::{Failure, unusable},
 };
 use chrono::{TimeDelta, Utc};
 use http::{Method, header::ACCEPT};

@@ -94,12 +94,14 @@ pub(super) enum Error {
 
 /// The error of a handler, on its way to the middleware.
 #[derive(Clone)]
-pub(super) struct Failed(pub(super) Arc<Error>);
+pub(super) struct HandlerError(pub(super) Arc<Error>);
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(Failed(Arc::new(self)));
+        response
+            .extensions_mut()
+            .insert(HandlerError(Arc::new(self)));
         response
     }
 }
@@ -220,7 +222,7 @@ impl From<&Domain> for Problem {
                 P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的")
             }
             Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
-            Domain::NotHad { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
+            Domain::Timeout { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
             Domain::RowChanged => P::unavailable(
                 "row-changed",
                 "读过的行被别的事务改了，MariaDB 回滚了这个事务",
@@ -245,7 +247,7 @@ impl From<&Domain> for Problem {
                 detail: format!("{server} did not answer a write; whether it was done is unknown"),
                 ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
             },
-            Domain::TimedOut(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
+            Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
             Domain::Panicked(_) => P::internal("内部错误，结果未知").unknown(),
             Domain::Internal(_) => P::internal("内部错误"),
         };

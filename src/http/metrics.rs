@@ -4,9 +4,9 @@
 use crate::{
     error::Error,
     seckill::stream::Backlog,
-    section::{Deducted, Job, LockState},
-    shelf::Shelf,
+    section::{Deduction, Job, LockState},
     stock::{self, Strategy},
+    stock_admin::StockLevels,
 };
 use http::{Method, StatusCode};
 use metrics::{
@@ -125,9 +125,11 @@ impl Metrics {
     }
 
     /// The metrics of the strategy at this place in [`stock::ALL`].
-    pub(super) fn of(&self, place: usize) -> &StrategyMetrics {
-        self.strategies[place].get_or_init(|| {
-            with_local_recorder(&self.recorder, || StrategyMetrics::new(&stock::ALL[place]))
+    pub(super) fn of(&self, strategy_index: usize) -> &StrategyMetrics {
+        self.strategies[strategy_index].get_or_init(|| {
+            with_local_recorder(&self.recorder, || {
+                StrategyMetrics::new(&stock::ALL[strategy_index])
+            })
         })
     }
 
@@ -157,7 +159,7 @@ impl Metrics {
     }
 
     /// Notes how many orders wait in the stream, and what is left of product 1; not a number where that is not known.
-    pub(super) fn note(&self, backlog: Option<Backlog>, shelf: Option<Shelf>) {
+    pub(super) fn note(&self, backlog: Option<Backlog>, shelf: Option<StockLevels>) {
         let seen = backlog.map_or(
             [f64::NAN; ORDERS.len()],
             |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
@@ -232,11 +234,11 @@ impl StrategyMetrics {
     }
 
     /// Counts what became of a job.
-    pub(super) fn count(&self, job: &Job, result: &Result<Deducted, Error>) {
-        if job.seen.has_entered() {
+    pub(super) fn count(&self, job: &Job, result: &Result<Deduction, Error>) {
+        if job.observation.has_entered() {
             self.acquisitions.increment(1);
-            self.wait.record(job.seen.waited());
-            self.hold.record(job.seen.since_entered());
+            self.wait.record(job.observation.waited());
+            self.hold.record(job.observation.since_entered());
         }
         match result {
             Ok(deducted) => {
@@ -255,7 +257,7 @@ impl StrategyMetrics {
 
 fn kind(error: &Error) -> usize {
     match error {
-        Error::NotHad { .. } => 0,
+        Error::Timeout { .. } => 0,
         Error::Unavailable { .. }
         | Error::Refuses { .. }
         | Error::NoStock(_)
@@ -303,8 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_has_the_series_of_its_process_its_build_its_requests_and_the_strategies_that_were_asked_for()
-     {
+    fn only_used_strategies_have_series() {
         let metrics = Metrics::new();
         for status in [StatusCode::OK, StatusCode::OK, StatusCode::CONFLICT] {
             metrics.answered(&Method::GET, status, Duration::from_millis(2));
@@ -314,8 +315,8 @@ mod tests {
             StatusCode::METHOD_NOT_ALLOWED,
             Duration::ZERO,
         );
-        for place in 0..3 {
-            metrics.of(place);
+        for strategy_index in 0..3 {
+            metrics.of(strategy_index);
         }
         metrics.note(None, None);
         let text = metrics.render();
@@ -336,7 +337,8 @@ mod tests {
         let few = series(&text);
         assert!(few < MOST + stock::ALL.len(), "{few} series");
         // The names are those of the registry, and each strategy asked for has its own.
-        (0..stock::ALL.len()).for_each(|place| metrics.of(place).sold.increment(0));
+        (0..stock::ALL.len())
+            .for_each(|strategy_index| metrics.of(strategy_index).sold.increment(0));
         let all = series(&metrics.render());
         assert!(
             all > few && all < 37 * stock::ALL.len() + MOST,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::Error as Domain,
-    http::error::{Error, Failed},
+    http::error::{Error, HandlerError},
     server::Server,
 };
 use axum::{
@@ -44,13 +44,13 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// A request id that a client sends is taken up to this length.
-const LONGEST_ID: usize = 64;
+const MAX_ID_LEN: usize = 64;
 
 /// How the time-out layer marks what it gave up; nothing else here answers so.
 const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 
 /// Refused and failed requests of one kind are logged so often.
-const LOG_EACH: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All routes with their middleware. Those for operators are not subject to the limit on requests at once: whoever looks
 /// why an instance is overloaded is let in.
@@ -152,7 +152,7 @@ fn failed(
 
 /// The error of a handler, or the one that the bare status of a layer's or the router's refusal stands for.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
-    if let Some(Failed(error)) = response.extensions_mut().remove() {
+    if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);
     }
     let server = &app.ctx.config.server;
@@ -160,7 +160,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::NOT_FOUND => Error::NoRoute,
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
-        GIVEN_UP => Domain::TimedOut(Duration::from_millis(server.request_timeout_ms)).into(),
+        GIVEN_UP => Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into(),
         status if status.is_client_error() => {
             Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
         }
@@ -211,7 +211,7 @@ impl Throttle {
             kinds.insert(kind, (now, 0));
             return Some(0);
         };
-        if now.duration_since(*last) < LOG_EACH {
+        if now.duration_since(*last) < LOG_INTERVAL {
             *others += 1;
             return None;
         }
@@ -224,7 +224,7 @@ impl Throttle {
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();
-        (1..=LONGEST_ID).contains(&id.len())
+        (1..=MAX_ID_LEN).contains(&id.len())
             && id
                 .iter()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flood_one_of_each_kind_is_logged_a_second_with_the_number_of_the_others() {
+    fn a_flood_is_logged_once_a_second_for_each_kind() {
         let (throttle, start) = (Throttle::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
         assert_eq!(throttle.admit("overloaded", start), Some(0));

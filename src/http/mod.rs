@@ -9,6 +9,7 @@ mod error;
 mod extract;
 mod format;
 mod guard;
+mod job_summary;
 mod metrics;
 mod middleware;
 mod neighbours;
@@ -19,7 +20,6 @@ mod routes;
 pub mod server;
 mod sse;
 mod terms;
-mod took;
 mod under_way;
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
+    clients::http_client::{Answer, Ask, HttpError, client},
     config::Config,
     course::Words,
-    http_client::{Answer, Ask, HttpError, client},
     instance::{Role, State, States},
     replay::{self, Pace},
     server::Server,
@@ -59,13 +59,13 @@ pub(super) struct Note {
 
 /// The part of an instance's `/health/ready` that is read here.
 #[derive(Deserialize)]
-struct Reaches {
+struct ReadyBody {
     servers: States,
 }
 
 /// The part of an instance's `/replays` that is read here.
 #[derive(Deserialize)]
-struct Plays {
+struct ReplaysBody {
     playing: Vec<RemoteReplay>,
 }
 
@@ -116,7 +116,7 @@ async fn one(url: &str) -> Neighbour {
     };
     // 503 says what it does not reach.
     let servers = asked("/health/ready", READY_TIMEOUT).await;
-    let servers = servers.and_then(|answer| answer.json::<Reaches>());
+    let servers = servers.and_then(|answer| answer.json::<ReadyBody>());
     Neighbour {
         name,
         url: url.into(),
@@ -132,7 +132,7 @@ pub(super) async fn playing(urls: &[String]) -> Vec<RemoteReplay> {
     let played = join_all(urls.iter().map(async |url| {
         let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
         let answer = replays.timeout(REPLAYS_TIMEOUT).answer().await.ok()?;
-        Some(answer.json::<Plays>().ok()?.playing)
+        Some(answer.json::<ReplaysBody>().ok()?.playing)
     }));
     played.await.into_iter().flatten().flatten().collect()
 }

@@ -188,7 +188,7 @@ fn example(status: &str) -> Option<Value> {
         "404" => Error::NoProduct(7),
         "429" => Error::Limited,
         "500" => Error::Internal(String::new()),
-        "503" => Error::NotHad {
+        "503" => Error::Timeout {
             what: "lock".into(),
             waited: Duration::from_secs(30),
         },

@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
+    fn each_error_has_its_status_and_outcome() {
         let [unavailable, refuses, unknown, panicked, internal] = secretive();
         for (error, status, outcome) in [
             (unavailable, 503, Outcome::Failed),
             (refuses, 503, Outcome::Failed),
             (unknown, 503, Outcome::Unknown),
-            (Error::TimedOut(Duration::ZERO), 503, Outcome::Unknown),
+            (Error::RequestTimeout(Duration::ZERO), 503, Outcome::Unknown),
             (panicked, 500, Outcome::Unknown),
             (internal, 500, Outcome::Failed),
             (Error::Lost("lock".into()), 409, Outcome::Refused),

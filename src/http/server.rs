@@ -4,12 +4,14 @@
 use super::{app::AppState, routes};
 use crate::{
     addresses::{Instance, TOKEN, Token},
-    chinese::told,
     config::{self, Config},
     ctx::Ctx,
-    failure::{Failure, unusable, unusable_told},
     instance,
     telemetry::{self, Form},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+    },
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
 use hyper::server::conn::http1;
@@ -32,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
 /// The most that one connection's request head may take up, in bytes.
-const HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// How often recorded samples are moved into their buckets.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -134,7 +136,7 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.header_timeout_ms))
-        .max_buf_size(HEAD);
+        .max_buf_size(MAX_HEAD_BYTES);
     let (open, ending, cut) = (
         TaskTracker::new(),
         GracefulShutdown::new(),

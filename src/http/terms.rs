@@ -38,7 +38,7 @@ impl Product {
 }
 
 /// The longest name of a person, in characters.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_CHARS: usize = 32;
 
 /// A person's name.
 #[derive(Debug, Clone, Deserialize, Serialize, Validate)]
@@ -62,11 +62,11 @@ impl Who {
                 Control | Format | LineSeparator | ParagraphSeparator
             )
         };
-        if (1..=LONGEST_NAME).contains(&length) && !text.chars().any(is_unseen) {
+        if (1..=MAX_NAME_CHARS).contains(&length) && !text.chars().any(is_unseen) {
             return Ok(());
         }
         Err(garde::Error::new(format!(
-            "must have 1 to {LONGEST_NAME} characters, and no control or format characters (as U+202E)"
+            "must have 1 to {MAX_NAME_CHARS} characters, and no control or format characters (as U+202E)"
         )))
     }
 }
@@ -77,7 +77,7 @@ impl PartialSchema for Who {
             .schema_type(Type::String)
             .examples([serde_json::json!("小明")]);
         text.min_length(Some(1))
-            .max_length(Some(LONGEST_NAME))
+            .max_length(Some(MAX_NAME_CHARS))
             .pattern(Some(r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$"))
             .into()
     }
@@ -130,7 +130,7 @@ macro_rules! terms {
                 let hold = self.hold_ms.map_or(stay, Whole::millis);
                 let wait = self.wait_ms.map_or(wait, Whole::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);
-                $crate::section::Job::new(stock_id, hold, wait).asked(self.lease_ms.map(Whole::millis), who)
+                $crate::section::Job::new(stock_id, hold, wait).with_options(self.lease_ms.map(Whole::millis), who)
             }
         }
     };

@@ -1,9 +1,9 @@
 //! Counts the requests that are under way for each product, in this instance and in the others.
 //!
 //! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
-//! has are in it, so they are counted as the silent instance's ([`Asked::of`]).
+//! has are in it, so they are counted as the silent instance's ([`InstancePoll::of`]).
 
-use crate::http_client::{Ask, client};
+use crate::clients::http_client::{Ask, client};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::{
 use utoipa::ToSchema;
 
 /// How long another instance may take to say it.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many requests are under way in this instance, by product.
 #[derive(Debug, Clone, Default)]
@@ -23,16 +23,16 @@ pub(super) struct UnderWay(Arc<Mutex<HashMap<i64, u64>>>);
 
 /// A request that is under way, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct CountGuard {
     all: UnderWay,
     stock_id: i64,
 }
 
 impl UnderWay {
     /// Counts a request for this product.
-    pub(super) fn count(&self, stock_id: i64) -> Counted {
+    pub(super) fn count(&self, stock_id: i64) -> CountGuard {
         *self.0.lock().entry(stock_id).or_default() += 1;
-        Counted {
+        CountGuard {
             all: self.clone(),
             stock_id,
         }
@@ -44,7 +44,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         let mut all = self.all.0.lock();
         if let Some(n) = all.get_mut(&self.stock_id) {
@@ -68,9 +68,9 @@ pub(super) struct Answer {
 
 /// The instances that are asked again and again, by address, and their names as far as they have said them.
 #[derive(Debug)]
-pub(super) struct Asked(BTreeMap<String, String>);
+pub(super) struct InstancePoll(BTreeMap<String, String>);
 
-impl Asked {
+impl InstancePoll {
     /// These instances.
     pub(super) fn new(urls: &[String]) -> Self {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
@@ -83,7 +83,7 @@ impl Asked {
                 "{}/health/under-way?stock_id={stock_id}",
                 url.trim_end_matches('/')
             );
-            let asked = client().get(url).timeout(PATIENCE).answer();
+            let asked = client().get(url).timeout(REPLY_TIMEOUT).answer();
             async { asked.await?.success()?.json::<Answer>() }
         }));
         let answers = answers.await;
@@ -112,12 +112,12 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_else_has_waits_in_the_silent_one() {
         let nobody = "http://127.0.0.1:1".to_owned();
-        let mut asked = Asked::new(std::slice::from_ref(&nobody));
+        let mut asked = InstancePoll::new(std::slice::from_ref(&nobody));
         assert_eq!(asked.of(7, 99).await, BTreeMap::from([(nobody, 99)]));
     }
 
     #[test]
-    fn a_request_is_counted_until_it_is_dropped_and_nothing_is_kept_of_it() {
+    fn a_request_is_counted_until_it_is_dropped() {
         let all = UnderWay::default();
         let two = (all.count(7), all.count(7));
         assert_eq!((all.of(7), all.of(8)), (2, 0));

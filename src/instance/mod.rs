@@ -12,7 +12,7 @@ pub(crate) use probes::NamedServer;
 pub(crate) use probes::{Role, State, States};
 
 use crate::{ctx::Ctx, error::Error, seckill::consumer::Consumer, server::Server};
-use probes::{FRESH_WHILE_DOWN, Probes};
+use probes::{MAX_AGE_WHILE_DOWN, Probes};
 use startup::Progress;
 use std::{
     sync::Arc,
@@ -21,17 +21,17 @@ use std::{
 use tokio::time::sleep;
 
 /// For how long a server that is needed and seems down is asked again.
-const COMING_BACK: Duration = Duration::from_secs(2);
+const RECOVERY_WAIT: Duration = Duration::from_secs(2);
 
 /// How often servers that are there are looked at.
-const EACH: Duration = Duration::from_secs(1);
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often one that is missing is tried, at first and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MIN_RETRY_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// At the start, a server that is not there for this long is reported as missing.
-const GRACE: Duration = Duration::from_secs(1);
+const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 /// The servers of one instance, and what is done in them.
 pub(crate) struct Instance {
@@ -52,11 +52,11 @@ impl Instance {
 
     /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
     pub(crate) async fn states(&self) -> Arc<States> {
-        let states = self.probes.reach(&self.ctx).await;
+        let states = self.probes.probe(&self.ctx).await;
         if !states.mysql.up || self.startup.migrated() {
             return states;
         }
-        let why = self.startup.hindrance();
+        let why = self.startup.obstacle();
         let why = why.map_or_else(|| " yet".into(), |why| format!(" ({why})"));
         let detail = format!("{}, without its tables{why}", states.mysql.detail);
         Arc::new(States {
@@ -66,20 +66,20 @@ impl Instance {
     }
 
     /// Returns once these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
-    pub(crate) async fn reaches(&self, servers: &[Server]) -> Result<(), Error> {
+    pub(crate) async fn wait_until_up(&self, servers: &[Server]) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
             let states = self.states().await;
             let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else {
                 return Ok(());
             };
-            if begun.elapsed() > COMING_BACK {
+            if begun.elapsed() > RECOVERY_WAIT {
                 return Err(Error::Unavailable {
                     server: server.name(),
                     reason: states.of(server).detail.clone(),
                 });
             }
-            sleep(FRESH_WHILE_DOWN).await;
+            sleep(MAX_AGE_WHILE_DOWN).await;
         }
     }
 
@@ -87,10 +87,10 @@ impl Instance {
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_RETRY_PAUSE;
         loop {
             self.startup.prepare(&self.ctx).await;
-            let reached = self.probes.reach(&self.ctx).await;
+            let reached = self.probes.probe(&self.ctx).await;
             // A MySQL that comes back may be another one. What Redis has lost, no instance puts there.
             if !reached.mysql.up {
                 self.startup.forget();
@@ -98,14 +98,14 @@ impl Instance {
             }
             let states = self.states().await;
             let all_up = states.all_up();
-            if known.is_some() || all_up || started.elapsed() >= GRACE {
+            if known.is_some() || all_up || started.elapsed() >= STARTUP_GRACE {
                 report(known.as_deref(), &states);
                 known = Some(states);
             }
             pause = if all_up {
-                EACH
+                WATCH_INTERVAL
             } else {
-                (pause * 2).min(LONGEST_PAUSE)
+                (pause * 2).min(MAX_RETRY_PAUSE)
             };
             sleep(pause).await;
         }

@@ -2,9 +2,9 @@
 //! us often does not ask them often.
 
 use crate::{
+    clients::four_letters::four_letters,
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
-    four_letters::four_letters,
     server::Server,
     stock,
 };
@@ -21,14 +21,14 @@ use tokio::{sync::Mutex, time::timeout};
 use utoipa::ToSchema;
 
 /// How long a server may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long one of an ensemble may take to say who it is.
-const MEMBER_PATIENCE: Duration = Duration::from_millis(300);
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long an answer is good for: one that says that all are there, and one that does not.
-const FRESH: Duration = Duration::from_millis(500);
-pub(super) const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
+const MAX_AGE: Duration = Duration::from_millis(500);
+pub(super) const MAX_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// How long Redis may take to answer a write before it counts as holding writes back for a while.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -37,7 +37,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
 const REFUSED_WRITES: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
 /// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
-const TOLD: Duration = Duration::from_secs(10);
+const SESSION_LOSS_SHOWN_FOR: Duration = Duration::from_secs(10);
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -101,10 +101,10 @@ impl State {
 
 /// The last answers.
 #[derive(Default)]
-pub(super) struct Probes(Mutex<Last>);
+pub(super) struct Probes(Mutex<LastProbe>);
 
 #[derive(Default)]
-struct Last {
+struct LastProbe {
     states: Option<(Instant, Arc<States>)>,
     session: Session,
     /// The connection to Redis that is asked for writes.
@@ -120,19 +120,19 @@ struct Session {
 
 impl Probes {
     /// Asks every server, or repeats what they said a moment ago, whatever is in them.
-    pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
+    pub(super) async fn probe(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last
             .states
             .as_ref()
-            .filter(|(when, states)| when.elapsed() < states.good_for())
+            .filter(|(when, states)| when.elapsed() < states.max_age())
         {
             return Arc::clone(states);
         }
         let (mysql, redis, mut zookeeper) = tokio::join!(
-            within(mysql(ctx)),
-            within(redis(ctx, &mut last.redis_writer)),
-            within(zookeeper(ctx))
+            probe_state(mysql(ctx)),
+            probe_state(redis(ctx, &mut last.redis_writer)),
+            probe_state(zookeeper(ctx))
         );
         zookeeper.session_lost_ms = last
             .session
@@ -158,7 +158,7 @@ impl Session {
         let ago = self
             .lost
             .map(|lost| lost.elapsed())
-            .filter(|ago| *ago < TOLD)?;
+            .filter(|ago| *ago < SESSION_LOSS_SHOWN_FOR)?;
         u64::try_from(ago.as_millis()).ok()
     }
 }
@@ -181,46 +181,48 @@ impl States {
         self.mysql.up && self.redis.up && self.zookeeper.up
     }
 
-    fn good_for(&self) -> Duration {
+    fn max_age(&self) -> Duration {
         if self.all_up() {
-            FRESH
+            MAX_AGE
         } else {
-            FRESH_WHILE_DOWN
+            MAX_AGE_WHILE_DOWN
         }
     }
 
     /// The strategies that cannot work now.
-    pub(crate) fn waiting(&self) -> Vec<&'static str> {
+    pub(crate) fn blocked_strategies(&self) -> Vec<&'static str> {
         let waits = |s: &&stock::Strategy| s.needs.iter().any(|server| !self.of(*server).up);
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
     }
 }
 
-async fn within(probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>) -> State {
-    match timeout(PATIENCE, probe).await {
+async fn probe_state(
+    probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>,
+) -> State {
+    match timeout(PROBE_TIMEOUT, probe).await {
         Ok(Ok((detail, members))) => State {
             up: true,
             detail,
             session_lost_ms: None,
             members,
         },
-        Ok(Err(error)) => State::down(said(&error)),
-        Err(_) => State::down(format!("no answer within {} ms", PATIENCE.as_millis())),
+        Ok(Err(error)) => State::down(public_detail(&error)),
+        Err(_) => State::down(format!("no answer within {} ms", PROBE_TIMEOUT.as_millis())),
     }
 }
 
 /// What anybody may read of a server that is not there. What its client said may name addresses and users: it is for the log.
-fn said(error: &Error) -> String {
+fn public_detail(error: &Error) -> String {
     tracing::debug!(%error, "a server is not there");
     match error {
         Error::Refuses { why, .. } => (*why).to_owned(),
-        Error::NotHad { .. } => "all connections to it are in use".to_owned(),
+        Error::Timeout { .. } => "all connections to it are in use".to_owned(),
         _ => "it cannot be reached".to_owned(),
     }
 }
 
 /// What a node of a Galera cluster says of itself. Without a majority it still tells its version, and refuses what matters.
-const NODE: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
+const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
@@ -235,14 +237,14 @@ fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
 }
 
 async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
-    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut conn = ctx.admin_pool.conn(PROBE_TIMEOUT).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
         .await?;
-    let node = conn.fetch_all(NODE).await?;
+    let node = conn.fetch_all(NODE_STATUS).await?;
     let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
-    match writes(&node) {
+    match takes_writes(&node) {
         true => {
             conn.ask_for_writes().await?;
             conn.done();
@@ -261,7 +263,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
 }
 
 /// Whether a server takes writes, where it says this of itself: without a cluster nothing, or that it has no provider.
-fn writes(node: &HashMap<String, String>) -> bool {
+fn takes_writes(node: &HashMap<String, String>) -> bool {
     let is = |name, value| node.get(name).is_some_and(|said| said == value);
     node.get("wsrep_provider_name").is_none_or(String::is_empty)
         || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
@@ -384,7 +386,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let ensemble = ctx.config.zookeeper.connect.split(',');
     let ensemble = ensemble.filter(|_| !known.is_empty());
     let members = join_all(ensemble.map(async |at| {
-        let said = timeout(MEMBER_PATIENCE, four_letters(at, "srvr")).await;
+        let said = timeout(MEMBER_TIMEOUT, four_letters(at, "srvr")).await;
         let role = match mode(&said.ok()?.ok()?)? {
             "leader" => Role::Leader,
             "follower" => Role::Follower,
@@ -408,17 +410,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_without_its_cluster_does_not_write_and_a_server_without_a_cluster_does() {
+    fn a_node_outside_its_cluster_takes_no_writes() {
         let said = |values: [&str; 3]| {
             let names = ["wsrep_provider_name", "wsrep_cluster_status", "wsrep_ready"];
             let pairs = names.map(str::to_owned).into_iter();
-            writes(&pairs.zip(values.map(str::to_owned)).collect())
+            takes_writes(&pairs.zip(values.map(str::to_owned)).collect())
         };
         assert!(said(["Galera", "Primary", "ON"]));
         assert!(!said(["Galera", "non-Primary", "OFF"]));
         assert!(!said(["Galera", "Primary", "OFF"]), "it is joining");
         assert!(said(["", "Disconnected", "OFF"]), "MariaDB alone");
-        assert!(writes(&HashMap::new()), "MySQL");
+        assert!(takes_writes(&HashMap::new()), "MySQL");
     }
 
     #[test]
@@ -457,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_the_name_of_its_host_and_port_and_none_for_the_same_port_of_another_host() {
+    fn a_server_is_named_by_host_and_port_not_port_alone() {
         let members = ["redis-1=ha-1:6379", "redis-2=ha-2:6379"].map(str::to_owned);
         let name = |at| named(&members, at, Role::Replica).map(|member| member.name);
         assert_eq!(name("ha-2:6379").as_deref(), Some("redis-2"));

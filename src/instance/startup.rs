@@ -4,7 +4,7 @@ use crate::{
     ctx::Ctx,
     migrations::{in_the_way, migrator},
     section::mysql::is_contended,
-    shelf,
+    stock_admin,
 };
 use oversell_lock::mysql::Conn;
 use parking_lot::Mutex;
@@ -15,25 +15,25 @@ use std::{
 };
 
 /// What was made.
-const MADE: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
+const APPLIED_MIGRATIONS: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
 
 /// Who makes the tables, where several instances start at once, and until when at the latest. It is a row: each node of a Galera
 /// cluster has a `GET_LOCK` of its own, and of two that write one row on two nodes at once, one is refused. (sqlx takes a
 /// `GET_LOCK` too, with an endless wait, which MariaDB refuses: it answers NULL and nothing is locked.)
-const MAKER: [&str; 2] = [
+const CREATE_MAKER: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS maker (id INT NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, \
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
     "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
 ];
 /// For a little longer than making them may take.
-const TAKE: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
+const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
 const GIVE_BACK: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
 /// How often it is tried.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long making the tables may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// What is done already, since its server came.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// What keeps the tables from being made, where somebody has to do something about it.
-    pub(super) fn hindrance(&self) -> Option<String> {
+    pub(super) fn obstacle(&self) -> Option<String> {
         let tables = self.in_the_way.lock().join(", ");
         (!tables.is_empty()).then(|| {
             format!(
@@ -63,11 +63,11 @@ impl Progress {
     /// Does what is not done yet. What fails is tried again, and shows in the states.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
         let migrate = async {
-            tokio::time::timeout(PATIENCE, self.migrate(ctx))
+            tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx))
                 .await
                 .map_err(|e| e.to_string())?
         };
-        let seed = async { shelf::seed(ctx).await.map_err(|e| e.to_string()) };
+        let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
         once(&self.migrated, migrate).await;
         if self.migrated() {
             once(&self.seeded, seed).await;
@@ -81,7 +81,11 @@ impl Progress {
     }
 
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
-        let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
+        let mut conn = ctx
+            .admin_pool
+            .conn(MIGRATION_TIMEOUT)
+            .await
+            .map_err(|e| e.to_string())?;
         if are_made(&mut conn).await {
             conn.done();
             return Ok(());
@@ -101,8 +105,8 @@ impl Progress {
     async fn make(&self, conn: &mut Conn) -> Result<(), String> {
         let in_the_way = in_the_way(conn).await.map_err(|e| e.to_string())?;
         *self.in_the_way.lock() = in_the_way;
-        if let Some(hindrance) = self.hindrance() {
-            return Err(hindrance);
+        if let Some(obstacle) = self.obstacle() {
+            return Err(obstacle);
         }
         migrator().run_direct(&mut **conn).await.map_err(|error| {
             tracing::error!(%error, "the tables cannot be made");
@@ -124,7 +128,9 @@ async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>)
 /// Whether all tables are there, and no others: then nobody need be waited for. A database that is empty has no list of them.
 async fn are_made(conn: &mut Conn) -> bool {
     let migrator = migrator();
-    let made = sqlx::query_as(MADE).fetch_all(&mut **conn).await;
+    let made = sqlx::query_as(APPLIED_MIGRATIONS)
+        .fetch_all(&mut **conn)
+        .await;
     made.is_ok_and(|made: Vec<(i64, Vec<u8>)>| {
         let is_made = |one: &Migration| {
             let mut made = made.iter();
@@ -136,15 +142,18 @@ async fn are_made(conn: &mut Conn) -> bool {
 
 /// Returns once the tables are this one's to make: after all that another one has made, on every node.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
-    for statement in MAKER {
+    for statement in CREATE_MAKER {
         unless_contended(conn.execute(statement).await)?;
     }
     loop {
-        let taken = sqlx::query(TAKE).bind(owner).execute(&mut **conn).await;
+        let taken = sqlx::query(BECOME_MAKER)
+            .bind(owner)
+            .execute(&mut **conn)
+            .await;
         if unless_contended(taken)?.is_some_and(|done| done.rows_affected() == 1) {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 

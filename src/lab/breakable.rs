@@ -2,8 +2,8 @@
 
 use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
-    failure::{Failure, unusable},
     fault::{Action, Breakable, Link, LinkState, Member, MemberState},
+    terminal::failure::{Failure, unusable},
 };
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

@@ -8,9 +8,11 @@
 
 use super::Port;
 use crate::{
-    chinese::told,
-    failure::{Failure, unusable},
-    redis_at::redis_at,
+    clients::redis_at::redis_at,
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable},
+    },
 };
 use std::{
     fs::{self, File},

@@ -9,9 +9,11 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, Token},
-    chinese::{padded, told},
-    failure::{Failure, unusable},
-    stdout::{note, say},
+    terminal::{
+        chinese::{padded, told},
+        failure::{Failure, unusable},
+        stdout::{note, say},
+    },
 };
 use futures::StreamExt;
 use std::{

@@ -2,7 +2,7 @@
 
 use super::{Options, Port, folder::Folder, mysql, nginx, redis, zookeeper};
 use crate::programs::{self, Needed, SETPRIV};
-use crate::{
+use crate::terminal::{
     bilingual::Bilingual,
     chinese::{padded, told},
     failure::{Failure, unusable_told},

@@ -14,10 +14,12 @@
 use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON, Token},
-    failure::{Failure, unusable, unusable_told},
+    clients::http_client::{Answer, Ask, HttpError, client},
     fault::{Action, Breakable, FaultCommand},
-    http_client::{Answer, Ask, HttpError, client},
-    stdout::say,
+    terminal::{
+        failure::{Failure, unusable, unusable_told},
+        stdout::say,
+    },
 };
 use axum::{
     Json, Router,

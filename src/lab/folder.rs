@@ -6,7 +6,7 @@
 
 use crate::{
     addresses::{Addresses, MARK},
-    failure::{Failure, unusable, unusable_told},
+    terminal::failure::{Failure, unusable, unusable_told},
 };
 use std::{
     fs::{self, File, TryLockError},

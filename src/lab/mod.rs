@@ -32,8 +32,8 @@ pub use options::{Options, Part, Servers, Writers};
 
 use crate::{
     addresses::{Addresses, Process},
-    failure::{Failure, unusable},
     fault::MemberState,
+    terminal::failure::{Failure, unusable},
 };
 use clock::Clock;
 use folder::Folder;

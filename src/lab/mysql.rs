@@ -15,8 +15,8 @@ use super::{
     server::{Check, Server, Started},
     user::User,
 };
-use crate::failure::{Failure, unusable};
 use crate::programs::{self, Needed};
+use crate::terminal::failure::{Failure, unusable};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{

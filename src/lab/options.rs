@@ -18,9 +18,12 @@ use super::{
 use crate::programs::{self, SETPRIV};
 use crate::{
     addresses::{self, Addresses, Control, TOKEN, Token},
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
-    stdout, stock,
+    stock,
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+        stdout,
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use futures::future::try_join_all;
@@ -65,7 +68,7 @@ const REPLICAS: usize = 2;
 ///
 /// ```no_run
 /// use oversell::lab::{Lab, Options, Part};
-/// # async fn example() -> Result<(), oversell::failure::Failure> {
+/// # async fn example() -> Result<(), oversell::terminal::failure::Failure> {
 /// let one_instance = Options { instance_ports: vec![0], redis_ports: vec![0], ..Options::default() };
 /// let only_servers = Options { without: vec![Part::Instances, Part::Nginx], ..Options::default() };
 /// let lab = Lab::start(only_servers).await?;

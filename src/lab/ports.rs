@@ -5,7 +5,7 @@
 //! from below that range, and claimed: for each there is an abstract Unix socket, a name that the kernel gives to one
 //! process at a time, among all labs of the machine, and takes back when the process dies.
 
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable},
 };

@@ -10,7 +10,7 @@
 //!   another process or group, so what is left of the group can be killed without hitting a stranger.
 
 use super::user::User;
-use crate::failure::{Failure, unusable};
+use crate::terminal::failure::{Failure, unusable};
 use nix::{
     errno::Errno,
     sys::{

@@ -7,8 +7,8 @@ use super::{
     server::{Check, Server, Started},
     user::User,
 };
+use crate::clients::redis_at::redis_at;
 use crate::programs::{self, Needed};
-use crate::redis_at::redis_at;
 use futures::FutureExt;
 use redis::InfoDict;
 use std::{

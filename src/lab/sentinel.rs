@@ -22,8 +22,8 @@ use super::{
 };
 use crate::programs::{self, Needed};
 use crate::{
-    failure::{Failure, unusable},
-    redis_at::redis_at,
+    clients::redis_at::redis_at,
+    terminal::failure::{Failure, unusable},
 };
 use futures::{FutureExt, StreamExt, future::join_all};
 use redis::{Cmd, RedisResult, aio::MultiplexedConnection};

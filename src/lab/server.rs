@@ -8,10 +8,12 @@ use super::{
 };
 use crate::programs::Needed;
 use crate::{
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
+    clients::http_client::{Ask, client},
     fault::MemberState,
-    http_client::{Ask, client},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+    },
 };
 use futures::{
     FutureExt,

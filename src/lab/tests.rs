@@ -3,7 +3,7 @@
 mod servers;
 
 use super::*;
-use crate::{four_letters::four_letters, redis_at::redis_at};
+use crate::clients::{four_letters::four_letters, redis_at::redis_at};
 use ::redis::AsyncCommands;
 use nix::{
     errno::Errno,

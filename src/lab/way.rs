@@ -8,7 +8,7 @@
 use super::{mysql, proxy::Proxy, redis, zookeeper};
 use crate::{
     addresses::Addresses,
-    failure::{Failure, unusable},
+    terminal::failure::{Failure, unusable},
 };
 use parking_lot::Mutex;
 use std::{io, sync::Arc, time::Duration};

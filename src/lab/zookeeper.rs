@@ -7,8 +7,8 @@ use super::{
 };
 use crate::programs::{self, Needed};
 use crate::{
-    failure::{Failure, unusable_told},
-    four_letters::four_letters,
+    clients::four_letters::four_letters,
+    terminal::failure::{Failure, unusable_told},
 };
 use futures::FutureExt;
 use std::{

@@ -10,7 +10,7 @@ use super::{
     stock_api,
     terminal::stopped,
 };
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
 };

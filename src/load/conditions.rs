@@ -1,6 +1,10 @@
 //! The conditions of the figures, without which they mean little.
 
-use crate::{addresses::Addresses, chinese::told, four_letters::four_letters, redis_at::redis_at};
+use crate::{
+    addresses::Addresses,
+    clients::{four_letters::four_letters, redis_at::redis_at},
+    terminal::chinese::told,
+};
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;
 use std::{

@@ -15,7 +15,7 @@ use super::{
     plan::Timed,
     stats::{self, Stats},
 };
-use crate::failure::{Failure, unusable};
+use crate::terminal::failure::{Failure, unusable};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{Request, Response};
 use hyper::body::Bytes;

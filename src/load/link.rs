@@ -9,7 +9,7 @@
 //! ([`ExchangeError::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
 
 use super::stats::Bytes;
-use crate::failure::{Failure, unusable};
+use crate::terminal::failure::{Failure, unusable};
 use http::{HeaderValue, Method, Request, Response, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes as Chunk, client::conn::http1};

@@ -15,9 +15,11 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
-    stdout::{Output, say},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+        stdout::{Output, say},
+    },
 };
 use secrecy::SecretString;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The plan of one row: its target and its workload.
 
-use crate::chinese::told;
+use crate::terminal::chinese::told;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;

@@ -10,9 +10,9 @@ use super::{
     verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
 };
 use crate::{
-    chinese::told,
     seckill::{Step, check},
     stock::{Promise, Store, Strategy},
+    terminal::chinese::told,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;

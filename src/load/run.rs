@@ -14,8 +14,8 @@ use super::{
     voucher::{Buyers, Voucher},
 };
 use crate::{
-    failure::{Failure, unusable},
     seckill, stock,
+    terminal::failure::{Failure, unusable},
 };
 use http::{HeaderValue, Request, header};
 use serde::Serialize;

@@ -7,9 +7,11 @@
 use super::{measure::MeasureArgs, plan::Plan, table, target::Registry};
 use crate::{
     addresses::Addresses,
-    failure::Failure,
     seckill::{self, Step},
-    stdout::{Output, Outputs, say},
+    terminal::{
+        failure::Failure,
+        stdout::{Output, Outputs, say},
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;

@@ -1,10 +1,12 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
 use crate::{
-    chinese::told,
-    failure::{Failure, unusable},
-    http_client::{Answer, Ask, HttpError, client},
+    clients::http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable},
+    },
 };
 use reqwest::RequestBuilder;
 use secrecy::SecretString;

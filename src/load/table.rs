@@ -7,7 +7,7 @@ use super::{
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
 };
-use crate::{bilingual::Bilingual, chinese::told, stdout::mark};
+use crate::terminal::{bilingual::Bilingual, chinese::told, stdout::mark};
 use comfy_table::{Cell, Color};
 
 const fn of(zh: &'static str, en: &'static str) -> Bilingual {

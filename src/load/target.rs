@@ -6,8 +6,10 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON, TOKEN},
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable, unusable_told},
+    },
 };
 use reqwest::Url;
 use secrecy::SecretString;

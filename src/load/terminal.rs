@@ -1,7 +1,7 @@
 //! The terminal of a command: a progress bar, a clean stop, readable figures.
 
 use super::run::Snapshot;
-use crate::{
+use crate::terminal::{
     bilingual::Bilingual,
     chinese::told,
     failure::Failure,
@@ -237,7 +237,7 @@ mod tests {
             "{without_the_empty}"
         );
         for width in [20, 30] {
-            let text = crate::wrap::wrapped(&at(Some(width)), width);
+            let text = crate::terminal::wrap::wrapped(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
             assert!(

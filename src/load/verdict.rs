@@ -5,7 +5,7 @@
 //! said counts, as in Jepsen: a proof of overselling outweighs a doubt, a doubt outweighs "exact".
 
 use super::history::OutcomeCounts;
-use crate::{chinese::told, seckill::check, stock::Promise};
+use crate::{seckill::check, stock::Promise, terminal::chinese::told};
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
 

@@ -12,9 +12,9 @@ use super::{
     stock_api::{base, read, succeeded},
 };
 use crate::{
-    failure::{Failure, unusable},
-    http_client::{Ask, client},
+    clients::http_client::{Ask, client},
     seckill::check::{Answers, Books, Entry, Report, check},
+    terminal::failure::{Failure, unusable},
 };
 use chrono::{TimeDelta, Utc};
 use http::{HeaderName, HeaderValue, Request};

@@ -12,10 +12,10 @@
 
 use super::script::{Scripts, run_script};
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     replay_log::{Log, ReplayEvent},
+    terminal::bilingual::Bilingual,
 };
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;

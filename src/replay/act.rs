@@ -5,10 +5,10 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, Order, voucher},
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     server::Server,
-    shelf::{self, Scope},
     stock::{self, Deduct, Store},
+    stock_admin::{self, Scope},
 };
 use chrono::{TimeDelta, Utc};
 
@@ -136,7 +136,7 @@ impl Act {
             return another;
         }
         let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        shelf::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
+        stock_admin::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
         Ok(stock_id)
     }
 
@@ -146,7 +146,7 @@ impl Act {
             return Ok(Some(voucher::read(ctx, id).await?.stock));
         }
         match self.scope().store {
-            Some(store) => shelf::count(ctx, store, id).await.map(Some),
+            Some(store) => stock_admin::count(ctx, store, id).await.map(Some),
             None => Ok(None),
         }
     }
@@ -156,10 +156,12 @@ impl Act {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;
         }
-        shelf::remove(ctx, id, Some(self.scope())).await.map(drop)
+        stock_admin::remove(ctx, id, Some(self.scope()))
+            .await
+            .map(drop)
     }
 
-    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         match self {
             Self::Strategy(slug) => {
                 let strategy =
@@ -197,13 +199,13 @@ pub async fn place_order(
     step: &str,
     voucher_id: i64,
     user_id: i64,
-) -> Result<Deducted, Error> {
+) -> Result<Deduction, Error> {
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
     let order = Order {
         voucher_id,
         user_id,
-        job: job.same(),
+        job: job.with_same_owner(),
     };
-    let lock = (step.order)(ctx, &order).await?.lock;
-    Ok(Deducted::default().unlocked(lock))
+    let lock = (step.place)(ctx, &order).await?.lock;
+    Ok(Deduction::default().unlocked(lock))
 }

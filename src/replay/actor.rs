@@ -11,12 +11,12 @@
 
 use super::act::Act;
 use crate::{
+    clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
     error::Error,
-    http_client::{Answer, Ask, HttpError, client},
     seckill,
     section::{Follower, FollowerEvent, Job, Point},
-    shelf,
+    stock_admin,
 };
 use futures::StreamExt;
 use garde::Validate;
@@ -131,8 +131,8 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     );
     let linger = Duration::from_millis(spec.linger_ms);
     let job = job
-        .asked(spec.lease_ms.map(Duration::from_millis), None)
-        .followed(Follower {
+        .with_options(spec.lease_ms.map(Duration::from_millis), None)
+        .with_follower(Follower {
             events: point_sender,
             stops: stopping,
             linger,
@@ -150,7 +150,7 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
             tokio::select! {
                 biased;
                 Some(event) = points.recv() => send(event.into()),
-                outcome = &mut running => break outcome.unwrap_or(Err(Error::TimedOut(MAX_LIFETIME))),
+                outcome = &mut running => break outcome.unwrap_or(Err(Error::RequestTimeout(MAX_LIFETIME))),
             }
         };
         while let Ok(event) = points.try_recv() {
@@ -185,7 +185,7 @@ impl From<FollowerEvent> for ActorEvent {
 
 fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
-        Error::NotHad { .. } | Error::Taken(_) => "not-had",
+        Error::Timeout { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
         Error::AlreadyOrdered => "already-ordered",
         Error::OrderUnderWay => "under-way",
@@ -268,7 +268,7 @@ impl ActorHost {
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
             Self::Local(ctx) => {
-                (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
+                (stock_admin::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
             }
             Self::Remote { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));

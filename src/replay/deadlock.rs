@@ -18,12 +18,12 @@ use super::{
     step::Step,
 };
 use crate::{
-    bilingual::leak,
     classroom::deadlocks::{
         ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions,
     },
     error::Error,
     replay_log::ReplayEvent,
+    terminal::bilingual::leak,
 };
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;

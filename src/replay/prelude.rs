@@ -13,4 +13,4 @@ pub(super) use super::{
         say,
     },
 };
-pub(super) use crate::{bilingual::Bilingual, section::Point};
+pub(super) use crate::{section::Point, terminal::bilingual::Bilingual};

@@ -8,11 +8,11 @@ use super::{
     step::{RoleStep, Step},
 };
 use crate::{
-    bilingual::Bilingual,
     config::Config,
     replay_log::ReplayResult,
     section::{Name, Point},
     server::Server,
+    terminal::bilingual::Bilingual,
 };
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -16,12 +16,12 @@ use super::{
     step::{ExpectedEnd, RoleStep, Step},
 };
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     fault::Action,
     replay_log::{Log, ReplayEnd, ReplayResult},
     section::{LockState, Point},
+    terminal::bilingual::Bilingual,
 };
 use futures::future::try_join_all;
 use std::{sync::Arc, time::Duration};

@@ -7,7 +7,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Name, names},
-    shelf::no_zookeeper,
+    stock_admin::no_zookeeper,
 };
 use oversell_lock::redis::Connection;
 use redis::Script;
@@ -147,7 +147,7 @@ impl ServerReader {
     }
 
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
-        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
         let end = sqlx::query(
             "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
         );
@@ -235,7 +235,7 @@ impl ServerReader {
     }
 
     async fn read_table(&self, name: String) -> Result<Option<LockEntry>, Error> {
-        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
         let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(SELECT_LOCK)
             .bind(&name)
             .fetch_optional(&mut *conn)
@@ -255,7 +255,7 @@ impl ServerReader {
     }
 
     async fn read_fence(&self) -> Result<u64, Error> {
-        let mut conn = self.ctx.at_desk(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
         let fence =
             sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
         let fence = fence.fetch_one(&mut *conn).await?;

@@ -8,10 +8,10 @@
 
 use super::{act::Act, faults::Need, play::Play, role::Role};
 use crate::{
-    bilingual::Bilingual,
     error::Error,
     fault::Action,
     section::{LockState, Point},
+    terminal::bilingual::Bilingual,
 };
 use futures::future::BoxFuture;
 

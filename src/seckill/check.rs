@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beyond_what_a_browser_counts_to_keeps_its_last_digits() {
+    fn an_order_id_beyond_2_to_the_53_keeps_its_digits() {
         let order = Entry {
             order_id: (1 << 53) + 1,
             user_id: 1,

@@ -16,7 +16,7 @@
 //! Next: `write_behind.rs`.
 
 use super::{
-    stream::{self, Entry, Queued},
+    stream::{self, Entry, QueuedOrder},
     voucher,
     write_behind::{self, Refusal},
 };
@@ -34,22 +34,22 @@ use std::{pin::pin, time::Duration};
 use tokio::time::Instant;
 
 /// The most entries at once.
-const BATCH: usize = 200;
+const MAX_BATCH: usize = 200;
 /// How long new entries are waited for, where a command may take so long.
-const BLOCK: Duration = Duration::from_secs(1);
+const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// Before the next read, entries gather: a transaction for each few of them would cost more than it writes.
-const GATHER: Duration = Duration::from_millis(50);
+const GATHER_TIME: Duration = Duration::from_millis(50);
 /// An entry that was delivered so long ago and is not settled is claimed.
-const IDLE: Duration = Duration::from_secs(5);
+const CLAIM_IDLE: Duration = Duration::from_secs(5);
 /// How often is looked for such.
-const LOOK: Duration = Duration::from_secs(1);
+const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 /// An order that the database refuses is buried when it has been delivered so often.
-const DELIVERIES: usize = 5;
+const MAX_DELIVERIES: usize = 5;
 /// How long a server that is down is left alone, at first and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// How long a consumer goes on when its instance closes.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A consumer, not running yet.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Consumer {
     pub fn new(ctx: Ctx) -> Self {
         Self {
             name: ctx.instance.clone(),
-            idle: IDLE,
+            idle: CLAIM_IDLE,
             points: Points::default(),
             ctx,
         }
@@ -91,12 +91,12 @@ impl Consumer {
 
     /// Runs until the instance closes.
     pub async fn run(self) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_PAUSE;
         while let Err(error) = self.consume(&mut pause).await {
             if self.ctx.closing.is_cancelled() {
                 return tracing::warn!(%error, "closing with orders that are not written: they stay in the stream");
             }
-            if pause == FIRST_PAUSE {
+            if pause == MIN_PAUSE {
                 tracing::warn!(%error, "orders wait in the stream");
             }
             self.back_off(&mut pause).await;
@@ -122,28 +122,30 @@ impl Consumer {
         let mut end = None;
         loop {
             let closing = self.ctx.closing.is_cancelled();
-            if closing && *end.get_or_insert_with(|| Instant::now() + DRAIN) < Instant::now() {
+            if closing
+                && *end.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT) < Instant::now()
+            {
                 return Ok(());
             }
             let mut entries = Vec::new();
-            if last_look.is_none_or(|at| at.elapsed() >= LOOK) {
-                entries = self.abandoned(&mut redis, &orders).await?;
+            if last_look.is_none_or(|at| at.elapsed() >= CLAIM_INTERVAL) {
+                entries = self.claim_abandoned(&mut redis, &orders).await?;
                 // There may be more.
                 last_look = entries.is_empty().then(Instant::now);
             }
             if entries.is_empty() {
-                entries = self.new_ones(&mut redis, &orders, client).await?;
+                entries = self.new_entries(&mut redis, &orders, client).await?;
             }
-            *pause = FIRST_PAUSE;
+            *pause = MIN_PAUSE;
             if entries.is_empty() && closing {
                 return Ok(());
             }
             if !entries.is_empty() {
-                let full = entries.len() == BATCH;
+                let full = entries.len() == MAX_BATCH;
                 self.points.at(Point::Delivered).await;
                 self.write(&mut redis, entries).await?;
                 if !full {
-                    drop(tokio::time::timeout(GATHER, self.ctx.closing.cancelled()).await);
+                    drop(tokio::time::timeout(GATHER_TIME, self.ctx.closing.cancelled()).await);
                 }
             }
         }
@@ -154,7 +156,7 @@ impl Consumer {
         Ok(self.ctx.redis.own_connection().await?)
     }
 
-    async fn abandoned(
+    async fn claim_abandoned(
         &self,
         redis: &mut MultiplexedConnection,
         orders: &str,
@@ -167,11 +169,11 @@ impl Consumer {
             .arg(self.idle.as_millis() as u64)
             .arg("0-0");
         let claimed: StreamAutoClaimReply =
-            claim.arg("COUNT").arg(BATCH).query_async(redis).await?;
+            claim.arg("COUNT").arg(MAX_BATCH).query_async(redis).await?;
         Ok(claimed.claimed.into_iter().map(Entry::from).collect())
     }
 
-    async fn new_ones(
+    async fn new_entries(
         &self,
         redis: &mut MultiplexedConnection,
         orders: &str,
@@ -182,12 +184,12 @@ impl Consumer {
             .arg(stream::GROUP)
             .arg(&self.name)
             .arg("COUNT")
-            .arg(BATCH);
+            .arg(MAX_BATCH);
         let closing = &self.ctx.closing;
         if !closing.is_cancelled() {
             let timeout = Duration::from_millis(self.ctx.config.redis.timeout_ms);
             read.arg("BLOCK")
-                .arg(BLOCK.min(timeout / 2).as_millis() as u64);
+                .arg(MAX_BLOCK.min(timeout / 2).as_millis() as u64);
         }
         let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
         // Giving up here would leave pending what is delivered meanwhile: so Redis is asked to end the wait.
@@ -217,7 +219,7 @@ impl Consumer {
             .iter()
             .filter_map(|entry| entry.order.as_ref().ok().copied())
             .collect();
-        if orders.len() == entries.len() && self.insist(&orders).await?.is_ok() {
+        if orders.len() == entries.len() && self.write_until_answered(&orders).await?.is_ok() {
             self.points.at(Point::Written).await;
             return stream::settle(&self.ctx, redis, &entries).await;
         }
@@ -249,38 +251,48 @@ impl Consumer {
                 });
             }
         };
-        Ok(match self.insist(std::slice::from_ref(order)).await? {
-            Ok(()) => Fate::Written,
-            Err(Refusal::Duplicate) if write_behind::is_there(&self.ctx, order).await? => {
-                Fate::Written
-            }
-            Err(Refusal::Duplicate) => Fate::Dead {
-                reason: "用户已经购买过一次!".into(),
-                gives_back: true,
-            },
-            // MySQL has none left: one more in Redis would be sold to nobody again.
-            Err(Refusal::SoldOut) => Fate::Dead {
-                reason: "库存不足！".into(),
-                gives_back: false,
-            },
-            Err(Refusal::Refused(reason)) if self.deliveries(redis, entry).await? >= DELIVERIES => {
-                Fate::Dead {
-                    reason,
-                    gives_back: true,
+        Ok(
+            match self
+                .write_until_answered(std::slice::from_ref(order))
+                .await?
+            {
+                Ok(()) => Fate::Written,
+                Err(Refusal::Duplicate) if write_behind::is_stored(&self.ctx, order).await? => {
+                    Fate::Written
                 }
-            }
-            Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
-        })
+                Err(Refusal::Duplicate) => Fate::Dead {
+                    reason: "用户已经购买过一次!".into(),
+                    gives_back: true,
+                },
+                // MySQL has none left: one more in Redis would be sold to nobody again.
+                Err(Refusal::SoldOut) => Fate::Dead {
+                    reason: "库存不足！".into(),
+                    gives_back: false,
+                },
+                Err(Refusal::Refused(reason))
+                    if self.deliveries(redis, entry).await? >= MAX_DELIVERIES =>
+                {
+                    Fate::Dead {
+                        reason,
+                        gives_back: true,
+                    }
+                }
+                Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
+            },
+        )
     }
 
     /// Tries to write these orders until MySQL says yes or no.
-    async fn insist(&self, orders: &[Queued]) -> Result<Result<(), Refusal>, Error> {
-        let mut pause = FIRST_PAUSE;
+    async fn write_until_answered(
+        &self,
+        orders: &[QueuedOrder],
+    ) -> Result<Result<(), Refusal>, Error> {
+        let mut pause = MIN_PAUSE;
         loop {
             match write_behind::write(&self.ctx, orders).await {
                 Err(Refusal::Down(error)) if self.ctx.closing.is_cancelled() => return Err(error),
                 Err(Refusal::Down(error)) => {
-                    if pause == FIRST_PAUSE {
+                    if pause == MIN_PAUSE {
                         tracing::warn!(%error, orders = orders.len(), "orders wait to be written");
                     }
                     self.back_off(&mut pause).await;
@@ -307,7 +319,7 @@ impl Consumer {
     async fn back_off(&self, pause: &mut Duration) {
         let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
+        *pause = (*pause * 2).min(MAX_PAUSE);
     }
 }
 

@@ -28,13 +28,13 @@ use utoipa::ToSchema;
 /// 2022-01-01T00:00:00Z.
 const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
 const COUNT_BITS: u32 = 32;
-const MOST_SECONDS: i64 = (1 << 31) - 1;
-const MOST_COUNT: i64 = (1 << COUNT_BITS) - 1;
+const MAX_SECONDS: i64 = (1 << 31) - 1;
+const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
 /// How long the key of a day is kept, from its first count and from the end of its day, whichever is later: it must outlive its
 /// day by more than clocks differ or go back, or the day's count would start again. An instance whose clock was ahead goes on
 /// counting in a day that has not begun.
-const KEPT_SECONDS: i64 = 4 * DAY_SECONDS;
+const KEY_TTL_SECONDS: i64 = 4 * DAY_SECONDS;
 const DAY_SECONDS: i64 = 86_400;
 
 /// A global id and its parts.
@@ -92,7 +92,7 @@ pub async fn batch_at(
     now: i64,
 ) -> Result<RangeInclusive<i64>, Error> {
     let seconds = now - BEGIN_TIMESTAMP;
-    if !(0..=MOST_SECONDS).contains(&seconds) {
+    if !(0..=MAX_SECONDS).contains(&seconds) {
         return Err(Error::NoId(
             "the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into(),
         ));
@@ -110,7 +110,7 @@ pub async fn batch_at(
         .arg(count)
         .query_async(&mut redis)
         .await?;
-    if counted > MOST_COUNT {
+    if counted > MAX_COUNT {
         return Err(Error::NoId(format!(
             "{key} has counted 2^32 ids today; there are more after midnight UTC"
         )));
@@ -119,11 +119,11 @@ pub async fn batch_at(
     if counted == i64::from(count) {
         let day_end = (seconds / DAY_SECONDS + 1) * DAY_SECONDS;
         let mut keep = redis::pipe();
-        keep.cmd("EXPIRE").arg(&key).arg(KEPT_SECONDS);
+        keep.cmd("EXPIRE").arg(&key).arg(KEY_TTL_SECONDS);
         // Only a later end counts: by a clock that is behind, the day may be long over.
         keep.cmd("EXPIREAT")
             .arg(&key)
-            .arg(BEGIN_TIMESTAMP + day_end + KEPT_SECONDS)
+            .arg(BEGIN_TIMESTAMP + day_end + KEY_TTL_SECONDS)
             .arg("GT");
         keep.exec_async(&mut redis).await?;
     }
@@ -137,7 +137,7 @@ impl From<i64> for Id {
         Self {
             id: id.to_string(),
             seconds,
-            count: id & MOST_COUNT,
+            count: id & MAX_COUNT,
             date: date(seconds),
         }
     }
@@ -161,8 +161,8 @@ mod tests {
             (
                 i64::MAX,
                 "9223372036854775807",
-                MOST_SECONDS,
-                MOST_COUNT,
+                MAX_SECONDS,
+                MAX_COUNT,
                 "2090:01:19",
             ),
             (86_399 << 32 | 7, "371080879407111", 86_399, 7, "2022:01:01"),

@@ -26,8 +26,8 @@ mod steps {
     include!(concat!(env!("OUT_DIR"), "/steps.rs"));
 }
 
-pub use order::{Order, Ordered};
-pub use step::{Facts, Place, Step};
+pub use order::{Order, OrderReceipt};
+pub use step::{PlaceOrder, Step, StepSpec};
 
 use crate::registry::in_order;
 use std::sync::LazyLock;

@@ -18,7 +18,7 @@ pub struct Order {
 
 /// An order was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ordered {
+pub struct OrderReceipt {
     /// Its number, from the [id worker](super::id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
     /// lose digits.
     pub order_id: i64,
@@ -39,9 +39,9 @@ impl Order {
 
     /// The same, with this lease instead of the step's own.
     #[must_use]
-    pub fn leased(self, lease: Option<Duration>) -> Self {
+    pub fn with_lease(self, lease: Option<Duration>) -> Self {
         Self {
-            job: self.job.asked(lease, None),
+            job: self.job.with_options(lease, None),
             ..self
         }
     }

@@ -2,9 +2,9 @@
 
 pub(super) use super::{
     id_worker,
-    order::{Order, Ordered},
+    order::{Order, OrderReceipt},
     rows,
-    step::Facts,
+    step::StepSpec,
 };
 pub(super) use crate::{
     ctx::Ctx,

@@ -1,13 +1,13 @@
 //! The statements that the steps are made of, and the two halves of most: the look at the voucher, and the transaction.
 //!
-//! 1. [`open`]: read the voucher; has the seckill begun, is it over, is there a piece left?
-//! 2. [`create`]: in a transaction: has the user an order? Deduct a piece if there is one, write the order, commit.
+//! 1. [`check_open`]: read the voucher; has the seckill begun, is it over, is there a piece left?
+//! 2. [`create_order`]: in a transaction: has the user an order? Deduct a piece if there is one, write the order, commit.
 //!
-//! `create` is only as safe as what surrounds it: a plain read sees no order that another has not committed yet.
+//! `create_order` is only as safe as what surrounds it: a plain read sees no order that another has not committed yet.
 //!
 //! Next: `check_then_deduct.rs`, the first step.
 
-use super::{Order, Ordered, id_worker, voucher};
+use super::{Order, OrderReceipt, id_worker, voucher};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -22,7 +22,7 @@ use oversell_lock::mysql::Conn;
 const COUNT: &str = "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
 
 /// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
-pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
+pub(super) async fn check_open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let voucher = mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?;
     conn.done();
@@ -42,12 +42,12 @@ pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 }
 
 /// `createVoucherOrder` of the text, in a transaction of its own.
-pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
+pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
         mysql::begin(&mut conn, &order.job).await?;
-        unordered(&mut conn, order).await?;
-        order.job.inside().await;
+        check_unordered(&mut conn, order).await?;
+        order.job.enter_and_stay().await;
         let ordered = write(ctx, &mut conn, order).await?;
         order.job.at(Point::Commit).await;
         mysql::commit(&mut conn, &order.job).await?;
@@ -55,11 +55,11 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         Ok(ordered)
     };
     let created = created.await;
-    mysql::rolled_back(conn, created).await
+    mysql::end_uncommitted(conn, created).await
 }
 
 /// One order per user, as far as a plain read can tell.
-pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
+pub(super) async fn check_unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
     let count = sqlx::query_scalar(COUNT)
         .bind(order.user_id)
         .bind(order.voucher_id);
@@ -72,13 +72,17 @@ pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Erro
 }
 
 /// A piece and the order, in the transaction that is open on this connection.
-pub(super) async fn write(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
+pub(super) async fn write(
+    ctx: &Ctx,
+    conn: &mut Conn,
+    order: &Order,
+) -> Result<OrderReceipt, Error> {
     if mysql::execute_on(conn, &order.job, deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
     mysql::execute_on(conn, &order.job, insert(order, order_id)).await?;
-    Ok(Ordered {
+    Ok(OrderReceipt {
         order_id,
         lock: None,
     })

@@ -9,7 +9,7 @@
 //!
 //! Next: `redis_lock_fixed_id.rs`, the first version.
 
-use super::{Order, Ordered, rows};
+use super::{Order, OrderReceipt, rows};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -24,7 +24,7 @@ use std::{sync::Arc, time::Duration};
 const LEASE: Duration = Duration::from_secs(1200);
 
 /// The name of a user's lock: of the user alone, whatever the voucher.
-pub(super) fn name(order: &Order) -> String {
+pub(super) fn lock_name(order: &Order) -> String {
     format!("lock:order:{}", order.user_id)
 }
 
@@ -33,17 +33,17 @@ pub(super) async fn place_under<S: Stage>(
     ctx: &Ctx,
     order: &Order,
     stage: S,
-) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
-    let lock = Lock::named(ctx, &order.job, &name(order), LEASE, stage);
+) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
+    let lock = Lock::named(ctx, &order.job, &lock_name(order), LEASE, stage);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(Error::OrderUnderWay)?;
     order.job.at(Point::Locked).await;
-    let placed = rows::create(ctx, order).await;
+    let placed = rows::create_order(ctx, order).await;
     order.job.at(Point::Unlock).await;
     let found = held.unlock().await;
-    Ok(Ordered {
+    Ok(OrderReceipt {
         lock: found,
         ..placed?
     })

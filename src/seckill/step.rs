@@ -1,10 +1,10 @@
 //! What a step is: a value that says what it promises, and the function that places an order.
 
-use super::{Order, Ordered};
+use super::{Order, OrderReceipt};
 use crate::{
     ctx::Ctx,
     error::Error,
-    registry::{Declared, Rank, Registered},
+    registry::{Rank, RegistryEntry, Spec},
     stock::Promise,
 };
 use futures::future::BoxFuture;
@@ -12,15 +12,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Places one order, or says why not.
-pub type Place = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<Ordered, Error>>;
+pub type PlaceOrder = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<OrderReceipt, Error>>;
 
 /// One way to order a voucher.
-pub type Step = Registered<Facts>;
+pub type Step = RegistryEntry<StepSpec>;
 
 /// What a step's file declares.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[schema(as = OrderStepFacts)]
-pub struct Facts {
+pub struct StepSpec {
     /// The section of \[002\] that it is from, or that it goes on from.
     pub course: &'static str,
     /// What it promises: of the stock, and of one order per user.
@@ -31,10 +31,10 @@ pub struct Facts {
     pub rank: Rank,
     /// Places one order.
     #[serde(skip)]
-    pub order: Place,
+    pub place: PlaceOrder,
 }
 
-impl Declared for Facts {
+impl Spec for StepSpec {
     fn rank(&self) -> Rank {
         self.rank
     }

@@ -25,21 +25,21 @@ pub(super) const ORDERS: &str = "stream.orders";
 pub(super) const GROUP: &str = "g1";
 pub(super) const DEAD: &str = "stream.orders.dead";
 /// Of dead letters so many are kept at least: the newest.
-const LETTERS: usize = 10_000;
+const MIN_DEAD_LETTERS: usize = 10_000;
 /// From an order that is not settled to its entry.
 pub(super) const QUEUED: &str = "seckill:queued";
 /// Before the number of an order that was buried: a key with the reason, which is kept for so long.
 const FAILED: &str = "seckill:failed";
-const FAILED_KEPT: Duration = Duration::from_hours(7 * 24);
+const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 
 const GIVE_BACK: &str = include_str!("steps/lua/give_back.lua");
 
 const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
-const PATIENCE: Duration = Duration::from_secs(3);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An order as an entry has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Queued {
+pub(super) struct QueuedOrder {
     pub(super) order_id: i64,
     pub(super) user_id: i64,
     pub(super) voucher_id: i64,
@@ -75,7 +75,7 @@ pub(super) struct Entry {
     /// Its place in the stream.
     pub(super) at: String,
     /// Its order, or why it has none.
-    pub(super) order: Result<Queued, String>,
+    pub(super) order: Result<QueuedOrder, String>,
 }
 
 impl From<StreamId> for Entry {
@@ -86,7 +86,7 @@ impl From<StreamId> for Entry {
                 .ok_or_else(|| format!("the entry has no number {name}"))
         };
         let read = || {
-            Ok(Queued {
+            Ok(QueuedOrder {
                 order_id: field("id")?,
                 user_id: field("userId")?,
                 voucher_id: field("voucherId")?,
@@ -111,10 +111,10 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
         .get(failed_key(ctx, order_id));
     let (queued, failed): (bool, Option<String>) =
         ask.query_async(&mut ctx.redis.connection()).await?;
-    let mut conn = ctx.mysql(PATIENCE).await?;
+    let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let stored = sqlx::query_scalar(STORED).bind(order_id);
     let stored: Option<i64> = Session::of(&conn)
-        .bounded(PATIENCE, stored.fetch_optional(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, stored.fetch_optional(&mut *conn))
         .await?;
     conn.done();
     match (stored, failed, queued) {
@@ -179,7 +179,7 @@ pub(super) async fn bury(
     let mut pipe = redis::pipe();
     let mut letter = redis::cmd("XADD");
     letter
-        .arg((ctx.redis_key(DEAD), "MAXLEN", "~", LETTERS, "*"))
+        .arg((ctx.redis_key(DEAD), "MAXLEN", "~", MIN_DEAD_LETTERS, "*"))
         .arg("entry")
         .arg(&entry.at)
         .arg("reason")
@@ -193,7 +193,7 @@ pub(super) async fn bury(
             .arg("voucherId")
             .arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
-        pipe.set_ex(key, reason, FAILED_KEPT.as_secs()).ignore();
+        pipe.set_ex(key, reason, FAILED_TTL.as_secs()).ignore();
         if let Some(voucher) = gives_back_to {
             pipe.cmd("EVAL")
                 .arg(GIVE_BACK)

@@ -13,10 +13,10 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How long MySQL may take for what an operator asks.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long it may take to read all orders of a voucher.
-const ALL_ORDERS: Duration = Duration::from_secs(30);
+const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READ: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
 const ADD: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
@@ -77,9 +77,9 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 ///
 /// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
-        .bounded(PATIENCE, read_on(&mut conn, id))
+        .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
         .await?;
     conn.done();
     voucher.ok_or(Error::NoVoucher(id))
@@ -105,7 +105,7 @@ pub async fn add(
     begin: DateTime<Utc>,
     end: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
     let add = sqlx::query(ADD)
@@ -115,7 +115,7 @@ pub async fn add(
         .bind(begin)
         .bind(end);
     let added = Session::of(&conn)
-        .bounded(PATIENCE, add.execute(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, add.execute(&mut *conn))
         .await
         .map_err(unanswered)?;
     conn.done();
@@ -133,12 +133,12 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
         tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
     }
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let mut removed = 0;
     for statement in REMOVE {
         let done = Session::of(&conn)
             .bounded(
-                PATIENCE,
+                MYSQL_TIMEOUT,
                 sqlx::query(statement).bind(id).execute(&mut *conn),
             )
             .await;
@@ -158,16 +158,16 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 ///
 /// As [`read`].
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let books = Session::of(&conn)
-        .bounded(ALL_ORDERS, books_on(&mut conn, id))
+        .bounded(ALL_ORDERS_TIMEOUT, books_on(&mut conn, id))
         .await?;
     let (mut books, is_in_redis) = books.ok_or(Error::NoVoucher(id))?;
     if is_in_redis {
         let in_redis = settled_stock_in_redis(ctx, id).await;
         // Redis was read between two reads of the database: only where these agree do all three belong to one moment.
         let voucher = Session::of(&conn)
-            .bounded(PATIENCE, read_on(&mut conn, id))
+            .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
             .await?;
         let is_unchanged = voucher.is_some_and(|voucher| voucher.stock == books.stock);
         books.redis_stock = in_redis.filter(|_| is_unchanged);

@@ -33,7 +33,7 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
         return Err(Error::NoVoucher(order.voucher_id));
     }
     let published = in_transaction(ctx, &mut conn, order).await;
-    mysql::rolled_back(conn, published).await
+    mysql::end_uncommitted(conn, published).await
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {

@@ -11,14 +11,14 @@
 //!
 //! Next: back to `consumer.rs`.
 
-use super::stream::Queued;
+use super::stream::QueuedOrder;
 use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use oversell_lock::mysql::Conn;
 use sqlx::{Executor, MySql, QueryBuilder};
 use std::{collections::BTreeMap, time::Duration};
 
 /// How long a connection, a row lock or an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
 const DEDUCT: &str =
@@ -40,8 +40,8 @@ pub(super) enum Refusal {
 }
 
 /// Writes these orders, all or none.
-pub(super) async fn write(ctx: &Ctx, orders: &[Queued]) -> Result<(), Refusal> {
-    let mut conn = ctx.mysql(PATIENCE).await.map_err(Refusal::Down)?;
+pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refusal> {
+    let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(Refusal::Down)?;
     let written = in_transaction(&mut conn, orders).await;
     match written {
         Ok(()) => conn.done(),
@@ -49,14 +49,16 @@ pub(super) async fn write(ctx: &Ctx, orders: &[Queued]) -> Result<(), Refusal> {
         Err(Refusal::Down(_)) => {}
         Err(_) => {
             let session = Session::of(&conn);
-            session.bounded(PATIENCE, conn.execute("ROLLBACK")).await?;
+            session
+                .bounded(MYSQL_TIMEOUT, conn.execute("ROLLBACK"))
+                .await?;
             conn.done();
         }
     }
     written
 }
 
-async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusal> {
+async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), Refusal> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT);
     insert.push_values(orders, |mut row, order| {
         row.push_bind(order.order_id)
@@ -71,17 +73,17 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
     }
     let session = Session::of(conn);
     let begin = conn.execute("START TRANSACTION");
-    session.bounded(PATIENCE, begin).await?;
+    session.bounded(MYSQL_TIMEOUT, begin).await?;
     session
         .bounded(
-            PATIENCE,
+            MYSQL_TIMEOUT,
             insert.build().persistent(false).execute(&mut **conn),
         )
         .await?;
     for (voucher, count) in pieces {
         let deduct = sqlx::query(DEDUCT).bind(count).bind(voucher).bind(count);
         if session
-            .bounded(PATIENCE, deduct.execute(&mut **conn))
+            .bounded(MYSQL_TIMEOUT, deduct.execute(&mut **conn))
             .await?
             .rows_affected()
             == 0
@@ -89,19 +91,21 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
             return Err(Refusal::SoldOut);
         }
     }
-    session.bounded(PATIENCE, conn.execute("COMMIT")).await?;
+    session
+        .bounded(MYSQL_TIMEOUT, conn.execute("COMMIT"))
+        .await?;
     Ok(())
 }
 
 /// Whether this very order is there.
-pub(super) async fn is_there(ctx: &Ctx, order: &Queued) -> Result<bool, Error> {
-    let mut conn = ctx.mysql(PATIENCE).await?;
+pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
+    let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let find = sqlx::query_scalar::<_, i64>(FIND)
         .bind(order.order_id)
         .bind(order.user_id)
         .bind(order.voucher_id);
     let found = Session::of(&conn)
-        .bounded(PATIENCE, find.fetch_optional(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, find.fetch_optional(&mut *conn))
         .await?;
     conn.done();
     Ok(found.is_some())

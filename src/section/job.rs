@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::names,
-    visits::{Happened, Lane},
+    visits::{Lane, VisitEventKind},
 };
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -38,13 +38,14 @@ pub struct Job {
     /// Its parameters.
     pub request: Request,
     /// Its observers and timestamps.
-    pub seen: Observation,
+    pub observation: Observation,
     owner: OnceLock<Owner>,
 }
 
 /// A piece was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Deducted {
+#[schema(as = Deducted)]
+pub struct Deduction {
     /// What the strategy believes is left, if it has read a number.
     #[schema(example = 4999)]
     pub remaining: Option<i64>,
@@ -75,7 +76,7 @@ pub enum LockState {
     Lost,
 }
 
-impl Deducted {
+impl Deduction {
     /// At the first try; so many are left.
     #[must_use]
     pub fn left(count: i64) -> Self {
@@ -113,7 +114,7 @@ impl Request {
 impl From<Request> for Job {
     fn from(request: Request) -> Self {
         Self {
-            seen: Observation::new(),
+            observation: Observation::new(),
             request,
             owner: OnceLock::new(),
         }
@@ -129,47 +130,47 @@ impl Job {
 
     /// The same job, counted in `waiters` until it enters or is dropped.
     #[must_use]
-    pub fn counted(mut self, waiters: Gauge) -> Self {
+    pub fn with_waiters(mut self, waiters: Gauge) -> Self {
         waiters.increment(1.0);
-        self.seen.waiters = waiters;
+        self.observation.waiters = waiters;
         self
     }
 
     /// The same job with this lease instead of the strategy's own, and this person's name.
     #[must_use]
-    pub fn asked(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
+    pub fn with_options(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
         (self.request.lease, self.request.who) = (lease, who);
         self
     }
 
     /// The same job, shown on the class page.
     #[must_use]
-    pub fn seen_as(mut self, lane: Lane) -> Self {
-        self.seen.lane = Some(Arc::new(lane));
+    pub fn with_lane(mut self, lane: Lane) -> Self {
+        self.observation.lane = Some(Arc::new(lane));
         self
     }
 
     /// The same job, followed by a replay.
     #[must_use]
-    pub(crate) fn followed(mut self, by: Follower) -> Self {
-        self.seen.points = by.into();
+    pub(crate) fn with_follower(mut self, by: Follower) -> Self {
+        self.observation.points = by.into();
         self
     }
 
     /// Stops the job at a point of its strategy, for a test.
     pub fn pause_at(&mut self, point: Point) -> Pause {
         let (points, pause) = Points::paused_at(point);
-        self.seen.points = points;
+        self.observation.points = points;
         pause
     }
 
     /// A job with the same points, lease and owner, for a function that takes a job by value.
-    pub(crate) fn same(&self) -> Self {
+    pub(crate) fn with_same_owner(&self) -> Self {
         let mut same = Self::from(Request {
             who: None,
             ..self.request.clone()
         });
-        same.seen.points = self.seen.points.clone();
+        same.observation.points = self.observation.points.clone();
         same.owner = self.owner.clone();
         same
     }
@@ -182,11 +183,11 @@ impl Job {
     /// The lease of a library lock, renewed every third of it: the requested one, else the configured one.
     #[must_use]
     pub fn watchdog(&self, ctx: &Ctx) -> Lease {
-        Lease::Watchdog(self.leased(ctx))
+        Lease::Watchdog(self.lease(ctx))
     }
 
     /// The requested lease, else the configured one.
-    pub(crate) fn leased(&self, ctx: &Ctx) -> Duration {
+    pub(crate) fn lease(&self, ctx: &Ctx) -> Duration {
         self.request
             .lease
             .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
@@ -195,19 +196,19 @@ impl Job {
     /// What is left of the wait. The requested stay inside does not count.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
-        let stay = if self.seen.has_entered() {
+        let stay = if self.observation.has_entered() {
             self.request.hold
         } else {
             Duration::ZERO
         };
-        (self.request.wait + stay).saturating_sub(self.seen.elapsed())
+        (self.request.wait + stay).saturating_sub(self.observation.elapsed())
     }
 
     /// The error of a job that has waited for `what` as long as it may, or whose wait the server has ended.
-    pub(crate) fn not_had(&self, what: &str) -> Error {
-        Error::NotHad {
+    pub(crate) fn timed_out(&self, what: &str) -> Error {
+        Error::Timeout {
             what: what.to_owned(),
-            waited: self.request.wait.min(self.seen.elapsed()),
+            waited: self.request.wait.min(self.observation.elapsed()),
         }
     }
 
@@ -216,7 +217,7 @@ impl Job {
     /// # Cancel safety
     ///
     /// Safe: it only waits.
-    pub async fn inside(&self) -> Instant {
+    pub async fn enter_and_stay(&self) -> Instant {
         let since = Instant::now();
         self.enter();
         if !self.request.hold.is_zero() {
@@ -227,47 +228,47 @@ impl Job {
 
     /// Marks the time of the entry, at the first call only.
     pub fn enter(&self) {
-        self.seen.enter(self.request.who.as_deref());
+        self.observation.enter(self.request.who.as_deref());
     }
 
     /// Marks the end of the critical section, if the strategy has one; the unlock follows.
     pub(crate) fn leave(&self) {
-        self.seen.leave();
+        self.observation.leave();
     }
 
     /// Marks the end of an attempt of a strategy without a critical section, and returns `outcome`.
-    pub(crate) fn tried<T>(&self, since: Instant, outcome: T) -> T {
-        self.seen.tried(since);
+    pub(crate) fn record_attempt<T>(&self, since: Instant, outcome: T) -> T {
+        self.observation.record_attempt(since);
         outcome
     }
 
     /// Passes a point: continues at once, unless a replay or test stops the job there.
     pub(crate) async fn at(&self, point: Point) {
-        self.seen.points().at(point).await;
+        self.observation.points().at(point).await;
     }
 
     /// Passes a point with a value to show.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
-        self.seen.points().tell(point, value).await;
+        self.observation.points().tell(point, value).await;
     }
 
     /// Prints on the console when the job enters, if the request has a name (a load gives none). Returns whether it has.
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {
-            self.seen.on_console.store(true, Ordering::Relaxed);
+            self.observation.on_console.store(true, Ordering::Relaxed);
         }
         named
     }
 
     /// Prints a line on this instance's console, with the name of the person who asks.
     pub fn say(&self, words: impl Display) {
-        self.seen.say(self.request.who.as_deref(), words);
+        self.observation.say(self.request.who.as_deref(), words);
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: Happened, value: impl Display) {
-        self.seen.note(event, value);
+    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
+        self.observation.note(event, value);
     }
 
     /// A Redis name of `docs/names.md`, for this stock: `lock`, or `lock:7` for stock 7.

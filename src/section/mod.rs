@@ -17,8 +17,8 @@ mod redis_tap;
 pub(crate) mod session;
 pub(crate) mod zk_node;
 
-pub use job::{Deducted, Job, LockState, Request};
-pub use names::{Name, Unrenewed};
+pub use job::{Deduction, Job, LockState, Request};
+pub use names::{FixedLease, Name};
 pub use observation::Observation;
 pub(crate) use points::{Follower, Points};
 pub use points::{FollowerEvent, Pause, Point};

@@ -5,7 +5,7 @@
 //!    [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
 //! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it. What
 //!    waits for no row, a plain read and the two ends of a transaction, is given up by then where no answer comes.
-//! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
+//! 3. A refused statement has changed nothing, and its connection returns to the pool ([`return_to_pool`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
 use super::{Job, Point, backstop::Backstop, session::Session};
@@ -30,14 +30,14 @@ use tokio::time::timeout;
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// The shortest time limit of a statement, even for `wait_ms=0`: long enough for a free row lock and a write to disk.
-const SHORTEST: Duration = Duration::from_millis(250);
+const MIN_STATEMENT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The same for what waits for no row: it is answered at once, or MySQL is not there. So it may take what a machine under load
 /// takes.
-const ANSWER: Duration = Duration::from_secs(1);
+const MIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The same for COMMIT, of which nobody knows what it did where it is given up.
-const COMMIT: Duration = Duration::from_secs(3);
+const MIN_COMMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
@@ -75,7 +75,7 @@ impl Row {
 pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<Row, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = read_on(&mut conn, job, select).await;
-    given_back(conn, row)
+    return_to_pool(conn, row)
 }
 
 /// [`read`], on this connection.
@@ -84,7 +84,7 @@ pub(crate) async fn read_on(
     job: &Job,
     select: &'static str,
 ) -> Result<Row, Error> {
-    job.seen.points().sends(|| select);
+    job.observation.points().sends(|| select);
     let row = sqlx::query_as(select).bind(job.request.stock_id);
     let row = in_time(job, row.fetch_optional(conn)).await?;
     row.ok_or(Error::NoProduct(job.request.stock_id))
@@ -111,7 +111,7 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
-    job.seen.points().sends(|| select.sql().to_owned());
+    job.observation.points().sends(|| select.sql().to_owned());
     Session::of(conn)
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
@@ -122,7 +122,7 @@ where
 pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let changed = execute_on(&mut conn, job, write).await;
-    given_back(conn, changed)
+    return_to_pool(conn, changed)
 }
 
 /// [`execute`], on this connection.
@@ -143,7 +143,7 @@ where
     U: Future<Output = ()> + Send + 'static,
 {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    job.seen.points().sends(|| row.sql().to_owned());
+    job.observation.points().sends(|| row.sql().to_owned());
     let (ctx, limit) = (ctx.clone(), limit(job));
     let inserting = ctx.tasks.clone().spawn(async move {
         let done = Session::of(&conn)
@@ -161,7 +161,7 @@ where
         Err(e) if number(&e) == Some(DEADLOCK) => Ok(None),
         Err(error) => answered(Err(error), job).map(|_| None),
     };
-    given_back(conn, inserted)
+    return_to_pool(conn, inserted)
 }
 
 /// [`execute_on`], but `false` if the server rolled the transaction back to end a deadlock.
@@ -184,7 +184,7 @@ pub(crate) async fn locked(job: &Job, fence: Option<Fence>) {
     }
 }
 
-/// Begins a transaction. It ends with [`commit`], or with [`rolled_back`].
+/// Begins a transaction. It ends with [`commit`], or with [`end_uncommitted`].
 pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     in_time(job, conn.execute("START TRANSACTION")).await?;
     Ok(())
@@ -192,21 +192,27 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
 
 /// Commits.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
-    job.seen.points().sends(|| "COMMIT");
-    let limit = job.wait_left().max(COMMIT);
+    job.observation.points().sends(|| "COMMIT");
+    let limit = job.wait_left().max(MIN_COMMIT_TIMEOUT);
     let done = timeout(limit, conn.execute("COMMIT")).await;
     answered(done.unwrap_or_else(|_| Err(no_answer(limit))), job).map(drop)
 }
 
 /// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. Where the server does not
 /// answer, the connection is closed, and the transaction goes with it.
-pub(crate) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+pub(crate) async fn end_uncommitted<T>(
+    mut conn: Conn,
+    outcome: Result<T, Error>,
+) -> Result<T, Error> {
     if outcome.as_ref().is_err_and(is_refusal)
-        && !matches!(timeout(ANSWER, conn.execute("ROLLBACK")).await, Ok(Ok(_)))
+        && !matches!(
+            timeout(MIN_ANSWER_TIMEOUT, conn.execute("ROLLBACK")).await,
+            Ok(Ok(_))
+        )
     {
         return outcome;
     }
-    given_back(conn, outcome)
+    return_to_pool(conn, outcome)
 }
 
 /// The answer to what waits for no row: a statement that changes nothing for others.
@@ -214,7 +220,7 @@ pub(crate) async fn in_time<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, Error> {
-    let limit = job.wait_left().max(ANSWER);
+    let limit = job.wait_left().max(MIN_ANSWER_TIMEOUT);
     let answer = timeout(limit, answer).await;
     Ok(answer.unwrap_or_else(|_| Err(no_answer(limit)))?)
 }
@@ -226,7 +232,7 @@ fn no_answer(limit: Duration) -> sqlx::Error {
 
 /// Returns the connection to the pool if the server has answered. If it has not, the connection is closed and the
 /// server's work for it is killed.
-pub(crate) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn return_to_pool<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if is_answered(&outcome) {
         conn.done();
     }
@@ -240,16 +246,16 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 
 /// Whether this is a refusal, by the server or by us: no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
-    use Error::{AlreadyOrdered, NoProduct, NotHad, RowChanged, SoldOut};
+    use Error::{AlreadyOrdered, NoProduct, RowChanged, SoldOut, Timeout};
     matches!(
         error,
-        SoldOut | NoProduct(_) | NotHad { .. } | RowChanged | AlreadyOrdered
+        SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | AlreadyOrdered
     )
 }
 
 /// The time limit of a statement of this job.
 fn limit(job: &Job) -> Duration {
-    job.wait_left().max(SHORTEST)
+    job.wait_left().max(MIN_STATEMENT_TIMEOUT)
 }
 
 /// [`execute_on`], but `false` if a unique key refuses the row.
@@ -269,7 +275,7 @@ async fn bounded(
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
-    job.seen.points().sends(|| write.sql().to_owned());
+    job.observation.points().sends(|| write.sql().to_owned());
     Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
         .await
@@ -287,7 +293,7 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
 /// Converts the error of a refused statement, which changed nothing.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
     if number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
-        job.not_had("row in MySQL")
+        job.timed_out("row in MySQL")
     } else {
         error.into()
     }

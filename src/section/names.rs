@@ -8,7 +8,7 @@ pub enum Name {
     /// A Redis key with a number: free permits, a latch's count.
     RedisCount(&'static str),
     /// A Redis key with a lease that is not renewed: a slower holder loses it.
-    RedisFor(&'static str, Unrenewed),
+    RedisFor(&'static str, FixedLease),
     /// The same as [`Redis`](Self::Redis) on each node of Redlock.
     RedisNodes(&'static str),
     /// A node of ZooKeeper, with all that is below it.
@@ -21,7 +21,7 @@ pub enum Name {
 
 /// A lease that is not renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unrenewed {
+pub enum FixedLease {
     /// The course's 3 s (§2.2).
     Course,
     /// `lock.lease_ms`.

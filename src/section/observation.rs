@@ -2,8 +2,8 @@
 
 use super::points::Points;
 use crate::{
-    console,
-    visits::{Happened, Lane},
+    terminal::console,
+    visits::{Lane, VisitEventKind},
 };
 use metrics::Gauge;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use std::{
 };
 
 /// How many of a job's attempts are kept; older ones are dropped.
-const MAX_TRIES_KEPT: usize = 20;
+const MAX_KEPT_ATTEMPTS: usize = 20;
 
 /// A job's observers and timestamps.
 #[derive(Debug)]
@@ -49,12 +49,12 @@ impl Observation {
 
     /// Prints a line on this instance's console, on behalf of `who`.
     pub(super) fn say(&self, who: Option<&str>, words: impl Display) {
-        self.note(Happened::Said, &words);
+        self.note(VisitEventKind::Said, &words);
         console::say(who, words);
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: Happened, value: impl Display) {
+    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
         if let Some(lane) = &self.lane {
             lane.note(event, value);
         }
@@ -93,9 +93,9 @@ impl Observation {
     }
 
     /// Records an attempt that began at `since` and ends now.
-    pub(super) fn tried(&self, since: Instant) {
+    pub(super) fn record_attempt(&self, since: Instant) {
         let mut tries = self.tries.lock();
-        if tries.len() == MAX_TRIES_KEPT {
+        if tries.len() == MAX_KEPT_ATTEMPTS {
             tries.remove(0);
         }
         tries.push((since, Instant::now()));

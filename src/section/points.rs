@@ -2,7 +2,7 @@
 //!
 //! 1. A strategy reports where it is, and the value it has there: `job.at(Point::Locked).await`,
 //!    `job.tell(Point::Read, count).await`. Without a follower it continues at once.
-//! 2. A follower ([`Job::followed`](super::Job::followed)), such as a replay, receives each point and names those at
+//! 2. A follower ([`Job::with_follower`](super::Job::with_follower)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
 //! 3. What it sends to a server on the way, statement by statement, the follower receives too
 //!    ([`Points::sends`], [`RedisTap`](super::RedisTap)).

@@ -8,7 +8,7 @@ use crate::error::Error;
 use std::time::Duration;
 
 /// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait. Returns
-/// [`Error::NotHad`] for `what` if that time has passed.
+/// [`Error::Timeout`] for `what` if that time has passed.
 pub(crate) async fn pause(
     job: &Job,
     around: Duration,
@@ -16,7 +16,7 @@ pub(crate) async fn pause(
 ) -> Result<(), Error> {
     let left = job.wait_left();
     if left.is_zero() {
-        return Err(Error::NotHad {
+        return Err(Error::Timeout {
             what: what(),
             waited: job.request.wait,
         });

@@ -1,9 +1,9 @@
 //! The stock as a Redis key: its name, and the errors for a missing key and a missing answer.
 
 use crate::{
+    clients::redis_pool::ExclusiveConnection,
     ctx::Ctx,
     error::Error,
-    redis_pool::Exclusive,
     section::{names, session::Session},
     server::Server,
 };
@@ -13,10 +13,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 const KEY: &str = "stock";
-const MADE: &str = "SELECT id FROM db_stock WHERE id = ?";
+const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 
 /// The longest wait for a connection to MySQL, and for its answer; a strategy that sells from Redis needs one only here.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
 pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
@@ -25,7 +25,10 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
 
 /// An exclusive connection from the pool, waiting for it at most `wait`, and `redis.timeout_ms` for Redis, however many idle
 /// connections turn out to be dead. The pool sends UNWATCH before it is reused.
-pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclusive, Error> {
+pub(crate) async fn watch_connection(
+    ctx: &Ctx,
+    wait: Duration,
+) -> Result<ExclusiveConnection, Error> {
     let timeouts = Timeouts {
         wait: Some(wait),
         create: None,
@@ -35,7 +38,7 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclus
     let connection = timeout(limit, ctx.watch.timeout_get(&timeouts)).await;
     let connection = connection.map_err(|_| Error::down(Server::Redis, "no connection in time"))?;
     connection.map_err(|e| match e {
-        PoolError::Timeout(_) => Error::NotHad {
+        PoolError::Timeout(_) => Error::Timeout {
             what: "redis connection pool".into(),
             waited: wait,
         },
@@ -61,10 +64,10 @@ pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
         return Error::NoStock(stock_id);
     }
     let made = async {
-        let mut conn = ctx.mysql(PATIENCE).await?;
-        let made = sqlx::query_scalar::<_, i64>(MADE).bind(stock_id);
+        let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
+        let made = sqlx::query_scalar::<_, i64>(PRODUCT_EXISTS).bind(stock_id);
         let made = Session::of(&conn)
-            .bounded(PATIENCE, made.fetch_optional(&mut *conn))
+            .bounded(MYSQL_TIMEOUT, made.fetch_optional(&mut *conn))
             .await?;
         conn.done();
         Ok(made.is_some())

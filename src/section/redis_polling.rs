@@ -2,7 +2,7 @@
 //!
 //! 1. [`lock`]: try; if the lock is taken, try again after the course's 50 ms (±50 %), as long as the job may wait.
 //! 2. [`under`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
-//! 3. A caller that is cancelled at any `await`, or panics, unlocks in the background ([`Held`]).
+//! 3. A caller that is cancelled at any `await`, or panics, unlocks in the background ([`LockGuard`]).
 //!
 //! An attempt and an unlock each run in a task of their own, so that cancelling the caller leaves neither half done; a
 //! lock acquired for a cancelled caller is dropped, which unlocks it. **What it cannot do**: clean up after a killed
@@ -14,13 +14,13 @@
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deducted, Job, LockState, Point, Points, RedisTap, poll, redis_key};
+use super::{Deduction, Job, LockState, Point, Points, RedisTap, poll, redis_key};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// The mean time between a waiter's attempts.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
@@ -57,7 +57,7 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
 }
 
 /// A held lock. Dropping it unlocks in the background.
-pub(crate) struct Held(Backstop<Option<LockState>>);
+pub(crate) struct LockGuard(Backstop<Option<LockState>>);
 
 impl<S: Stage> Lock<S> {
     /// The lock of this name for the job's product.
@@ -78,14 +78,18 @@ impl<S: Stage> Lock<S> {
 }
 
 /// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
-pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, lock: Lock<S>) -> Result<Held, Error> {
+pub(crate) async fn lock<S: Stage>(
+    ctx: &Ctx,
+    job: &Job,
+    lock: Lock<S>,
+) -> Result<LockGuard, Error> {
     let lock = Arc::new(lock);
     loop {
         if let Some(held) = try_once(ctx, job, &lock).await? {
             return Ok(held);
         }
         job.at(Point::Refused).await;
-        poll::pause(job, POLL, || format!("lock {}", lock.key)).await?;
+        poll::pause(job, POLL_INTERVAL, || format!("lock {}", lock.key)).await?;
     }
 }
 
@@ -94,10 +98,10 @@ pub(crate) async fn try_once<S: Stage>(
     ctx: &Ctx,
     job: &Job,
     lock: &Arc<Lock<S>>,
-) -> Result<Option<Held>, Error> {
+) -> Result<Option<LockGuard>, Error> {
     let tried = ctx.tasks.spawn(attempt(
         ctx.clone(),
-        job.seen.points().clone(),
+        job.observation.points().clone(),
         Arc::clone(lock),
     ));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
@@ -107,7 +111,7 @@ async fn attempt<S: Stage>(
     ctx: Ctx,
     points: Points,
     lock: Arc<Lock<S>>,
-) -> Result<Option<Held>, Error> {
+) -> Result<Option<LockGuard>, Error> {
     let mut redis = RedisTap::new(ctx.redis.connection(), &points);
     let held = Backstop::new(
         &ctx,
@@ -121,24 +125,24 @@ async fn attempt<S: Stage>(
     }
     tried?;
     points.at(Point::Taken).await;
-    Ok(Some(Held(held)))
+    Ok(Some(LockGuard(held)))
 }
 
 /// Runs the section, then unlocks. A failed unlock does not undo a sale.
 pub(crate) async fn under(
-    held: Held,
-    section: impl Future<Output = Result<Deducted, Error>>,
-) -> Result<Deducted, Error> {
+    held: LockGuard,
+    section: impl Future<Output = Result<Deduction, Error>>,
+) -> Result<Deduction, Error> {
     let outcome = section.await;
     let found = held.unlock().await;
     Ok(outcome?.unlocked(found))
 }
 
 /// The critical section: reads the key, stays for `hold_ms`, writes back one less.
-pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = RedisTap::new(ctx.redis.connection(), job.seen.points());
+    let mut redis = RedisTap::new(ctx.redis.connection(), job.observation.points());
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
         return Err(redis_key::missing(ctx, job.request.stock_id).await);
@@ -146,7 +150,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let set = redis::cmd("SET")
         .arg(&key)
@@ -156,10 +160,10 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     redis_key::answered(set, redis.has_sent())?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }
 
-impl Held {
+impl LockGuard {
     /// Unlocks, and says whether the lock was still held; `None` if Redis did not answer.
     pub(crate) async fn unlock(self) -> Option<LockState> {
         self.0.now().await.flatten()

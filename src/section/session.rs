@@ -18,7 +18,7 @@ use std::{
 use tokio::time::timeout;
 
 /// How long an answer is waited for once the server was told to end its statement.
-const ANSWER: Duration = Duration::from_secs(3);
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection as the server knows it.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Session {
                 self.end_statement()
             )
         };
-        match timeout(ANSWER, both).await {
+        match timeout(KILL_TIMEOUT, both).await {
             Ok(((), Ok(()))) => {}
             Ok(((), Err(error))) => tracing::debug!(%error, "KILL QUERY was not carried out"),
             Err(_) => tracing::debug!("KILL QUERY or its statement was not answered"),

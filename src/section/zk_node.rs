@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deducted, Job, LockState};
+use super::{Deduction, Job, LockState};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -109,10 +109,10 @@ pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Er
 }
 
 /// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
-pub(crate) async fn under<F, S>(node: Node, section: F) -> Result<Deducted, Error>
+pub(crate) async fn under<F, S>(node: Node, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
-    S: Future<Output = Result<Deducted, Error>>,
+    S: Future<Output = Result<Deduction, Error>>,
 {
     let outcome = section(Some(node.fence)).await;
     let found = node.deletion.now().await.flatten();

@@ -16,7 +16,7 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Point, mysql},
+    section::{Deduction, Job, Point, mysql},
 };
 use oversell_lock::{Fence, LockError};
 
@@ -34,7 +34,7 @@ pub(super) async fn read_then_write(
     name: &str,
     fence: Option<Fence>,
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
-) -> Result<Deducted, Error> {
+) -> Result<Deduction, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
     mysql::locked(job, Some(fence)).await;
     let fenced = |seen: Fence| Error::Fenced {
@@ -55,7 +55,7 @@ pub(super) async fn read_then_write(
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let write = sqlx::query(WRITE)
         .bind(count - 1)
@@ -66,8 +66,8 @@ pub(super) async fn read_then_write(
     }
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted {
+    Ok(Deduction {
         fence: Some(fence),
-        ..Deducted::left(count - 1)
+        ..Deduction::left(count - 1)
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. Enter the queue of the product. A request that finds none under way becomes the leader: it takes all waiting requests
 //!    out of the queue, as one group.
-//! 2. The leader takes as many pieces as it has requests, at once ([`Merged::take`]), and answers each. If there were fewer
+//! 2. The leader takes as many pieces as it has requests, at once ([`TakeMany::take`]), and answers each. If there were fewer
 //!    pieces, the remaining requests try again, until no piece is left.
 //! 3. If another instance was faster, try again. The first request of the group reports the retries, so that each is counted
 //!    once.
@@ -17,7 +17,7 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job},
+    section::{Deduction, Job},
 };
 use parking_lot::Mutex;
 use std::{
@@ -34,27 +34,27 @@ use tokio::{
 };
 
 /// How several pieces are taken at once.
-pub(super) trait Merged: Send + Sync + 'static {
+pub(super) trait TakeMany: Send + Sync + 'static {
     /// What is waited for.
     const WHAT: &'static str;
 
-    /// Takes `wanted` pieces, or as many as there are. [`Error::NotHad`] where it would have to wait longer than `wait`.
+    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] where it would have to wait longer than `wait`.
     fn take(
         ctx: &Ctx,
         stock_id: i64,
         wanted: i64,
         wait: Duration,
-    ) -> impl Future<Output = Result<Taken, Error>> + Send;
+    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
 }
 
 /// The outcome of one attempt.
-pub(super) enum Taken {
+pub(super) enum Outcome {
     /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),
     /// There is none.
     SoldOut,
     /// Another instance wrote meanwhile, and nothing was changed.
-    Beaten,
+    Conflict,
 }
 
 /// The queues of one strategy in this process, by product.
@@ -76,14 +76,14 @@ struct Request {
     number: u64,
     wait: Duration,
     until: Instant,
-    answer: oneshot::Sender<Result<Deducted, Error>>,
+    answer: oneshot::Sender<Result<Deduction, Error>>,
 }
 
 /// Takes a piece together with the other waiting requests of this instance.
-pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     // Requests cannot share a stay: each has its own, before the group.
     let wait = job.wait_left();
-    job.inside().await;
+    job.enter_and_stay().await;
     let since = Instant::now();
     let queue = ctx.local.of::<Queues<M>>().of(job.request.stock_id);
     let until = since + wait;
@@ -99,18 +99,18 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
         }
         () = sleep_until(until) => {
             if queue.leave(number) {
-                return Err(Error::NotHad { what: M::WHAT.into(), waited: job.request.wait });
+                return Err(Error::Timeout { what: M::WHAT.into(), waited: job.request.wait });
             }
             // Its group is under way, and waits no longer than this request may.
             answered.await
         }
     };
     let deducted = outcome.unwrap_or_else(|_| Err(cut_short()))?;
-    Ok(job.tried(since.into(), deducted))
+    Ok(job.record_attempt(since.into(), deducted))
 }
 
 /// Serves all of `requests`, while it holds the turn of the queue.
-async fn serve<M: Merged>(
+async fn serve<M: TakeMany>(
     ctx: Ctx,
     stock_id: i64,
     mut requests: Vec<Request>,
@@ -127,7 +127,7 @@ async fn serve<M: Merged>(
             until.saturating_duration_since(Instant::now()),
         );
         match M::take(&ctx, stock_id, wanted as i64, wait).await {
-            Ok(Taken::Pieces(pieces, left)) => {
+            Ok(Outcome::Pieces(pieces, left)) => {
                 let rest = requests.split_off(wanted.min(pieces as usize));
                 for (request, after) in mem::replace(&mut requests, rest)
                     .into_iter()
@@ -137,31 +137,31 @@ async fn serve<M: Merged>(
                     let retries = mem::take(&mut retries);
                     request
                         .answer
-                        .send(Ok(Deducted {
+                        .send(Ok(Deduction {
                             remaining,
                             retries,
-                            ..Deducted::default()
+                            ..Deduction::default()
                         }))
                         .ok();
                 }
             }
-            Ok(Taken::SoldOut) => return refuse(requests, &Error::SoldOut),
-            Ok(Taken::Beaten) => {
+            Ok(Outcome::SoldOut) => return refuse(requests, &Error::SoldOut),
+            Ok(Outcome::Conflict) => {
                 retries += 1;
                 expire::<M>(&mut requests);
             }
-            Err(Error::NotHad { .. }) => expire::<M>(&mut requests),
+            Err(Error::Timeout { .. }) => expire::<M>(&mut requests),
             Err(error) => return refuse(requests, &error),
         }
     }
 }
 
 /// Answers the requests whose time is over.
-fn expire<M: Merged>(requests: &mut Vec<Request>) {
+fn expire<M: TakeMany>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {
         late.answer
-            .send(Err(Error::NotHad {
+            .send(Err(Error::Timeout {
                 what: M::WHAT.into(),
                 waited: late.wait,
             }))
@@ -199,7 +199,7 @@ impl Queue {
         &self,
         wait: Duration,
         until: Instant,
-        answer: oneshot::Sender<Result<Deducted, Error>>,
+        answer: oneshot::Sender<Result<Deduction, Error>>,
     ) -> u64 {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;

@@ -19,7 +19,7 @@ mod strategies {
 use crate::{
     error::Error,
     registry::in_order,
-    section::{Deducted, LockState},
+    section::{Deduction, LockState},
 };
 use oversell_lock::{Fence, Guard, LockError};
 use std::{future::Future, sync::LazyLock};
@@ -29,13 +29,13 @@ pub(crate) use strategies::{
     mine::current_scripts,
     redis_multi::PARTS,
     redis_reentrant::Reentrant,
-    redis_setnx_lua::Scripted,
+    redis_setnx_lua::DeleteByScript,
     zk_multi::PARTS as ZK_PARTS,
     zk_reentrant_as_printed::{
         THREAD_LOCAL, deduct as reentrant_as_printed, locked as locked_as_printed,
     },
 };
-pub use strategy::{Deduct, Facts, Promise, Store, Strategy};
+pub use strategy::{Deduct, Promise, Store, Strategy, StrategySpec};
 
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));
@@ -50,10 +50,10 @@ pub fn find(slug: &str) -> Option<&'static Strategy> {
 ///
 /// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer says if the
 /// lock was lost; otherwise the lock ends with its lease, its session or its row.
-async fn under<F, S>(guard: Guard, section: F) -> Result<Deducted, Error>
+async fn under<F, S>(guard: Guard, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
-    S: Future<Output = Result<Deducted, Error>>,
+    S: Future<Output = Result<Deduction, Error>>,
 {
     let outcome = section(guard.fence()).await;
     let found = match guard.release().await {

@@ -1,14 +1,14 @@
 //! All that a strategy is written in, under one name.
 
 pub(super) use super::{
-    strategy::{Facts, Promise, Store},
+    strategy::{Promise, Store, StrategySpec},
     under,
 };
 pub(super) use crate::{
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    section::{Deducted, Job, Name, Point, mysql, poll},
+    section::{Deduction, Job, Name, Point, mysql, poll},
     server::Server,
 };
 pub(super) use std::time::Duration;

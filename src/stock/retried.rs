@@ -15,27 +15,27 @@ use super::strategy::Deduct;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Point},
+    section::{Deduction, Job, Point},
 };
 use std::time::Duration;
 
 /// The bound of the first pause, and of the longest.
-const FIRST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(32);
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(32);
 
 /// Takes a piece by `strategy`, as often as it is rolled back within the job's wait.
-pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Deducted, Error> {
-    let (mut bound, mut retries) = (FIRST, 0);
+pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Deduction, Error> {
+    let (mut bound, mut retries) = (FIRST_PAUSE, 0);
     loop {
         match strategy(ctx, job).await {
             Ok(sold) => {
-                return Ok(Deducted {
+                return Ok(Deduction {
                     retries: retries + sold.retries,
                     ..sold
                 });
             }
             // Before the wait is over the server gives up only what it has rolled back.
-            Err(rolled_back @ (Error::NotHad { .. } | Error::RowChanged)) => {
+            Err(rolled_back @ (Error::Timeout { .. } | Error::RowChanged)) => {
                 let pause = bound.mul_f64(fastrand::f64());
                 if pause >= job.wait_left() {
                     return Err(rolled_back);
@@ -45,7 +45,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
             }
             Err(other) => return Err(other),
         }
-        (bound, retries) = ((bound * 2).min(LONGEST), retries + 1);
+        (bound, retries) = ((bound * 2).min(MAX_PAUSE), retries + 1);
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         attempts: &AtomicU32,
         wait: Duration,
         strategy: Deduct,
-    ) -> (u32, Result<Deducted, Error>) {
+    ) -> (u32, Result<Deduction, Error>) {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let job = Job::new(1, Duration::ZERO, wait);
         let outcome = deduct(&ctx, &job, strategy).await;
@@ -73,10 +73,10 @@ mod tests {
         let (attempts, sold) = ran(&ATTEMPTS, Duration::from_secs(60), |_, job| {
             Box::pin(async {
                 match ATTEMPTS.fetch_add(1, Relaxed) {
-                    0..3 => Err(job.not_had("row in MySQL")),
-                    _ => Ok(Deducted {
+                    0..3 => Err(job.timed_out("row in MySQL")),
+                    _ => Ok(Deduction {
                         retries: 2,
-                        ..Deducted::left(7)
+                        ..Deduction::left(7)
                     }),
                 }
             })
@@ -107,11 +107,11 @@ mod tests {
         let (attempts, outcome) = ran(&ATTEMPTS, Duration::from_millis(50), |_, job| {
             Box::pin(async {
                 ATTEMPTS.fetch_add(1, Relaxed);
-                Err(job.not_had("row in MySQL"))
+                Err(job.timed_out("row in MySQL"))
             })
         })
         .await;
-        let refused = matches!(outcome, Err(Error::NotHad { .. }));
+        let refused = matches!(outcome, Err(Error::Timeout { .. }));
         assert_eq!((attempts > 1, refused), (true, true));
     }
 }

@@ -1,13 +1,13 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use crate::{
-    chinese::told,
     config::Config,
     ctx::Ctx,
     error::Error,
-    registry::{Declared, Rank, Registered},
-    section::{Deducted, Job, Name, Unrenewed, redis_polling},
+    registry::{Rank, RegistryEntry, Spec},
+    section::{Deduction, FixedLease, Job, Name, redis_polling},
     server::Server,
+    terminal::chinese::told,
 };
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -15,15 +15,15 @@ use std::{fmt, time::Duration};
 use utoipa::ToSchema;
 
 /// Takes one piece, or says why not.
-pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
 /// One way to take a piece of the stock.
-pub type Strategy = Registered<Facts>;
+pub type Strategy = RegistryEntry<StrategySpec>;
 
 /// What a strategy's file declares.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[schema(as = StrategyFacts)]
-pub struct Facts {
+pub struct StrategySpec {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
     /// Whether it is a better way than the course's, listed after the strategy that it improves.
@@ -97,16 +97,16 @@ pub enum Store {
 impl Strategy {
     /// Whether it is as whoever uses it has written it (`/mine`): nobody knows what it promises.
     #[must_use]
-    pub fn is_ones_own(&self) -> bool {
+    pub fn is_own_lock(&self) -> bool {
         self.slug == "mine"
     }
 
     /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
     #[must_use]
-    pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
+    pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
-            Name::RedisFor(_, Unrenewed::Course) => Some(redis_polling::LEASE),
-            Name::RedisFor(_, Unrenewed::Configured) => {
+            Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
+            Name::RedisFor(_, FixedLease::Configured) => {
                 Some(Duration::from_millis(config.lock.lease_ms))
             }
             _ => None,
@@ -117,12 +117,12 @@ impl Strategy {
     ///
     /// # Errors
     ///
-    /// As the strategy's own: [`Error::SoldOut`], [`Error::NotHad`] and the others.
+    /// As the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
     ///
     /// # Cancel safety
     ///
     /// Dropping it leaves no lock behind; the piece may be sold or not.
-    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let printed = job.print();
         if printed {
             job.say(format_args!("来了：{}", self.slug));
@@ -130,7 +130,7 @@ impl Strategy {
         let outcome = (self.deduct)(ctx, job).await;
         if printed {
             match &outcome {
-                Ok(Deducted {
+                Ok(Deduction {
                     remaining: Some(left),
                     ..
                 }) => job.say(format_args!("买到了，还剩 {left} 件")),
@@ -142,7 +142,7 @@ impl Strategy {
     }
 }
 
-impl Declared for Facts {
+impl Spec for StrategySpec {
     fn rank(&self) -> Rank {
         self.rank
     }
@@ -155,30 +155,30 @@ impl Declared for Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{console::Log, stock};
+    use crate::{stock, terminal::console::Log};
 
     #[tokio::test]
-    async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
+    async fn only_a_named_request_prints_on_the_console() {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let (log, _listening) = Log::listen();
-        let facts = Facts {
+        let spec = StrategySpec {
             deduct: |_, job| {
                 Box::pin(async {
-                    job.inside().await;
-                    Ok(Deducted::left(7))
+                    job.enter_and_stay().await;
+                    Ok(Deduction::left(7))
                 })
             },
             ..*stock::ALL[0]
         };
         let strategy = Strategy {
-            facts,
+            spec,
             ..stock::ALL[0].clone()
         };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
         strategy.take(&ctx, &job()).await.expect("a piece");
         assert!(log.lines().is_empty());
         strategy
-            .take(&ctx, &job().asked(None, Some("小明".into())))
+            .take(&ctx, &job().with_options(None, Some("小明".into())))
             .await
             .expect("a piece");
         let printed = log.lines();

@@ -17,7 +17,7 @@ use oversell::{
     error::Error,
     lab::Lab,
     replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
-    section::{Deducted, Job, Name, Point},
+    section::{Deduction, Job, Name, Point},
 };
 use reqwest::StatusCode;
 
@@ -34,9 +34,9 @@ fn of_the_race() -> Result<[Act; 2]> {
 const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
     Box::pin(async {
         let lock = demo2::visit(ctx, job, Id::Thread).await?;
-        Ok(Deducted {
+        Ok(Deduction {
             lock,
-            ..Deducted::default()
+            ..Deduction::default()
         })
     })
 });

@@ -4,7 +4,7 @@ use crate::support::{
     http::{answered, ask, ask_json, each},
     *,
 };
-use oversell::{four_letters::four_letters, lab::Lab};
+use oversell::{clients::four_letters::four_letters, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

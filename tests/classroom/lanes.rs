@@ -7,9 +7,9 @@ use crate::support::{
 };
 use futures::{StreamExt, future::try_join_all};
 use oversell::{
-    http_client::{self, Ask},
+    clients::http_client::{self, Ask},
     lab::{Lab, Options, Part},
-    visits::{Happened, VisitEvent},
+    visits::{VisitEvent, VisitEventKind},
 };
 use parking_lot::Mutex;
 use reqwest::{Client, StatusCode};
@@ -48,7 +48,7 @@ impl Watcher {
         until(what, || async { Ok(so(self)) }).await
     }
 
-    fn count(&self, event: Happened) -> usize {
+    fn count(&self, event: VisitEventKind) -> usize {
         let told = self.told.lock();
         told.iter().filter(|told| told.event == event).count()
     }
@@ -60,7 +60,7 @@ impl Watcher {
     }
 
     /// What each visit was last told to have done.
-    fn ends(&self) -> BTreeMap<Uuid, Happened> {
+    fn ends(&self) -> BTreeMap<Uuid, VisitEventKind> {
         self.told
             .lock()
             .iter()
@@ -68,7 +68,7 @@ impl Watcher {
             .collect()
     }
 
-    fn instances(&self, event: Happened) -> BTreeSet<String> {
+    fn instances(&self, event: VisitEventKind) -> BTreeSet<String> {
         let told = self.told.lock();
         told.iter()
             .filter(|told| told.event == event)
@@ -81,8 +81,8 @@ impl Watcher {
         let mut steps = BTreeMap::<u64, isize>::new();
         for told in self.told.lock().iter() {
             let step = match told.event {
-                Happened::Locked => 1,
-                Happened::Released => -1,
+                VisitEventKind::Locked => 1,
+                VisitEventKind::Released => -1,
                 _ => 0,
             };
             *steps.entry(told.t_us).or_default() += step;
@@ -143,7 +143,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let early = Watcher::of(base).await?;
         early
             .hears("all three are there", |told| {
-                told.instances(Happened::Up).len() == 3
+                told.instances(VisitEventKind::Up).len() == 3
             })
             .await?;
 
@@ -151,11 +151,11 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             if permits == 4 {
                 in_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
-            let before = early.count(Happened::Released);
+            let before = early.count(VisitEventKind::Released);
             sent(base, &people("/test/semaphore", 10, 300)).await?;
             early
                 .hears("ten have left", |told| {
-                    told.count(Happened::Released) >= before + 10
+                    told.count(VisitEventKind::Released) >= before + 10
                 })
                 .await?;
             ensure!(
@@ -165,18 +165,18 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             );
         }
         ensure!(
-            early.instances(Happened::Start).len() == 3,
+            early.instances(VisitEventKind::Start).len() == 3,
             "not by all instances"
         );
         // Both lines of each are told before it leaves: what is printed inside is seen inside.
         ensure!(
-            early.count(Happened::Said) == 40,
+            early.count(VisitEventKind::Said) == 40,
             "{} lines",
-            early.count(Happened::Said)
+            early.count(VisitEventKind::Said)
         );
         let ends = early.ends();
         ensure!(
-            ends.values().all(|end| *end == Happened::Released),
+            ends.values().all(|end| *end == VisitEventKind::Released),
             "{ends:?}"
         );
 
@@ -196,7 +196,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         // Who comes late, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
         late.hears("the late one has seen it all", |told| {
-            told.count(Happened::Released) == 20
+            told.count(VisitEventKind::Released) == 20
         })
         .await?;
         let names = late.people();
@@ -208,21 +208,21 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         lab.kill(killed).await?;
         early
             .hears("it is told as down", |told| {
-                told.instances(Happened::Down).contains(killed)
+                told.instances(VisitEventKind::Down).contains(killed)
             })
             .await?;
-        let before = early.count(Happened::Released);
+        let before = early.count(VisitEventKind::Released);
         // Nobody is sent to it.
         sent(base, &people("/test/semaphore", 3, 0)).await?;
         early
             .hears("the others go on", |told| {
-                told.count(Happened::Released) == before + 3
+                told.count(VisitEventKind::Released) == before + 3
             })
             .await?;
-        let ups = early.count(Happened::Up);
+        let ups = early.count(VisitEventKind::Up);
         lab.restart(killed).await?;
         early
-            .hears("it is back", |told| told.count(Happened::Up) > ups)
+            .hears("it is back", |told| told.count(VisitEventKind::Up) > ups)
             .await
     })
     .await
@@ -245,7 +245,7 @@ async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
         for phone in &phones {
             phone
                 .hears("it is told of all", |told| {
-                    told.count(Happened::Released) == CLASS
+                    told.count(VisitEventKind::Released) == CLASS
                 })
                 .await?;
             let names = phone.people();

@@ -6,7 +6,7 @@ use crate::support::{
     labs::in_redis,
     *,
 };
-use oversell::{lab::Lab, redis_at::redis_at};
+use oversell::{clients::redis_at::redis_at, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::Value;
 use std::time::Instant;

@@ -11,8 +11,8 @@ use oversell::{
     error::Error,
     lab::{Lab, Options, Part, Writers},
     section::Job,
-    shelf, stock,
-    stock::Store,
+    stock::{self, Store},
+    stock_admin,
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
@@ -196,7 +196,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> 
     site.put_stock(pieces).await;
     for ctx in &site.ctxs {
         // It waits until the node has what was put on another one.
-        let put = shelf::count(ctx, Store::MySql, site.id).await?;
+        let put = stock_admin::count(ctx, Store::MySql, site.id).await?;
         ensure!(put == pieces, "{put} of {pieces} pieces are on the shelf");
     }
     let buyers = (0..BUYERS).map(|n| {
@@ -209,7 +209,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> 
                         told.sold += 1;
                         told.retries += sold.retries;
                     }
-                    Err(Error::NotHad { waited, .. }) if waited < LONG / 2 => told.refused += 1,
+                    Err(Error::Timeout { waited, .. }) if waited < LONG / 2 => told.refused += 1,
                     Err(Error::SoldOut) => break,
                     Err(other) => return Err(other.into()),
                 }
@@ -224,7 +224,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> 
         all.refused += told.refused;
         all.retries += told.retries;
     }
-    all.gone = pieces - shelf::count(&site.ctxs[0], Store::MySql, site.id).await?;
+    all.gone = pieces - stock_admin::count(&site.ctxs[0], Store::MySql, site.id).await?;
     println!("{slug}: {all:?}");
     Ok(all)
 }

@@ -7,8 +7,8 @@ use crate::support::{
 };
 use oversell::{
     addresses::{self, Addresses},
+    clients::redis_at::redis_at,
     lab::{Lab, Options, Part},
-    redis_at::redis_at,
 };
 use redis::Value;
 use reqwest::StatusCode;

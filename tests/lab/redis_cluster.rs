@@ -11,16 +11,16 @@ use crate::{
 };
 use oversell::{
     classroom,
+    clients::redis_at::redis_at,
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part, Port},
     programs::path as program,
-    redis_at::redis_at,
     seckill::{self, Order, consumer::Consumer, stream, voucher},
     section::{Job, Name},
     server::Server,
-    shelf,
     stock::{self, Store},
+    stock_admin,
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;
@@ -126,7 +126,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
         let (mut resets, mut left) = (0, 1000);
         for node in &cluster.nodes {
             let ctx = node.instance(servers, prefix);
-            match shelf::reset(&ctx, site.id, 500, None).await {
+            match stock_admin::reset(&ctx, site.id, 500, None).await {
                 Ok(_) => (resets, left) = (resets + 1, 500),
                 refused => is_refused(refused, cure)?,
             }
@@ -142,7 +142,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             }
             for strategy in stock::ALL.iter() {
                 let redlock = strategy.slug == "redis-redlock";
-                if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+                if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
                     continue;
                 }
                 let mut sells = strategy.store == Store::MySql || stock_is_there;
@@ -191,7 +191,7 @@ async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
     );
     let kept: i64 = redis.ttl(ctx.redis_key(&format!("latch:{id}"))).await?;
     ensure!(kept > 0, "nothing ends the latch of a class that has gone");
-    shelf::reset(ctx, id, 500, None).await?;
+    stock_admin::reset(ctx, id, 500, None).await?;
     let left: Vec<String> = redis.keys(format!("*:{id}*")).await?;
     let stock = ctx.redis_key(&format!("stock:{id}"));
     ensure!(left == [stock], "a reset leaves {left:?} of {written:?}");
@@ -222,16 +222,16 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
         ] {
             redis.set::<_, _, ()>(lock, "somebody's").await?;
         }
-        shelf::reset(&ctx, id, 9, None).await?;
+        stock_admin::reset(&ctx, id, 9, None).await?;
         let left: Vec<String> = redis.keys("*").await?;
         let stock = ctx.redis_key(&format!("stock:{id}"));
         ensure!(left == [stock], "{prefix}: a reset leaves {left:?}");
-        let count = shelf::count(&ctx, Store::Redis, id).await?;
+        let count = stock_admin::count(&ctx, Store::Redis, id).await?;
         ensure!(count == 9, "{prefix}: {count}");
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.order)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
+        let ordered = (step.place)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
         if prefix == BRACES {
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
@@ -251,9 +251,9 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
         let mut limit = redis::cmd("CONFIG").arg("SET").to_owned();
         limit.arg("maxmemory");
         limit.clone().arg(1).exec_async(&mut redis).await?;
-        is_refused(shelf::reset(&ctx, id, 8, None).await, "full")?;
-        is_refused(shelf::remove(&ctx, id, None).await, "full")?;
-        let count = shelf::count(&ctx, Store::MySql, id).await?;
+        is_refused(stock_admin::reset(&ctx, id, 8, None).await, "full")?;
+        is_refused(stock_admin::remove(&ctx, id, None).await, "full")?;
+        let count = stock_admin::count(&ctx, Store::MySql, id).await?;
         ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
         limit.arg(0).exec_async(&mut redis).await?;
         ctx.close(LONG).await;
@@ -293,7 +293,7 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
         let mut sold = [0, 0];
         for strategy in stock::ALL.iter() {
             let redlock = strategy.slug == "redis-redlock";
-            if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
+            if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
                 continue;
             }
             answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;

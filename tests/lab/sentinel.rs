@@ -3,8 +3,8 @@
 use crate::support::{labs::program, *};
 use oversell::{
     addresses::Process,
+    clients::redis_at::redis_at,
     lab::{Lab, Options, Part},
-    redis_at::redis_at,
 };
 use redis::InfoDict;
 

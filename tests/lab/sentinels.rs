@@ -8,8 +8,8 @@ use crate::support::{
 };
 use oversell::{
     addresses::Instance,
+    clients::redis_at::redis_at,
     lab::{Lab, Options},
-    redis_at::redis_at,
 };
 use redis::Value;
 use reqwest::StatusCode;

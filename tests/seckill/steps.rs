@@ -9,7 +9,7 @@ use oversell::{
     error::Error,
     replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     seckill::{
-        self, Order, Ordered,
+        self, Order, OrderReceipt,
         check::{Answers, Entry, Report, Verdict, check},
         voucher,
     },
@@ -303,16 +303,16 @@ impl Shop {
     }
 
     /// Sends an order of one of the users that only this shop has to an instance.
-    fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<Ordered, Error>> {
+    fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<OrderReceipt, Error>> {
         let (ctx, place, answers) = (
             Arc::clone(&self.ctxs[instance]),
-            self.step.order,
+            self.step.place,
             Arc::clone(&self.answers),
         );
         let order = Order::new(self.voucher, self.voucher * 1_000_000 + user, NOW, LONG);
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
-            if let Ok(Ordered { order_id, .. }) = &placed {
+            if let Ok(OrderReceipt { order_id, .. }) = &placed {
                 answers.lock().expect("nobody panics").orders.push(Entry {
                     order_id: *order_id,
                     user_id: order.user_id,
@@ -436,7 +436,7 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
         add(0, now - hour, now + hour).await?,
     );
     for step in seckill::ALL.iter() {
-        let place = async |voucher| (step.order)(ctx, &Order::new(voucher, 1, NOW, LONG)).await;
+        let place = async |voucher| (step.place)(ctx, &Order::new(voucher, 1, NOW, LONG)).await;
         let refused = [
             place(early).await,
             place(late).await,
@@ -487,7 +487,7 @@ async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
     let voucher = on_sale(&ctx, 10).await?;
     let step = seckill::find(slug).context("no step")?;
     let order = Order::new(voucher, 7, NOW, LONG);
-    let ordered = (step.order)(&ctx, &order).await;
+    let ordered = (step.place)(&ctx, &order).await;
     let left = voucher::read(&ctx, voucher).await?.stock;
     voucher::remove(&ctx, voucher).await?;
     ensure!(

@@ -8,7 +8,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     seckill::{
-        self, Order, Ordered,
+        self, Order, OrderReceipt,
         check::{Answers, Entry, Report, Verdict, check},
         consumer::Consumer,
         id_worker,
@@ -60,10 +60,10 @@ impl Stall {
         Ok(())
     }
 
-    async fn place(&self, user_id: i64) -> Result<Ordered, Error> {
+    async fn place(&self, user_id: i64) -> Result<OrderReceipt, Error> {
         let step = seckill::find("script-stream").expect("a step");
         let order = Order::new(self.voucher, user_id, NOW, LONG);
-        (step.order)(&self.ctx, &order).await
+        (step.place)(&self.ctx, &order).await
     }
 
     fn consumer(&self, name: &str) -> Consumer {

@@ -8,15 +8,15 @@ use oversell::{
     error::Error,
     lab::{Lab, Options, Part, Proxy},
     migrations::{in_the_way, migrator},
-    section::{Deducted, Job, Pause, Point},
-    shelf,
+    section::{Deduction, Job, Pause, Point},
     stock::{self, Store, Strategy},
+    stock_admin,
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::sync::Arc;
 use tokio::{task::JoinHandle, time::timeout};
 
-type Running = JoinHandle<Result<Deducted, Error>>;
+type Running = JoinHandle<Result<Deduction, Error>>;
 
 const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
@@ -44,7 +44,7 @@ async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
 async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Result<()> {
     let job = Job::new(id, NOW, FOR_A_ROW);
     match tokio::time::timeout(BOUND, deduct(ctx, &job)).await {
-        Ok(Err(Error::NotHad { what, .. })) if what.starts_with("row in ") => Ok(()),
+        Ok(Err(Error::Timeout { what, .. })) if what.starts_with("row in ") => Ok(()),
         Ok(other) => bail!("{slug}: {other:?}"),
         Err(_) => bail!("{slug}: not answered after {BOUND:?}"),
     }
@@ -97,14 +97,14 @@ async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Result<()> {
     caught(verdict, "not answered")
 }
 
-async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?")
         .bind(job.request.stock_id)
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
 /// The number of the only connection that this instance has.
@@ -128,7 +128,7 @@ async fn keeps_its_connection(
     let before = connection(ctx).await?;
     for _ in 0..requests {
         match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
-            Err(Error::NoProduct(_) | Error::SoldOut | Error::NotHad { .. }) => {}
+            Err(Error::NoProduct(_) | Error::SoldOut | Error::Timeout { .. }) => {}
             other => bail!("{slug}: {other:?}"),
         }
     }
@@ -150,7 +150,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     let proxy = Proxy::to(place)?;
     let through = url.replace(place, &proxy.address());
     let ctx = servers.with(|config| config.mysql.url = through.into());
-    let conn = || async { Ok::<_, Error>(ctx.desk.conn(FOR_A_ROW).await?) };
+    let conn = || async { Ok::<_, Error>(ctx.admin_pool.conn(FOR_A_ROW).await?) };
     let both = [conn().await?, conn().await?];
     proxy.cut();
     proxy.mend();
@@ -161,7 +161,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     }
     let twin = conn().await?.ping().await;
     ensure!(twin.is_err(), "nothing has died: the test shows nothing");
-    Ok(ctx.at_desk(FOR_A_ROW).await?.ping().await?)
+    Ok(ctx.admin_conn(FOR_A_ROW).await?.ping().await?)
 }
 
 #[apply(test!)]
@@ -193,7 +193,7 @@ async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Res
     caught(verdict, "cost the connection")
 }
 
-async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn careless(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.request.stock_id);
     row.fetch_optional(&mut *conn)
@@ -204,7 +204,7 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// A piece of the product, by this strategy.
-async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deducted> {
+async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deduction> {
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
     let bought = deduct(ctx, &Job::new(id, NOW, LONG)).await;
     bought.with_context(|| slug.to_owned())
@@ -246,14 +246,14 @@ async fn lets_others_through(
     ours.put_stock(STOCK).await;
     let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
     until(&format!("{slug} is inside"), || async {
-        Ok(job.seen.has_entered())
+        Ok(job.observation.has_entered())
     })
     .await?;
     let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait)).0.await?;
     staying.abort();
     match passed {
         Ok(_) => Ok(true),
-        Err(Error::NotHad { what, .. }) if what == "mysql connection pool" => Ok(false),
+        Err(Error::Timeout { what, .. }) if what == "mysql connection pool" => Ok(false),
         other => bail!("{slug}: {other:?}"),
     }
 }
@@ -325,7 +325,7 @@ async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
         in_row < STOCK - 2 && on_shelf == STOCK - 2,
         "{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"
     );
-    shelf::reset(&site.ctxs[0], site.id, STOCK, None).await?;
+    stock_admin::reset(&site.ctxs[0], site.id, STOCK, None).await?;
     let reset = counts().await?;
     ensure!(
         reset == (STOCK, STOCK),
@@ -365,7 +365,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
     for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let asked = Job::new(site.id, NOW, LONG).asked(None, Some("小明".into()));
+        let asked = Job::new(site.id, NOW, LONG).with_options(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
         let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
@@ -436,8 +436,8 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
     // Again, as the next start does.
     migrator().run(&mut outsider).await?;
     let counts = [
-        shelf::count(&ctx, Store::MySql, 1).await,
-        shelf::count(&ctx, Store::MySql, 2).await,
+        stock_admin::count(&ctx, Store::MySql, 1).await,
+        stock_admin::count(&ctx, Store::MySql, 2).await,
     ];
     ensure!(
         matches!(counts, [Ok(4870), Ok(7)]),
@@ -448,14 +448,14 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         .0
         .await?;
     ensure!(
-        matches!(blocked, Err(Error::NotHad { .. })),
+        matches!(blocked, Err(Error::Timeout { .. })),
         "beside the lock of the course: {blocked:?}"
     );
     outsider.execute("DELETE FROM tb_lock").await?;
     for slug in ["table-lock", "version-cas", "single-update-buckets"] {
         buy(&ctx, slug, 1).await?;
     }
-    match shelf::count(&ctx, Store::MySql, 1).await {
+    match stock_admin::count(&ctx, Store::MySql, 1).await {
         Ok(4867) => Ok(()),
         other => bail!("after three were sold: {other:?}"),
     }
@@ -502,7 +502,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
         .fetch_one(&mut outsider)
         .await?;
-    match (row, shelf::count(&ctx, Store::MySql, 1).await) {
+    match (row, stock_admin::count(&ctx, Store::MySql, 1).await) {
         ((10, 3), Ok(76)) => Ok(()),
         other => bail!("version, fence and count: {other:?}"),
     }
@@ -604,7 +604,7 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
 }
 
 /// Whether an outcome is true of the pieces that are gone.
-fn agrees(slug: &str, outcome: &Result<Deducted, Error>, gone: i64) -> Result<()> {
+fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<()> {
     let possible = match outcome {
         Ok(_) => 1..=1,
         Err(Error::Unknown { .. }) => 0..=1,
@@ -625,7 +625,7 @@ fn a_refusal_that_has_sold_is_caught() -> Result<()> {
         reason: String::new(),
     };
     caught(agrees("twin", &Err(refused), 1), "1 are gone")?;
-    caught(agrees("twin", &Ok(Deducted::default()), 0), "0 are gone")
+    caught(agrees("twin", &Ok(Deduction::default()), 0), "0 are gone")
 }
 
 /// A server behind a proxy that says that it shuts down may have carried the write out.

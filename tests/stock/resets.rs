@@ -8,13 +8,13 @@ use crate::support::{
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use oversell::{
     classroom::{self, demo_layer, demo1, demo2, window::Window, zk_atomic, zk_double_barrier},
+    clients::redis_at::redis_at,
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part, Proxy},
-    redis_at::redis_at,
     section::{Job, Name},
-    shelf,
     stock::{self, Store},
+    stock_admin,
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;
@@ -59,7 +59,7 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
         .acquire(job.wait_left())
         .await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     Ok(guard.release().await?)
 }
 
@@ -137,8 +137,8 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
         let strategy = stock::find(slug).context("no such strategy")?;
         let held = hold(&site, slug, bought(strategy)).await?;
         writes(&site, slug).await?;
-        let other_scope = stock::find(other).map(shelf::Scope::from);
-        shelf::reset(&site.ctxs[1], site.id, STOCK, other_scope).await?;
+        let other_scope = stock::find(other).map(stock_admin::Scope::from);
+        stock_admin::reset(&site.ctxs[1], site.id, STOCK, other_scope).await?;
         ensure!(
             !left(&site).await?.is_empty(),
             "a reset of {other} clears what {slug} has written, or nobody sees that it does not"
@@ -157,7 +157,7 @@ async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
 ) -> Result<()> {
     let strategies = stock::ALL
         .iter()
-        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_ones_own());
+        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
     for strategy in strategies {
         let site = servers.site().await;
         let buy = async || {
@@ -199,7 +199,7 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
     let inside = until(&said, || async {
-        Ok(job.seen.has_entered() || running.is_finished())
+        Ok(job.observation.has_entered() || running.is_finished())
     });
     // A merged one stays before it goes in.
     if what.ends_with("-merged") {
@@ -219,14 +219,14 @@ async fn writes(site: &Site, what: &str) -> Result<()> {
 }
 
 async fn cleared(site: &Site, what: &str) -> Result<()> {
-    let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, None).await?;
+    let not_cleared = stock_admin::reset(&site.ctxs[1], site.id, STOCK, None).await?;
     let left = left(site).await?;
     ensure!(
         not_cleared.is_empty() && left.is_empty(),
         "{what}: a reset leaves {left:?}, and says of {not_cleared:?} that it was not there"
     );
-    shelf::remove(&site.ctxs[1], site.id, None).await?;
-    match shelf::read(&site.ctxs[1], site.id).await {
+    stock_admin::remove(&site.ctxs[1], site.id, None).await?;
+    match stock_admin::read(&site.ctxs[1], site.id).await {
         Err(Error::NoProduct(_)) => Ok(()),
         other => bail!("{what}: a product that was removed is {other:?}"),
     }
@@ -309,8 +309,8 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
         if !killed.is_empty() {
             lab.kill(killed).await?;
         }
-        let scope = stock::find(slug).map(shelf::Scope::from);
-        let mut missing = shelf::reset(&ctx, 1, count, scope).await.ok();
+        let scope = stock::find(slug).map(stock_admin::Scope::from);
+        let mut missing = stock_admin::reset(&ctx, 1, count, scope).await.ok();
         missing
             .iter_mut()
             .for_each(|servers| servers.sort_unstable());
@@ -400,7 +400,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
 /// changed, and what it does without an answer, is unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
-    const OF_REDIS: shelf::Scope<'static> = shelf::Scope {
+    const OF_REDIS: stock_admin::Scope<'static> = stock_admin::Scope {
         store: Some(Store::Redis),
         names: &[Name::Redis("lock")],
     };
@@ -434,7 +434,7 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
     ] {
         site.put_stock(STOCK).await;
         let ctx = servers.with(|config| config.redis.url = url.as_str().into());
-        let reset = shelf::reset(&ctx, site.id, 1, scope).await;
+        let reset = stock_admin::reset(&ctx, site.id, 1, scope).await;
         ctx.close(LONG).await;
         let as_it_should = match (&reset, refused) {
             (Err(Error::Refuses { why, .. }), Some(words)) => why.contains(words),

@@ -3,7 +3,7 @@
 use crate::support::{http::*, leftovers::nothing_is_left, *};
 use futures::future::join_all;
 use oversell::{
-    redis_at::redis_at,
+    clients::redis_at::redis_at,
     server::Server,
     stock::{self, Strategy},
 };

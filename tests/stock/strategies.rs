@@ -8,7 +8,7 @@ use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job},
+    section::{Deduction, Job},
     stock::{self, Promise, Store, Strategy},
 };
 use std::sync::Arc;
@@ -143,7 +143,7 @@ async fn a_twin_that_sells_more_than_there_is_is_caught(servers: &Servers) -> Re
 }
 
 /// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
-async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     const LOT: i64 = 3;
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
@@ -159,7 +159,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .bind(job.request.stock_id)
             .fetch_one(&mut *conn)
             .await?;
-        job.inside().await;
+        job.enter_and_stay().await;
         let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?")
             .bind(count - LOT)
             .bind(job.request.stock_id);
@@ -173,21 +173,21 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .await?;
     }
     conn.done();
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
 /// The twin of `redis-watch` that reads and writes without WATCH.
-async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
     let mut redis = ctx.redis.connection();
     let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     redis::cmd("SET")
         .arg(&key)
         .arg(count - 1)
         .exec_async(&mut redis)
         .await?;
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }
 
 /// §1.8 in one instance: of concurrent requests one is faster than the others, which try again. The twin merges

@@ -7,8 +7,8 @@ use nix::{
 };
 use oversell::{
     addresses::Addresses,
+    clients::redis_at::redis_at,
     lab::{Lab, Options},
-    redis_at::redis_at,
 };
 use parking_lot::Mutex;
 use redis::FromRedisValue;

@@ -19,13 +19,13 @@ use futures::future::BoxFuture;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job},
+    section::{Deduction, Job},
 };
 use std::sync::atomic::{AtomicI64, Ordering};
 pub(crate) use std::time::Duration;
 
 /// What a strategy does.
-pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
 /// The longest that a test waits for what must come.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

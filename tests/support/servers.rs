@@ -8,8 +8,8 @@ use oversell::{
     lab::{Lab, Options, Part},
     seckill::consumer::Consumer,
     section::Job,
-    shelf,
     stock::Store,
+    stock_admin,
 };
 use parking_lot::Mutex;
 use redis::AsyncCommands;
@@ -153,7 +153,7 @@ impl User {
         const EACH: usize = 3;
         self.change_password("right").await?;
         let wait = Duration::from_secs(10);
-        for pool in [&ctx.db, &ctx.desk] {
+        for pool in [&ctx.db, &ctx.admin_pool] {
             let mut conns = Vec::new();
             for _ in 0..EACH {
                 conns.push(pool.conn(wait).await?);
@@ -214,7 +214,7 @@ impl Site {
 
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
-        let count = shelf::count(&self.ctxs[0], store, self.id).await;
+        let count = stock_admin::count(&self.ctxs[0], store, self.id).await;
         count.expect("the product")
     }
 

@@ -6,7 +6,7 @@ use super::{
     subjects::{semaphore, zk_semaphore},
     support::*,
 };
-use oversell::redis_at::redis_at;
+use oversell::clients::redis_at::redis_at;
 use tokio::time::sleep;
 
 /// So long a server leads.

@@ -9,7 +9,7 @@ use super::{
     multi::{in_any_order, parts},
     support::*,
 };
-use oversell::redis_at::redis_at;
+use oversell::clients::redis_at::redis_at;
 use oversell_lock::{
     Holder,
     redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisOptions, RedisWriteLock},

@@ -2,7 +2,7 @@
 //! for is not held twice.
 
 use super::{redis::with_lease, support::*};
-use oversell::redis_at::redis_at;
+use oversell::clients::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 

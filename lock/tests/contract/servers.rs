@@ -1,8 +1,8 @@
 //! Where the servers come from: the lab starts them, for this run alone.
 
 use oversell::{
-    failure::Failure,
     lab::{Lab, Options, Part},
+    terminal::failure::Failure,
 };
 use sqlx::{Connection, MySqlConnection};
 

@@ -1,7 +1,7 @@
 //! A process that takes its locks with somebody else's library (`interop/`), as the tests talk to it.
 
 use super::support::{Context, HANGS, Result, SOON, bail, ensure};
-use oversell::peer::{Java, Peer as Process, Pending as Answer};
+use oversell::clients::peer::{Java, Peer as Process, Pending as Answer};
 use std::{
     fmt::{self, Display},
     ops::Deref,

@@ -2,8 +2,8 @@
 //!
 //! Next: `opposite_order.rs`, the first; then `two_transactions.rs`.
 
-use crate::bilingual::Bilingual;
 pub use crate::section::mysql::{DEADLOCK, LOCK_WAIT_TIMEOUT};
+use crate::terminal::bilingual::Bilingual;
 use serde::Serialize;
 use utoipa::ToSchema;
 

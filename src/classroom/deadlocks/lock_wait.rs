@@ -16,7 +16,7 @@ use super::lesson::{
     BEGIN, COMMIT, DeadlockLesson, LOCK_WAIT_TIMEOUT,
     Step::{A, B},
 };
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 
 const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const LONG_WORK: &str = "SELECT COUNT(*) FROM goods";

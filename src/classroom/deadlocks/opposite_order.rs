@@ -16,7 +16,7 @@ use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 
 const TAKE_10: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";

@@ -9,7 +9,7 @@ use crate::{ctx::Ctx, error::Error};
 ///
 /// # Errors
 ///
-/// [`Error::NotHad`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+/// [`Error::Timeout`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
 ///
 /// # Cancel safety
 ///

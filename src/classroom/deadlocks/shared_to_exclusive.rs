@@ -17,7 +17,7 @@ use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 
 const SHARED: &str = "SELECT count FROM goods WHERE id = 10 LOCK IN SHARE MODE";
 const EXCLUSIVE: &str = "SELECT count FROM goods WHERE id = 10 FOR UPDATE";

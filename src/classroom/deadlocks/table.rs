@@ -9,14 +9,14 @@ use sqlx::{Executor, MySqlConnection};
 use std::{fmt::Write, time::Duration};
 
 /// Nobody else's table has this comment.
-const OURS: &str = "oversell: the table of one play of a deadlock, dropped at its end";
+const TABLE_COMMENT: &str = "oversell: the table of one play of a deadlock, dropped at its end";
 
 const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
                          AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
 
 /// No play takes as long.
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_PLAY_TIME: Duration = Duration::from_secs(600);
 
 /// One that is there. Where it is let go of without [`remove`](Self::remove), it is dropped in the background.
 pub(super) struct Table {
@@ -54,10 +54,10 @@ async fn dropped(ctx: Ctx, name: String) {
 }
 
 async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
-    sweep(conn, LONGEST).await?;
+    sweep(conn, MAX_PLAY_TIME).await?;
     let create = format!(
         "CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY, code VARCHAR(16) NOT NULL, count INT NOT NULL) ENGINE = InnoDB \
-         COMMENT = '{OURS}'"
+         COMMENT = '{TABLE_COMMENT}'"
     );
     conn.execute(create.as_str()).await?;
     let mut fill = format!("INSERT INTO {name} VALUES ");
@@ -83,7 +83,9 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
 ///
 /// Safe: the next one drops the rest.
 pub async fn sweep(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
-    let left_over = sqlx::query_scalar(LEFT_OVER).bind(OURS).bind(age.as_secs());
+    let left_over = sqlx::query_scalar(LEFT_OVER)
+        .bind(TABLE_COMMENT)
+        .bind(age.as_secs());
     let left_over: Vec<String> = left_over.fetch_all(&mut *conn).await?;
     for table in left_over {
         drop(conn, &table).await?;

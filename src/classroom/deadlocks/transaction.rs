@@ -1,7 +1,7 @@
 //! One of the two transactions: its connection, and how it is begun again.
 //!
 //! 1. A statement is sent by a task of its own, so that the other transaction goes on while it waits.
-//! 2. A transaction that the server has ended is begun again from its first statement, as often as [`ATTEMPTS`] allows,
+//! 2. A transaction that the server has ended is begun again from its first statement, as often as [`MAX_ATTEMPTS`] allows,
 //!    with pauses that grow and differ. A single statement is never repeated: what the transaction had read and written
 //!    before is gone.
 //!
@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// How often a whole transaction is begun, the first time included.
-const ATTEMPTS: usize = 4;
+const MAX_ATTEMPTS: usize = 4;
 
 /// The first pause before a transaction is begun again; each is drawn at random, and the next is twice as long.
-const PAUSE: Duration = Duration::from_millis(10);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a statement came to.
 pub(super) type Answer = Result<(), sqlx::Error>;
@@ -89,8 +89,8 @@ impl Transaction {
         sql: Vec<String>,
     ) -> Result<Vec<DeadlockStep>, Error> {
         let pauses = ExponentialBuilder::default()
-            .with_min_delay(PAUSE)
-            .with_max_times(ATTEMPTS - 2)
+            .with_min_delay(FIRST_RETRY_PAUSE)
+            .with_max_times(MAX_ATTEMPTS - 2)
             .with_jitter();
         let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
             let outcome = attempt(&mut conn, side, &sql, &mut steps).await;

@@ -30,11 +30,11 @@ use tokio::{
 };
 
 /// The server is asked so often whether a statement waits.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A statement waits so long for a row lock, in seconds, where the end of the wait is not to be seen: people who follow a
 /// play may take their time, and so may a busy machine.
-const PATIENT_S: u32 = 600;
+const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
 /// One play at a time in one instance: each needs three connections.
 #[derive(Default)]
@@ -45,7 +45,7 @@ pub(crate) struct TwoTransactions {
     lesson: &'static DeadlockLesson,
     cured: bool,
     sides: [Transaction; 2],
-    desk: Conn,
+    observer: Conn,
     table: Table,
     steps: Vec<DeadlockStep>,
     plans: Vec<DeadlockPlan>,
@@ -59,7 +59,7 @@ impl TwoTransactions {
     ///
     /// # Errors
     ///
-    /// [`Error::NotHad`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+    /// [`Error::Timeout`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
     pub(crate) async fn open(
         ctx: &Ctx,
         lesson: &'static DeadlockLesson,
@@ -68,21 +68,21 @@ impl TwoTransactions {
     ) -> Result<Self, Error> {
         let wait = ctx.config.wait();
         let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
-        let turn = turn.map_err(|_| Error::NotHad {
+        let turn = turn.map_err(|_| Error::Timeout {
             what: "turn to play a deadlock".into(),
             waited: wait,
         })?;
-        let mut desk = ctx.mysql(wait).await?;
-        let table = Table::make(ctx, &mut desk).await?;
+        let mut observer = ctx.mysql(wait).await?;
+        let table = Table::make(ctx, &mut observer).await?;
         let real = |sql: &str| sql.replace("goods", &table.name);
         let mut plans = Vec::new();
         if let Some(sql) = lesson.explain {
-            plans.push(shown::plan(&mut desk, "before the index", real(sql)).await?);
+            plans.push(shown::plan(&mut observer, "before the index", real(sql)).await?);
         }
         if let Some(index) = lesson.index.filter(|_| cured) {
-            desk.execute(real(index).as_str()).await?;
+            observer.execute(real(index).as_str()).await?;
             if let Some(sql) = lesson.explain {
-                plans.push(shown::plan(&mut desk, "after the index", real(sql)).await?);
+                plans.push(shown::plan(&mut observer, "after the index", real(sql)).await?);
             }
         }
         // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
@@ -93,7 +93,7 @@ impl TwoTransactions {
             cured
         };
         let wait_s = if is_patient {
-            PATIENT_S
+            FOLLOWED_LOCK_WAIT_S
         } else {
             lesson.wait_s.into()
         };
@@ -105,7 +105,7 @@ impl TwoTransactions {
             lesson,
             cured,
             sides,
-            desk,
+            observer,
             table,
             steps: Vec::new(),
             plans,
@@ -141,14 +141,14 @@ impl TwoTransactions {
         let mut answer = self.sides[side as usize].send(sql.clone())?;
         self.steps.push(DeadlockStep::sent(side, 1, sql));
         loop {
-            if let Ok(answered) = timeout(LOOK, &mut answer).await {
+            if let Ok(answered) = timeout(POLL_INTERVAL, &mut answer).await {
                 return self.note(step, answered).await.map(Some);
             }
             let (status, id) = (
-                Status::ask(&mut self.desk).await?,
+                Status::ask(&mut self.observer).await?,
                 self.sides[side as usize].id,
             );
-            if status.waits(&mut self.desk, id).await? {
+            if status.waits(&mut self.observer, id).await? {
                 self.steps[step].row_locks = status.row_locks(id);
                 self.sides[side as usize].state = State::Waiting(step, answer);
                 return Ok(None);
@@ -180,7 +180,10 @@ impl TwoTransactions {
     ) -> Result<DeadlockStep, Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
         let refused = answer.map_or_else(refused, |()| Ok(None))?;
-        let (status, side) = (Status::ask(&mut self.desk).await?, self.steps[step].side);
+        let (status, side) = (
+            Status::ask(&mut self.observer).await?,
+            self.steps[step].side,
+        );
         let transaction = &mut self.sides[side as usize];
         if let Some((number, message)) = refused {
             if number == DEADLOCK {
@@ -228,8 +231,8 @@ impl TwoTransactions {
         for transaction in self.sides {
             transaction.close().await?;
         }
-        self.table.remove(&mut self.desk).await?;
-        self.desk.done();
+        self.table.remove(&mut self.observer).await?;
+        self.observer.done();
         Ok(DeadlockReplay {
             lesson: self.lesson.slug,
             cured: self.cured,

@@ -49,7 +49,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_burst_takes_what_the_bucket_holds_and_then_one_token_comes_every_100_ms() {
+    fn a_burst_empties_the_bucket_then_tokens_come_every_100_ms() {
         let clock = FakeRelativeClock::default();
         let bucket = RateLimiter::direct_with_clock(QUOTA, clock.clone());
         let burst = |of: usize| (0..of).filter(|_| bucket.check().is_ok()).count();

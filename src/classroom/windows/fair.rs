@@ -11,7 +11,7 @@
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
 use crate::classroom::prelude::*;
-use crate::classroom::window::{Did, next};
+use crate::classroom::window::{StepKind, next};
 
 const LOCK: &str = "fairLock";
 
@@ -35,7 +35,12 @@ pub(super) const LESSON: Lesson = Lesson {
 /// Cancel safety: Dropping it leaves nothing in the queue.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
-    visit.step(job, Did::Came, &name, next(ctx, &name, "came").await?);
+    visit.step(
+        job,
+        StepKind::Arrived,
+        &name,
+        next(ctx, &name, "came").await?,
+    );
     let guard = ctx
         .redis
         .fair_lock(&name)
@@ -44,10 +49,10 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .acquire(job.wait_left())
         .await?;
     let entered = next(ctx, &name, "entered").await?;
-    visit.step(job, Did::Took, &name, entered);
-    job.inside().await;
+    visit.step(job, StepKind::Acquired, &name, entered);
+    job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
-    visit.step(job, Did::Left, &name, entered);
+    visit.step(job, StepKind::Released, &name, entered);
     Ok(visit.answer(ctx))
 }

@@ -12,7 +12,7 @@
 //! Next: `oversell_lock::redis::RedisLatch`.
 
 use crate::classroom::prelude::*;
-use crate::{classroom::zk_atomic::written, visits::Happened};
+use crate::{classroom::zk_atomic::written, visits::VisitEventKind};
 use oversell_lock::redis::RedisLatch;
 use std::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ pub(super) const LESSON: Lesson = Lesson {
             done: "All six are out",
             example: "班长锁门。。。",
             may_be_lost: false,
-            wait: Some(WAIT),
+            wait: Some(DEFAULT_WAIT),
             stay: None,
             visit: |ctx, job| Box::pin(lock_the_door(ctx, job)),
         },
@@ -47,25 +47,25 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// How long the monitor waits, where the request does not say: people walk out one by one.
-const WAIT: Duration = Duration::from_secs(600);
+const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// How many are in a class.
-const CLASS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
+const CLASS_SIZE: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 
 /// A latch that others open just now is set anew so often, before that is called a fault.
-const TRIES: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 
 /// Waits until all of the class are out.
 ///
 /// Cancel safety: Safe: the count stays as it is.
 async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
-    latch.try_set_count(CLASS).await?;
+    latch.try_set_count(CLASS_SIZE).await?;
     keep(ctx, &job.redis_name(LATCH), "opened").await?;
     job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
-    job.inside().await;
+    job.enter_and_stay().await;
     Ok(Answer::counted("班长锁门。。。", 0))
 }
 
@@ -74,19 +74,19 @@ async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// Cancel safety: Dropping it, it may have counted or not.
 async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
-    for _ in 0..TRIES {
-        latch.try_set_count(CLASS).await?;
+    for _ in 0..MAX_ATTEMPTS {
+        latch.try_set_count(CLASS_SIZE).await?;
         keep(ctx, &job.redis_name(LATCH), "opened").await?;
         // None: others have opened it between the two commands.
         if let Some(left) = written(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
-            job.note(Happened::Count, left);
-            job.inside().await;
+            job.note(VisitEventKind::Count, left);
+            job.enter_and_stay().await;
             return Ok(Answer::counted("出来了一位同学", left));
         }
     }
     Err(Error::Internal(format!(
-        "latch {} was open {TRIES} times after it was set",
+        "latch {} was open {MAX_ATTEMPTS} times after it was set",
         latch.name()
     )))
 }

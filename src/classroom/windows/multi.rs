@@ -7,7 +7,7 @@
 //! Next: `oversell_lock::MultiLock` and `oversell_lock::redis::Redlock`, then `reentrant.rs`.
 
 use crate::classroom::prelude::*;
-use crate::{classroom::window::Did, stock::PARTS};
+use crate::{classroom::window::StepKind, stock::PARTS};
 use futures::future::join_all;
 use oversell_lock::{MultiLock, redis::Redlock};
 use redis::AsyncCommands;
@@ -88,12 +88,12 @@ async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {
-            visit.step(job, Did::Took, &name, order);
+            visit.step(job, StepKind::Acquired, &name, order);
         }
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
-    visit.step(job, Did::Left, &name, 0);
+    visit.step(job, StepKind::Released, &name, 0);
     Ok(visit.answer(ctx))
 }

@@ -28,7 +28,7 @@ pub(super) const LESSON: Lesson = Lesson {
             example: "测试读",
             may_be_lost: false,
             wait: None,
-            stay: Some(|| LEASE),
+            stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
                 Box::pin(keep(
                     ctx,
@@ -46,7 +46,7 @@ pub(super) const LESSON: Lesson = Lesson {
             example: "测试写",
             may_be_lost: false,
             wait: None,
-            stay: Some(|| LEASE),
+            stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
                 Box::pin(keep(
                     ctx,
@@ -60,7 +60,7 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// The lease, where the request does not say.
-const LEASE: Duration = Duration::from_secs(10);
+const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
 /// Takes a half and leaves it to its lease.
 ///

@@ -25,7 +25,7 @@ pub(super) const LESSON: Lesson = Lesson {
         example: "测试信号量",
         may_be_lost: false,
         wait: None,
-        stay: Some(|| STAY),
+        stay: Some(|| DEFAULT_STAY),
         visit: |ctx, job| Box::pin(visit(ctx, job)),
     }],
 };
@@ -34,7 +34,7 @@ pub(super) const LESSON: Lesson = Lesson {
 const PERMITS: u32 = 3;
 
 /// How long one stays, where the request does not say.
-const STAY: Duration = Duration::from_secs(5);
+const DEFAULT_STAY: Duration = Duration::from_secs(5);
 
 /// Comes in, stays as long as the job says, and leaves.
 ///
@@ -45,7 +45,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let permit = semaphore.acquire(1, job.wait_left()).await?;
     keep(ctx, &name, "claims").await?;
     job.say("拿到了信号量");
-    job.inside().await;
+    job.enter_and_stay().await;
     // What the course prints when the stay is over.
     job.say(
         SystemTime::now()

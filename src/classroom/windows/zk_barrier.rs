@@ -33,7 +33,7 @@ pub(super) const LESSON: Lesson = Lesson {
             done: "It is open",
             example: "通过栅栏",
             may_be_lost: false,
-            wait: Some(WAIT),
+            wait: Some(DEFAULT_WAIT),
             stay: None,
             visit: |ctx, job| Box::pin(wait(ctx, job)),
         },
@@ -52,7 +52,7 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// How long one waits for somebody to open it, where the request does not say: people walk through.
-const WAIT: Duration = Duration::from_secs(600);
+const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// Cancel safety: dropped, it may be closed or not.
 async fn set(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {

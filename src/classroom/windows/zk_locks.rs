@@ -36,7 +36,7 @@ pub(super) const LESSON: Lesson = Lesson {
             example: "测试读",
             may_be_lost: false,
             wait: None,
-            stay: Some(|| KEPT),
+            stay: Some(|| DEFAULT_STAY),
             visit: |ctx, job| {
                 Box::pin(async { keep(ctx, job, lock(ctx, job).read(), "测试读").await })
             },
@@ -49,7 +49,7 @@ pub(super) const LESSON: Lesson = Lesson {
             example: "测试写",
             may_be_lost: false,
             wait: None,
-            stay: Some(|| KEPT),
+            stay: Some(|| DEFAULT_STAY),
             visit: |ctx, job| {
                 Box::pin(async { keep(ctx, job, lock(ctx, job).write(), "测试写").await })
             },
@@ -80,7 +80,7 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// How long a half of the read-write lock is kept after the answer, where the request does not say.
-const KEPT: Duration = Duration::from_secs(10);
+const DEFAULT_STAY: Duration = Duration::from_secs(10);
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
     ctx.zk.rw_lock(&job.zk_path(READ_WRITE))

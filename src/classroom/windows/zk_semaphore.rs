@@ -33,13 +33,13 @@ pub(super) const LESSON: Lesson = Lesson {
     }],
 };
 
-const LINES: isize = 1000;
-const SHORTEST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_LOG_LINES: isize = 1000;
+const MIN_STAY: Duration = Duration::from_secs(10);
+const MAX_STAY: Duration = Duration::from_secs(20);
 
 /// How long one stays, where the request does not say: at random.
 fn stay() -> Duration {
-    SHORTEST + (LONGEST - SHORTEST).mul_f64(fastrand::f64())
+    MIN_STAY + (MAX_STAY - MIN_STAY).mul_f64(fastrand::f64())
 }
 
 /// Comes in, stays as long as the job says, and leaves; writes both into the log.
@@ -55,7 +55,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance),
     )
     .await?;
-    job.inside().await;
+    job.enter_and_stay().await;
     log(
         ctx,
         job,
@@ -79,6 +79,9 @@ async fn log(ctx: &Ctx, job: &Job, line: &str) -> Result<(), Error> {
     job.say(line);
     let key = ctx.redis_key(&job.redis_name(LOG));
     let mut lines = redis::pipe();
-    lines.atomic().rpush(&key, line).ltrim(&key, -LINES, -1);
+    lines
+        .atomic()
+        .rpush(&key, line)
+        .ltrim(&key, -MAX_LOG_LINES, -1);
     Ok(lines.exec_async(&mut ctx.redis.connection()).await?)
 }

@@ -6,9 +6,9 @@ use super::{
     tools::{ask, own},
 };
 use crate::{
+    clients::redis_at::redis_at,
     course::{Cluster, NoVerdict, Seen, words},
     fault::Action,
-    redis_at::redis_at,
 };
 use futures::future::join_all;
 use oversell_lock::{

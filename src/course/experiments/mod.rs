@@ -36,9 +36,9 @@ use super::{
     words,
 };
 use crate::{
-    bilingual::Bilingual,
     load::{terminal::rate, verdict::Verdict as Sold},
     seckill::check::Verdict as Orders,
+    terminal::bilingual::Bilingual,
 };
 use futures::future::BoxFuture;
 use tools::{sale, sales};

@@ -4,8 +4,8 @@
 pub(in crate::course) use crate::course::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
+    clients::four_letters::four_letters,
     course::{Cluster, NoVerdict, Words},
-    four_letters::four_letters,
     load::target,
 };
 use std::{

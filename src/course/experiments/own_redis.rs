@@ -2,10 +2,10 @@
 
 use super::tools::ask;
 use crate::{
+    clients::redis_at::redis_at,
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
     load::spread::Spread,
     programs::path as program,
-    redis_at::redis_at,
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{

@@ -2,10 +2,10 @@
 
 use super::tools::{ask, own};
 use crate::{
+    clients::redis_at::redis_at,
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
     fault::Action,
     load::spread::Spread,
-    redis_at::redis_at,
 };
 use futures::future::try_join_all;
 use redis::{Value, aio::MultiplexedConnection};

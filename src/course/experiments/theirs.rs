@@ -6,12 +6,14 @@
 
 use super::{tools::own, typed::carry_out};
 use crate::{
+    clients::{
+        peer::{CallError, Java, Peer, PendingAnswer},
+        redis_at::redis_at,
+    },
     course::{
         Cluster, Library, Line, NoVerdict, Script, Seen, Told, Verdict, Words, stand::INTEROP,
         words,
     },
-    peer::{Java, Peer, Pending, Refused},
-    redis_at::redis_at,
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
 use serde_json::{Value, json};
@@ -278,14 +280,14 @@ async fn carried_out(
 }
 
 /// The answer, and how long it took.
-fn answered(pending: Pending, limit: Duration) -> BoxFuture<'static, (String, Duration)> {
+fn answered(pending: PendingAnswer, limit: Duration) -> BoxFuture<'static, (String, Duration)> {
     let begun = Instant::now();
     async move {
         let printed = match pending.within(limit).await {
             Ok(printed) => printed,
-            Err(Refused::Failed { why, .. }) => format!("failed {why}"),
-            Err(Refused::Ended(_)) => "ended".to_owned(),
-            Err(Refused::Unanswered(_)) => "no answer".to_owned(),
+            Err(CallError::Failed { why, .. }) => format!("failed {why}"),
+            Err(CallError::Ended(_)) => "ended".to_owned(),
+            Err(CallError::Unanswered(_)) => "no answer".to_owned(),
         };
         (printed, begun.elapsed())
     }

@@ -1,8 +1,8 @@
 //! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
 
 use crate::{
+    clients::http_client::Ask,
     course::{Cluster, NoVerdict, Seen, Target, Words, words},
-    http_client::Ask,
 };
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;

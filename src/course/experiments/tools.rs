@@ -1,11 +1,13 @@
 //! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
 
 use crate::{
-    bilingual::Bilingual,
+    clients::{
+        http_client::{Ask, HttpError},
+        redis_at::redis_at,
+    },
     course::{Cluster, NoVerdict, Target, Words, words},
-    http_client::{Ask, HttpError},
     load::Row,
-    redis_at::redis_at,
+    terminal::bilingual::Bilingual,
 };
 use futures::future::try_join_all;
 use http::{Method, header::ACCEPT};

@@ -7,10 +7,12 @@
 
 use super::tools::own;
 use crate::{
+    clients::{
+        http_client::{Ask, client},
+        redis_at::redis_at,
+    },
     course::{Cluster, Lesson, Line, NoVerdict, Seen, Twin, Words},
     fault::Action,
-    http_client::{Ask, client},
-    redis_at::redis_at,
 };
 use clap::ValueEnum;
 use futures::StreamExt;

@@ -2,11 +2,13 @@
 
 use super::{ENGINES, Engine, Matrix, Ran, page, run};
 use crate::{
-    chinese::{self, told},
     course::{NoVerdict, experiments::own_lab::OwnLab, table::Lang},
-    failure::Failure,
     load::{conditions::Conditions, terminal::stopped},
-    stdout::{Output, Outputs, mark, note, say},
+    terminal::{
+        chinese::{self, told},
+        failure::Failure,
+        stdout::{Output, Outputs, mark, note, say},
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;

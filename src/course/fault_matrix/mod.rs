@@ -20,12 +20,12 @@ pub(super) use page::page;
 
 use super::{Words, words};
 use crate::{
-    bilingual::Bilingual,
     seckill::{
         self,
         check::{Answers, Books, Entry, check},
     },
     stock::{self, Promise, Store},
+    terminal::bilingual::Bilingual,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -2,9 +2,9 @@
 
 use super::{Cell, ENGINES, Engine, Fault, Matrix};
 use crate::{
-    bilingual::Bilingual,
     course::table::Lang,
     load::terminal::{self, Column},
+    terminal::bilingual::Bilingual,
 };
 
 /// The last full run that the tree keeps; docs/faults.md is made from it.

@@ -2,6 +2,7 @@
 
 use super::{Cell, Engine, Fault, Hits, Ran, Told};
 use crate::{
+    clients::{http_client::HttpError, redis_at::redis_at},
     course::{
         Cluster, NoVerdict, Product,
         experiments::{
@@ -12,9 +13,7 @@ use crate::{
         voucher::Voucher,
     },
     fault::Action,
-    http_client::HttpError,
     load::{history::Outcome, meaning},
-    redis_at::redis_at,
     seckill::check::Entry,
     stock::{self, Store},
 };

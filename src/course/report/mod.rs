@@ -9,10 +9,10 @@ use super::{
     ALL, Chapter, Lesson, Play, Rated, Ratio, Sale, Verdict, Words, find,
     found::{Found, Tried},
 };
-use crate::bilingual::Bilingual;
+use crate::terminal::bilingual::Bilingual;
 use crate::{
-    failure::{Failure, unusable},
     load::filters,
+    terminal::failure::{Failure, unusable},
 };
 use askama::Template;
 use modules::{import_map, timeline_style};

@@ -3,8 +3,8 @@
 use super::replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{terms::Terms, took::Took},
-    section::Deducted,
+    http::{job_summary::JobSummary, terms::Terms},
+    section::Deduction,
     stock,
 };
 
@@ -12,11 +12,12 @@ const SOLD: &str = "验库存并锁库存成功！";
 
 /// A piece was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Sold {
+#[schema(as = Sold)]
+pub(in crate::http) struct PurchaseBody {
     #[serde(flatten)]
-    took: Took,
+    took: JobSummary,
     #[serde(flatten)]
-    deducted: Deducted,
+    deducted: Deduction,
     /// When it got in, in microseconds of Unix time by this machine's clock; absent where the strategy has no critical
     /// section.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +38,7 @@ pub(in crate::http) struct Sold {
 #[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms),
     responses(
         (status = 200, description = "A piece was taken",
-            content((String = "text/plain", example = "验库存并锁库存成功！"), (Sold = "application/json"))),
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
         (status = 404, description = "There is no such product"),
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
@@ -54,7 +55,7 @@ pub(in crate::http) async fn by_default(
     params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms),
     responses(
         (status = 200, description = "A piece was taken",
-            content((String = "text/plain", example = "验库存并锁库存成功！"), (Sold = "application/json"))),
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
         (status = 404, description = "There is no such strategy or product"),
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
@@ -64,30 +65,30 @@ pub(in crate::http) async fn by_strategy(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let place = stock::ALL
+    let strategy_index = stock::ALL
         .iter()
         .position(|s| s.slug == slug)
         .ok_or(Error::no_strategy(slug))?;
-    take(&app, place, &terms, format).await
+    take(&app, strategy_index, &terms, format).await
 }
 
 async fn take(
     app: &AppState,
-    place: usize,
+    strategy_index: usize,
     terms: &Terms,
     format: Format,
 ) -> Result<Response, Error> {
-    let strategy = &stock::ALL[place];
-    if strategy.is_ones_own() {
+    let strategy = &stock::ALL[strategy_index];
+    if strategy.is_own_lock() {
         replays::check_enabled(app)?;
     }
-    let metrics = app.metrics.of(place);
+    let metrics = app.metrics.of(strategy_index);
     let job = terms
         .job(app.ctx.config.wait(), Duration::ZERO)
-        .counted(metrics.waiters.clone());
+        .with_waiters(metrics.waiters.clone());
     // A load gives no name, and is not looked at.
     let job = if job.request.who.is_some() {
-        app.seen(job, "/check/lock", strategy.slug)
+        app.with_lane(job, "/check/lock", strategy.slug)
     } else {
         job
     };
@@ -95,13 +96,13 @@ async fn take(
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;
-    let (entered_us, left_us) = job.seen.inside_us().unzip();
-    let sold = Sold {
-        took: Took::of(app, Outcome::Sold, strategy.slug, &job),
+    let (entered_us, left_us) = job.observation.inside_us().unzip();
+    let sold = PurchaseBody {
+        took: JobSummary::of(app, Outcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
         left_us,
-        tries_us: job.seen.tries_us(),
+        tries_us: job.observation.tries_us(),
     };
     Ok(format.answer(SOLD, sold))
 }

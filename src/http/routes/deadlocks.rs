@@ -27,7 +27,8 @@ pub(in crate::http) struct How {
 
 /// What a play came to.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct DeadlockPlayed {
+#[schema(as = DeadlockPlayed)]
+pub(in crate::http) struct DeadlockBody {
     outcome: Outcome,
     /// Which instance did it.
     #[schema(example = "8000")]
@@ -48,7 +49,7 @@ pub(in crate::http) async fn list() -> Json<&'static [DeadlockLesson]> {
     params(("lesson" = String, Path, description = "One of `GET /test/deadlock`", example = "opposite-order"), How),
     responses(
         (status = 200, description = "It was played; the error that it shows is part of the answer",
-            content((String = "text/plain", example = "两个事务以相反的顺序锁两行\n 1 A START TRANSACTION\n…"), (DeadlockPlayed = "application/json"))),
+            content((String = "text/plain", example = "两个事务以相反的顺序锁两行\n 1 A START TRANSACTION\n…"), (DeadlockBody = "application/json"))),
         (status = 404, description = "There is no such lesson"),
     ))]
 pub(in crate::http) async fn play(
@@ -59,12 +60,12 @@ pub(in crate::http) async fn play(
 ) -> Result<Response, Error> {
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replay = deadlocks::replay(&app.ctx, lesson, how.cured, how.retry).await?;
-    let told = Told {
+    let told = DeadlockText {
         lesson,
         replay: &replay,
     };
     let text = told.render().map_err(|e| Domain::Internal(e.to_string()))?;
-    let played = DeadlockPlayed {
+    let played = DeadlockBody {
         outcome: Outcome::Done,
         instance: app.ctx.instance.clone(),
         replay,
@@ -75,7 +76,7 @@ pub(in crate::http) async fn play(
 /// A play in words: `templates/deadlock.txt`.
 #[derive(Template)]
 #[template(path = "deadlock.txt")]
-struct Told<'a> {
+struct DeadlockText<'a> {
     lesson: &'a DeadlockLesson,
     replay: &'a DeadlockReplay,
 }

@@ -9,14 +9,14 @@ use crate::{
     },
     instance::States,
     seckill::stream,
-    shelf,
+    stock_admin,
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
 /// How long the servers may take to say how many orders wait, and what is left.
-const PATIENCE: Duration = Duration::from_millis(500);
+const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// This instance runs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -97,7 +97,7 @@ pub(in crate::http) async fn ready(
     let notes = instances
         .as_ref()
         .map(|all| neighbours::notes(&servers, all));
-    let waiting = servers.waiting();
+    let waiting = servers.blocked_strategies();
     let ready = waiting.is_empty();
     let status = match ready {
         true => StatusCode::OK,
@@ -136,8 +136,8 @@ pub(in crate::http) async fn under_way(
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
-    let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx));
-    let shelf = tokio::time::timeout(PATIENCE, shelf::read(&app.ctx, 1));
+    let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::backlog(&app.ctx));
+    let shelf = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
     let (backlog, shelf) = tokio::join!(backlog, shelf);
     app.metrics.note(
         backlog.ok().and_then(Result::ok),

@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::seckill::id_worker::{self, Id};
 
 /// The longest prefix.
-const LONGEST: usize = 32;
+const MAX_PREFIX_LEN: usize = 32;
 
 /// How many ids.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -39,10 +39,10 @@ pub(in crate::http) async fn next(
     format: Format,
 ) -> Result<Response, Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    if prefix.is_empty() || prefix.len() > LONGEST || !prefix.chars().all(known) {
+    if prefix.is_empty() || prefix.len() > MAX_PREFIX_LEN || !prefix.chars().all(known) {
         return Err(Error::bad_input(
             "prefix",
-            format!("must be 1 to {LONGEST} of a-z, 0-9, - and _"),
+            format!("must be 1 to {MAX_PREFIX_LEN} of a-z, 0-9, - and _"),
         ));
     }
     let many = count.and_then(|count| u32::try_from(count.get()).ok());

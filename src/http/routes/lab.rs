@@ -4,18 +4,18 @@
 use super::replays::Replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    bilingual::Bilingual,
+    clients::http_client::HttpError,
     error::Error as Domain,
     fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
         extract::Admin,
         neighbours::{self, RemoteReplay},
     },
-    http_client::HttpError,
     replay::Control,
+    terminal::bilingual::Bilingual,
 };
 
-const NOBODYS: Bilingual = Bilingual {
+const NO_LAB_HERE: Bilingual = Bilingual {
     zh: "这里的服务器不是 oversell lab 启动的，网页不能弄停它们。在容器里，可以在终端输入 docker compose pause app-8100，再用 unpause 继续。",
     en: "No oversell lab has started the servers here, so the page cannot break them. In containers, type docker compose pause \
          app-8100 in a terminal, and unpause to let it go on.",
@@ -53,7 +53,8 @@ pub(in crate::http) struct Fault {
 
 /// An order that was carried out, and how all is now.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Done {
+#[schema(as = Done)]
+pub(in crate::http) struct FaultResult {
     /// What the lab says of it.
     #[schema(example = "8100 is paused")]
     said: String,
@@ -71,7 +72,7 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
 /// Breaks something, or mends it. An instance is not asked to stop itself: it could not answer.
 #[utoipa::path(post, path = "/lab/faults", tag = "lab", request_body = Fault, security((), ("admin" = [])),
     responses(
-        (status = 200, description = "It is done", body = Done),
+        (status = 200, description = "It is done", body = FaultResult),
         (status = 403, description = "No lab has started this instance; or a page of another host asks for this"),
         (status = 409, description = "It is not in a state for this; or a replay breaks servers just now"),
     ))]
@@ -84,7 +85,7 @@ pub(in crate::http) async fn inject(
         member,
         by_ms,
     }): Json<Fault>,
-) -> Result<axum::Json<Done>, Error> {
+) -> Result<axum::Json<FaultResult>, Error> {
     let lab = Control::of(&app.ctx.config).ok_or(Error::NoLab)?;
     let stops = matches!(action, Action::Pause | Action::Kill);
     if stops && member == app.ctx.instance {
@@ -93,9 +94,9 @@ pub(in crate::http) async fn inject(
         );
         return Err(Error::bad_input("member", rule));
     }
-    let all = lab.breakable().await.map_err(unreached)?;
-    is_there(&all, &member)?;
-    let running = those_that_run(&app.ctx.config.cluster.instances, &all);
+    let all = lab.breakable().await.map_err(lab_unavailable)?;
+    check_member(&all, &member)?;
+    let running = running_instances(&app.ctx.config.cluster.instances, &all);
     let playing = [neighbours::playing(&running).await, replays.playing()].concat();
     let blocking_lesson = |played: &RemoteReplay| played.blocking_lesson(false, &app.ctx.config);
     if let Some(lesson) = playing.iter().find_map(blocking_lesson) {
@@ -118,9 +119,9 @@ pub(in crate::http) async fn inject(
         .await
         .map_err(|error| match error {
             HttpError::Refused { body, .. } => Error::LabRefuses(body),
-            other => unreached(other),
+            other => lab_unavailable(other),
         })?;
-    Ok(axum::Json(Done {
+    Ok(axum::Json(FaultResult {
         said,
         lab: view(&app).await?,
     }))
@@ -130,12 +131,12 @@ async fn view(app: &AppState) -> Result<View, Error> {
     let Some(lab) = Control::of(&app.ctx.config) else {
         return Ok(View {
             owned: false,
-            why: Some(NOBODYS),
+            why: Some(NO_LAB_HERE),
             kinds: Vec::new(),
             breakable: Breakable::default(),
         });
     };
-    let breakable = lab.breakable().await.map_err(unreached)?;
+    let breakable = lab.breakable().await.map_err(lab_unavailable)?;
     Ok(View {
         owned: true,
         why: None,
@@ -145,7 +146,7 @@ async fn view(app: &AppState) -> Result<View, Error> {
 }
 
 /// The addresses of the instances that are neither paused nor killed, which could not answer. A lab names each by its port.
-fn those_that_run(urls: &[String], all: &Breakable) -> Vec<String> {
+fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
     let stopped = all
         .members
         .iter()
@@ -160,7 +161,7 @@ fn those_that_run(urls: &[String], all: &Breakable) -> Vec<String> {
 }
 
 /// Whether there is a member or a way of this name; by its server, the ways of all instances are meant.
-fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
+fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
     let names: Vec<_> = members
         .chain(all.ways.iter().map(|way| way.name.as_str()))
@@ -174,7 +175,7 @@ fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
     }
 }
 
-fn unreached(error: HttpError) -> Error {
+fn lab_unavailable(error: HttpError) -> Error {
     Error::Domain(Domain::Unavailable {
         server: "lab",
         reason: error.to_string(),

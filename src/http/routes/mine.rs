@@ -10,7 +10,8 @@ use tokio::sync::Mutex;
 
 /// The scripts, and those of the course to begin with.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Mine {
+#[schema(as = Mine)]
+pub(in crate::http) struct OwnLock {
     scripts: Scripts,
     /// The course's own locks.
     stages: Vec<Stage>,
@@ -28,7 +29,8 @@ struct Stage {
 
 /// What the scripts came to.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Graded {
+#[schema(as = Graded)]
+pub(in crate::http) struct GradeBody {
     /// Those that were graded.
     scripts: Scripts,
     grades: Vec<Grade>,
@@ -41,15 +43,17 @@ pub(in crate::http) struct Grading(Mutex<()>);
 /// The scripts with which `/check/lock/mine` sells: those that were kept last, at first those of §2.1.
 #[utoipa::path(get, path = "/mine", tag = "replays",
     responses(
-        (status = 200, description = "The scripts", body = Mine),
+        (status = 200, description = "The scripts", body = OwnLock),
         (status = 403, description = "Replays are not enabled here"),
     ))]
-pub(in crate::http) async fn read(State(app): State<AppState>) -> Result<axum::Json<Mine>, Error> {
+pub(in crate::http) async fn read(
+    State(app): State<AppState>,
+) -> Result<axum::Json<OwnLock>, Error> {
     check_enabled(&app)?;
     let scripts = stock::current_scripts(&app.ctx).await?;
     let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
     let stages = stages.collect();
-    Ok(axum::Json(Mine { scripts, stages }))
+    Ok(axum::Json(OwnLock { scripts, stages }))
 }
 
 /// Keeps scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks a rule is refused
@@ -71,13 +75,13 @@ pub(in crate::http) async fn keep(
 /// Grades the scripts that are kept, on keys of its own: about two seconds.
 #[utoipa::path(post, path = "/mine/grade", tag = "replays",
     responses(
-        (status = 200, description = "Each grade, with what was seen; of a failure the race", body = Graded),
+        (status = 200, description = "Each grade, with what was seen; of a failure the race", body = GradeBody),
         (status = 403, description = "Replays are not enabled here"),
     ))]
 pub(in crate::http) async fn grade(
     State(app): State<AppState>,
     Own(grading): Own<Grading>,
-) -> Result<axum::Json<Graded>, Error> {
+) -> Result<axum::Json<GradeBody>, Error> {
     check_enabled(&app)?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
@@ -87,7 +91,7 @@ pub(in crate::http) async fn grade(
         };
         let scripts = stock::current_scripts(&ctx).await?;
         let grades = own_lock::grade(&ctx, &scripts).await?;
-        Ok(axum::Json(Graded { scripts, grades }))
+        Ok(axum::Json(GradeBody { scripts, grades }))
     });
     graded
         .await

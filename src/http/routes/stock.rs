@@ -6,8 +6,8 @@ use crate::{
         extract::Admin,
         terms::{Product, StockId},
     },
-    shelf::{self, Shelf},
     stock,
+    stock_admin::{self, StockLevels},
 };
 
 /// Which product, and of which strategy.
@@ -43,7 +43,8 @@ pub(in crate::http) struct Removal {
 /// How many pieces to put there.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Put {
+#[schema(as = Put)]
+pub(in crate::http) struct NewCount {
     #[garde(dive)]
     #[schema(inline, example = 5000)]
     count: Whole<0, 1_000_000_000>,
@@ -51,9 +52,10 @@ pub(in crate::http) struct Put {
 
 /// What both stores hold after a reset.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Reset {
+#[schema(as = Reset)]
+pub(in crate::http) struct ResetResult {
     #[serde(flatten)]
-    shelf: Shelf,
+    shelf: StockLevels,
     /// The servers in which no lock was cleared, since they are not there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!([]))]
@@ -62,7 +64,8 @@ pub(in crate::http) struct Reset {
 
 /// What was not removed with a product.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Removed {
+#[schema(as = Removed)]
+pub(in crate::http) struct RemovalResult {
     /// The servers in which no lock was cleared, since they are not there.
     #[schema(example = json!(["zookeeper"]))]
     not_cleared: Vec<&'static str>,
@@ -71,21 +74,21 @@ pub(in crate::http) struct Removed {
 /// What both stores hold.
 #[utoipa::path(get, path = "/stock", tag = "course", params(Product),
     responses(
-        (status = 200, description = "The row and the key; a store that is down is null and named under `missing`", body = Shelf),
+        (status = 200, description = "The row and the key; a store that is down is null and named under `missing`", body = StockLevels),
         (status = 404, description = "There is no such product"),
         (status = 503, description = "Neither store answers"),
     ))]
 pub(in crate::http) async fn read(
     State(app): State<AppState>,
     Query(product): Query<Product>,
-) -> Result<axum::Json<Shelf>, Error> {
-    Ok(axum::Json(shelf::read(&app.ctx, product.id()).await?))
+) -> Result<axum::Json<StockLevels>, Error> {
+    Ok(axum::Json(stock_admin::read(&app.ctx, product.id()).await?))
 }
 
 /// Sets the stores and clears every lock of the product, whoever holds it.
-#[utoipa::path(put, path = "/stock", tag = "course", params(Scope), request_body = Put, security((), ("admin" = [])),
+#[utoipa::path(put, path = "/stock", tag = "course", params(Scope), request_body = NewCount, security((), ("admin" = [])),
     responses(
-        (status = 200, description = "It is done", body = Reset),
+        (status = 200, description = "It is done", body = ResetResult),
         (status = 404, description = "There is no such strategy"),
         (status = 503, description = "A server is down or refuses: nothing was changed. Or one fell silent, or refused half-way: `outcome` is then `unknown`"),
     ))]
@@ -93,15 +96,15 @@ pub(in crate::http) async fn put(
     _: Admin,
     State(app): State<AppState>,
     Query(Scope { stock_id, strategy }): Query<Scope>,
-    Json(Put { count }): Json<Put>,
-) -> Result<axum::Json<Reset>, Error> {
+    Json(NewCount { count }): Json<NewCount>,
+) -> Result<axum::Json<ResetResult>, Error> {
     let stock_id = stock_id.map_or(1, Whole::get);
-    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
+    let not_cleared = stock_admin::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
     if stock_id == 1 {
         app.visits.reset();
     }
-    Ok(axum::Json(Reset {
-        shelf: shelf::read(&app.ctx, stock_id).await?,
+    Ok(axum::Json(ResetResult {
+        shelf: stock_admin::read(&app.ctx, stock_id).await?,
         not_cleared,
     }))
 }
@@ -109,7 +112,7 @@ pub(in crate::http) async fn put(
 /// Takes a product away, with its locks. Product 1 is the course's and stays.
 #[utoipa::path(delete, path = "/stock", tag = "course", params(Removal), security((), ("admin" = [])),
     responses(
-        (status = 200, description = "It is gone, but for what could not be cleared", body = Removed),
+        (status = 200, description = "It is gone, but for what could not be cleared", body = RemovalResult),
         (status = 204, description = "It is gone"),
         (status = 404, description = "There is no such strategy"),
         (status = 503, description = "A server is down or refuses: nothing was changed. Or one fell silent, or refused half-way: `outcome` is then `unknown`"),
@@ -119,16 +122,16 @@ pub(in crate::http) async fn remove(
     State(app): State<AppState>,
     Query(Removal { stock_id, strategy }): Query<Removal>,
 ) -> Result<Response, Error> {
-    let not_cleared = shelf::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
+    let not_cleared = stock_admin::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
     Ok(match not_cleared.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => axum::Json(Removed { not_cleared }).into_response(),
+        false => axum::Json(RemovalResult { not_cleared }).into_response(),
     })
 }
 
 /// What this strategy uses.
-fn of(strategy: Option<String>) -> Result<Option<shelf::Scope<'static>>, Error> {
+fn of(strategy: Option<String>) -> Result<Option<stock_admin::Scope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;
-    Ok(strategy.map(shelf::Scope::from))
+    Ok(strategy.map(stock_admin::Scope::from))
 }

@@ -3,17 +3,16 @@
 use crate::http::routes::prelude::*;
 use crate::{
     http::format::text_answer,
-    registry::{Registered, Text},
-    stock::{self, Facts, Strategy},
+    registry::{RegistryEntry, Text},
+    stock::{self, Strategy, StrategySpec},
 };
 use axum::Json;
 
 /// A strategy, and what this instance's settings make of it.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ListedStrategy)]
-pub(in crate::http) struct Listed {
+pub(in crate::http) struct ListedStrategy {
     #[serde(flatten)]
-    strategy: &'static Registered<Facts>,
+    strategy: &'static RegistryEntry<StrategySpec>,
     /// The lease after which a holder that stays longer is not alone any more; null where it is renewed, or there is none.
     #[schema(example = 3000)]
     lease_ms: Option<u64>,
@@ -21,11 +20,12 @@ pub(in crate::http) struct Listed {
 
 /// Every strategy, in the course's order.
 #[utoipa::path(get, path = "/strategies", tag = "course",
-    responses((status = 200, description = "The registry", body = [Listed])))]
-pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Listed>> {
-    let lease_ms =
-        |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
-    let listed = stock::ALL.iter().map(|strategy| Listed {
+    responses((status = 200, description = "The registry", body = [ListedStrategy])))]
+pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<ListedStrategy>> {
+    let lease_ms = |strategy: &Strategy| {
+        u64::try_from(strategy.fixed_lease(&app.ctx.config)?.as_millis()).ok()
+    };
+    let listed = stock::ALL.iter().map(|strategy| ListedStrategy {
         strategy,
         lease_ms: lease_ms(strategy),
     });

@@ -5,12 +5,12 @@ use crate::{
     http::{
         extract::User,
         format::text_answer,
+        job_summary::JobSummary,
         terms::{HoldMs, LeaseMs, WaitMs},
-        took::Took,
     },
-    registry::{Registered, Text},
+    registry::{RegistryEntry, Text},
     seckill::{
-        self, Facts, Order, Step,
+        self, Order, Step, StepSpec,
         stream::{self, State as OrderState},
     },
     section::LockState,
@@ -43,9 +43,10 @@ pub(in crate::http) struct How {
 
 /// An order was placed.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Placed {
+#[schema(as = Placed)]
+pub(in crate::http) struct OrderBody {
     #[serde(flatten)]
-    took: Took,
+    took: JobSummary,
     /// The order's number. It is a string, since it exceeds 2^53, and a browser reads larger numbers of JSON without their
     /// last digits.
     #[schema(example = "656262738411028481")]
@@ -66,7 +67,7 @@ pub(in crate::http) struct Placed {
         How,
     ),
     responses(
-        (status = 200, description = "The order was placed", body = Placed),
+        (status = 200, description = "The order was placed", body = OrderBody),
         (status = 404, description = "There is no such voucher or strategy"),
         (status = 409, description = "Not begun, over, sold out, ordered already, or an order of this user is under way"),
     ))]
@@ -75,14 +76,14 @@ pub(in crate::http) async fn place(
     Path(id): Path<i64>,
     User(user_id): User,
     Query(how): Query<How>,
-) -> Result<Json<Placed>, Error> {
+) -> Result<Json<OrderBody>, Error> {
     let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
     let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
-    let order = Order::new(id, user_id, hold, wait).leased(how.lease_ms.map(Whole::millis));
-    let ordered = (step.order)(&app.ctx, &order).await?;
-    Ok(Json(Placed {
-        took: Took::of(&app, Outcome::Sold, step.slug, &order.job),
+    let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
+    let ordered = (step.place)(&app.ctx, &order).await?;
+    Ok(Json(OrderBody {
+        took: JobSummary::of(&app, Outcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),
         lock: ordered.lock,
     }))
@@ -107,7 +108,7 @@ pub(in crate::http) async fn state(
 
 /// Every step, in the text's order.
 #[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
-    responses((status = 200, description = "The registry", body = [Registered<Facts>])))]
+    responses((status = 200, description = "The registry", body = [RegistryEntry<StepSpec>])))]
 pub(in crate::http) async fn list() -> Json<&'static [Step]> {
     Json(&seckill::ALL)
 }

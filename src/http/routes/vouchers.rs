@@ -39,7 +39,8 @@ pub(in crate::http) struct NewVoucher {
 
 /// A voucher that was added.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Added {
+#[schema(as = Added)]
+pub(in crate::http) struct NewVoucherId {
     /// Its number.
     #[schema(example = 1)]
     id: i64,
@@ -47,7 +48,7 @@ pub(in crate::http) struct Added {
 
 /// Adds a voucher.
 #[utoipa::path(post, path = "/voucher", tag = "seckill", request_body = NewVoucher, security((), ("admin" = [])),
-    responses((status = 201, description = "It is there; `Location` has its address", body = Added)))]
+    responses((status = 201, description = "It is there; `Location` has its address", body = NewVoucherId)))]
 pub(in crate::http) async fn add(
     _: Admin,
     State(app): State<AppState>,
@@ -55,7 +56,12 @@ pub(in crate::http) async fn add(
 ) -> Result<Response, Error> {
     let id = voucher::add(&app.ctx, &new.title, new.stock.get(), new.begin, new.end).await?;
     let location = [(header::LOCATION, format!("/voucher/{id}"))];
-    Ok((StatusCode::CREATED, location, axum::Json(Added { id })).into_response())
+    Ok((
+        StatusCode::CREATED,
+        location,
+        axum::Json(NewVoucherId { id }),
+    )
+        .into_response())
 }
 
 /// A voucher, as it is now.

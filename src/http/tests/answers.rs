@@ -1,7 +1,7 @@
 //! What is answered in which form, and the page.
 
 use super::{JSON, ask, lone, read, service};
-use crate::{console::Log, error::Error, http::problem::Problem, seckill, stock};
+use crate::{error::Error, http::problem::Problem, seckill, stock, terminal::console::Log};
 use http::StatusCode;
 
 #[tokio::test]
@@ -96,7 +96,7 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_answered_in_the_form_that_is_asked_for() {
+async fn unknown_paths_and_methods_follow_the_accept_header() {
     let service = service(&[]);
     for (request, status) in [
         ("GET /nope", 404),

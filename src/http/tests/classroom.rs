@@ -3,7 +3,7 @@
 use super::{JSON, ask, send, service};
 
 #[tokio::test]
-async fn a_line_is_typed_only_where_replays_are_enabled_by_an_admin_and_only_one_of_a_lesson() {
+async fn only_an_admin_types_lines_and_only_those_of_a_lesson() {
     let json = ("content-type", "application/json");
     let post = async |settings: &[(&str, &str)], path: &str| {
         let service = service(settings);

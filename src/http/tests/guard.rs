@@ -3,7 +3,7 @@
 use super::{ask, read, send, service, table};
 
 #[tokio::test]
-async fn what_an_administrator_does_asks_for_the_token_where_there_is_one() {
+async fn administration_needs_the_token_if_there_is_one() {
     let service = service(&[
         ("admin.token", "s3cret"),
         ("replays.enabled", "true"),
@@ -93,7 +93,7 @@ const PASSED: [&str; 9] = [
 
 /// A page whose name was made to point here is of one origin for its browser, which says so: its host gives it away.
 #[tokio::test]
-async fn a_page_of_another_host_may_not_change_anything_and_the_own_page_may() {
+async fn another_hosts_page_is_refused_our_own_page_is_not() {
     let service = service(&[
         ("server.hosts", "shop.example"),
         ("cluster.http", "http://nginx"),
@@ -122,7 +122,7 @@ async fn a_page_of_another_host_may_not_change_anything_and_the_own_page_may() {
 }
 
 #[tokio::test]
-async fn a_route_that_takes_with_get_cannot_be_embedded_but_a_link_to_it_may_be_followed() {
+async fn a_route_that_takes_with_get_can_be_linked_not_embedded() {
     let service = service(&[]);
     for path in ["/check/lock/none", "/test/zk/barrier/set"] {
         for site in ["cross-site", "same-site"] {
@@ -149,7 +149,7 @@ async fn a_route_that_takes_with_get_cannot_be_embedded_but_a_link_to_it_may_be_
 
 /// To an address without TLS that is not loopback a browser sends no Sec-Fetch-*.
 #[tokio::test]
-async fn to_a_plain_address_in_the_room_a_page_of_another_host_is_known_by_origin_or_referer() {
+async fn without_fetch_headers_origin_or_referer_tells_the_page() {
     let service = service(&[]);
     for (headers, status) in [
         ("accept:image/avif,*/* referer:http://evil.example/", 403),

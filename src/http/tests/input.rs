@@ -113,7 +113,7 @@ async fn what_is_asked_wrongly_is_refused_by_field_and_rule() {
 }
 
 #[tokio::test]
-async fn what_is_asked_rightly_gets_as_far_as_the_servers_that_are_not_there() {
+async fn valid_requests_reach_the_missing_servers() {
     let service = service(&[]);
     for (request, title) in table(GOOD) {
         let answer = ask(&service, request).await;

@@ -8,7 +8,7 @@ use std::{future::pending, sync::Arc};
 use tower::ServiceExt;
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_refused_whether_or_not_its_length_is_told() {
+async fn a_body_over_the_limit_is_refused_with_or_without_length() {
     let service = service(&[("server.body_limit", "1024")]);
     for request in ["POST /check/lock/none", "PUT /stock"] {
         let told = ask(&service, &format!("{request} {}", "x".repeat(1025))).await;
@@ -27,7 +27,7 @@ async fn a_body_beyond_the_limit_is_refused_whether_or_not_its_length_is_told() 
 }
 
 #[tokio::test]
-async fn more_than_the_bucket_holds_are_refused_in_the_words_of_the_course() {
+async fn requests_over_the_limit_get_the_words_of_the_course() {
     let service = service(&[]);
     let (mut through, mut refused) = (0, 0);
     for _ in 0..200 {
@@ -52,7 +52,7 @@ async fn more_than_the_bucket_holds_are_refused_in_the_words_of_the_course() {
 
 /// By which a load on another machine may judge who was inside at once.
 #[tokio::test]
-async fn who_was_let_through_is_told_when_by_the_clock_of_the_instance() {
+async fn an_admitted_request_says_when_it_came_and_left() {
     let now = || chrono::Utc::now().timestamp_millis();
     let before = now();
     let answer = read(&service(&[]), "/seckill/unlimited?hold_ms=20", &[JSON]).await;
@@ -72,7 +72,7 @@ async fn a_body_that_does_not_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_panic_is_500_without_its_words_and_the_next_request_is_served() {
+async fn a_panic_is_500_and_the_next_request_is_served() {
     let boom = get(async || -> () { panic!("inner detail") });
     let service = lone(&[], "/boom", boom);
     for _ in 0..2 {
@@ -86,7 +86,7 @@ async fn a_panic_is_500_without_its_words_and_the_next_request_is_served() {
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_given_up_with_an_unknown_outcome() {
+async fn a_request_that_times_out_has_an_unknown_outcome() {
     let limit = [("server.request_timeout_ms", "5")];
     let service = lone(&limit, "/slow", get(pending::<()>));
     let answer = read(&service, "/slow", &[JSON]).await;

@@ -172,7 +172,7 @@ fn takes(operation: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn every_documented_route_takes_the_documented_methods_and_no_other() {
+async fn each_documented_route_takes_exactly_its_methods() {
     let service = service(&[]);
     let api = document(&service).await;
     let paths: BTreeSet<_> = operations(&api)

@@ -70,7 +70,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
+async fn a_connection_over_the_limit_is_closed() {
     let limit = [("server.connections", "2")];
     let wire = wire(&limit, get(()), Duration::ZERO).await;
     let mut kept = Vec::new();
@@ -99,7 +99,7 @@ async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off_and_one_that_reads_is_not() {
+async fn only_a_client_that_does_not_read_is_cut_off() {
     for (limit, cut) in [("50", true), ("60000", false)] {
         let dropped = Arc::new(Notify::new());
         let told = Arc::clone(&dropped);
@@ -172,7 +172,7 @@ async fn a_request_head_that_does_not_end_is_cut_off() {
 }
 
 #[test]
-fn an_instance_that_the_network_reaches_without_a_token_makes_one() {
+fn an_open_instance_without_a_token_makes_one() {
     for (host, published, token, open) in [
         ("127.0.0.1", "", "", false),
         ("::1", "", "", false),
@@ -201,7 +201,7 @@ fn an_instance_that_the_network_reaches_without_a_token_makes_one() {
 }
 
 #[test]
-fn the_instances_of_an_open_cluster_do_not_start_without_a_token() {
+fn an_open_cluster_does_not_start_without_a_token() {
     for (cluster, token, starts) in [
         ("http://a:8000,http://b:8000", "", false),
         ("http://a:8000,http://b:8000", "s3cret", true),

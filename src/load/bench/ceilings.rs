@@ -10,8 +10,8 @@ use crate::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
-    failure::{Failure, unusable},
     seckill::id_worker,
+    terminal::failure::{Failure, unusable},
 };
 use sqlx::{Executor, MySqlConnection};
 use std::{

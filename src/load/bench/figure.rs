@@ -2,12 +2,11 @@
 
 use super::words::here;
 use crate::{
-    bilingual::Bilingual,
-    chinese::told,
     load::{
         spread::Spread,
         terminal::{Column, ms, rate, table},
     },
+    terminal::{bilingual::Bilingual, chinese::told},
 };
 use comfy_table::{Cell, Color};
 use serde::Serialize;

@@ -8,7 +8,7 @@ use super::{
     figure::{Figure, Unit},
     memory::resident,
 };
-use crate::failure::Failure;
+use crate::terminal::failure::Failure;
 use axum::body::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;

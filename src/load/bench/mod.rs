@@ -25,10 +25,12 @@ use super::{
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
-    chinese::told,
-    failure::Failure,
-    stdout::{Output, Outputs, say},
     stock,
+    terminal::{
+        chinese::told,
+        failure::Failure,
+        stdout::{Output, Outputs, say},
+    },
 };
 use ceilings::Ceilings;
 use figure::{Figure, Unit, Wanted};

@@ -1,6 +1,6 @@
 //! The words of the bench in Chinese: its figures keep their English names in files.
 
-use crate::chinese;
+use crate::terminal::chinese;
 
 /// Parts of names, the longer ones first.
 const CHINESE: &[(&str, &str)] = &[

@@ -16,10 +16,12 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    chinese::told,
-    failure::Failure,
-    stdout::{Output, Outputs, say},
     stock::{self, Strategy},
+    terminal::{
+        chinese::told,
+        failure::Failure,
+        stdout::{Output, Outputs, say},
+    },
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
@@ -159,7 +161,7 @@ async fn compare(
 impl Args {
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
-            Self { all: true, .. } => !s.is_ones_own(),
+            Self { all: true, .. } => !s.is_own_lock(),
             Self { course: true, .. } => !s.rank.is_beyond(),
             _ => KNOWN.contains(&s.slug),
         };

@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
 };
 use redis::Script;
 use std::sync::LazyLock;
@@ -103,7 +103,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (mut redis, key) = (
         ctx.redis.connection(),
         ctx.redis_key(&job.redis_name(COUNTER)),
@@ -126,7 +126,7 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     .await
 }
 
-async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = ctx.redis_key(&job.redis_name(COUNTER));
     done(
         job,
@@ -138,9 +138,9 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     .await
 }
 
-async fn done(job: &Job, seen: i64) -> Result<Deducted, Error> {
+async fn done(job: &Job, seen: i64) -> Result<Deduction, Error> {
     job.tell(Point::Read, seen).await;
-    Ok(Deducted::left(seen))
+    Ok(Deduction::left(seen))
 }
 
 /// The counts that A and B saw, round by round.

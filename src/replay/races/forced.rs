@@ -19,7 +19,7 @@ use crate::{
     },
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, LockState, Name},
+    section::{Deduction, Job, LockState, Name},
 };
 use oversell_lock::LockError;
 
@@ -85,12 +85,12 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn forced(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn forced(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let found = demo2::visit(ctx, job, Id::Uuid).await?;
-    Ok(Deducted::default().unlocked(found))
+    Ok(Deduction::default().unlocked(found))
 }
 
-async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Waits).await;
     let guard = demo_layer::lock(ctx, job, LIBRARY)
         .acquire(job.wait_left())
@@ -103,5 +103,5 @@ async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         Err(LockError::Lost { .. }) => LockState::Lost,
         Err(error) => return Err(error.into()),
     };
-    Ok(Deducted::default().unlocked(Some(found)))
+    Ok(Deduction::default().unlocked(Some(found)))
 }

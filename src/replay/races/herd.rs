@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job},
+    section::{Deduction, Job},
 };
 
 const WAITERS: u16 = 50;
@@ -83,12 +83,12 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
+async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::queue(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
         job.tell(Point::Woken, woken).await;
     }
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
 /// The numbers of the first and the last releases.

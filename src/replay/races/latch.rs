@@ -11,7 +11,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
 };
 use std::num::NonZeroU32;
 
@@ -87,26 +87,26 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn at_once(job: &Job) -> Result<Deducted, Error> {
+async fn at_once(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Door).await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
-async fn after_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let latch = ctx.redis.latch(&job.redis_name(LATCH));
     latch.try_set_count(CLASS).await?;
     job.at(Point::Waits).await;
     latch.wait(job.wait_left()).await?;
     job.at(Point::Door).await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
-async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
     job.tell(
         Point::Out,
         left.map_or_else(|| "-".to_owned(), |left| left.to_string()),
     )
     .await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }

@@ -16,7 +16,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     stock::{self, Store},
 };
 use futures::future::join_all;
@@ -114,9 +114,9 @@ async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
 }
 
 /// Redlock without the look at the time.
-async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
-    let (key, lease) = (ctx.redis_key(&name), job.leased(ctx).as_millis());
+    let (key, lease) = (ctx.redis_key(&name), job.lease(ctx).as_millis());
     let lease = u64::try_from(lease).unwrap_or(u64::MAX);
     let asked = ctx.nodes.iter().map(async |node| {
         let mut set = redis::cmd("SET");
@@ -126,7 +126,7 @@ async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     });
     let agreed = join_all(asked).await.into_iter().flatten().count();
     if agreed <= ctx.nodes.len() / 2 {
-        return Err(job.not_had(&name));
+        return Err(job.timed_out(&name));
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.deduct)(ctx, job).await;

@@ -14,7 +14,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name, Points, redis_polling as stage},
+    section::{Deduction, Job, Name, Points, redis_polling as stage},
     stock::{Reentrant, Store},
 };
 use std::time::Duration;
@@ -103,7 +103,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The lock of §2.7 with the text's timer.
-async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
     let held = stage::lock(ctx, job, lock).await?;
@@ -111,7 +111,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         ctx.clone(),
         key,
         lease,
-        job.seen.points().clone(),
+        job.observation.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;

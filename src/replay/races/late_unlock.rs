@@ -18,7 +18,7 @@ use crate::{
     error::Error,
     replay::act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
     seckill::voucher,
-    section::{Deducted, Job, backstop::Backstop},
+    section::{Deduction, Job, backstop::Backstop},
 };
 
 const LATE_FIXED_ID: Act = Act::custom(
@@ -97,7 +97,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Orders a voucher of its own, under the lock of the same user.
-async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
+async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deduction, Error> {
     let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();
     // Removes it even if the replay is cancelled.

@@ -19,7 +19,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, names},
+    section::{Deduction, Job, names},
 };
 use std::time::Duration;
 
@@ -77,22 +77,22 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn in_one(job: &Job) -> Result<Deducted, Error> {
+async fn in_one(job: &Job) -> Result<Deduction, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
     for _ in 0..REQUESTS {
         let_through += answered(job, bucket.pass()).await?;
     }
-    Ok(Deducted::left(let_through))
+    Ok(Deduction::left(let_through))
 }
 
-async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let limiter = limiter(job.request.stock_id);
     let mut let_through = 0;
     for _ in 0..REQUESTS {
         let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
-    Ok(Deducted::left(let_through))
+    Ok(Deduction::left(let_through))
 }
 
 fn limiter(stock_id: i64) -> String {

@@ -13,9 +13,9 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
-    shelf::no_zookeeper as down,
+    section::{Deduction, Job, Name},
     stock::{self, Store},
+    stock_admin::no_zookeeper as down,
 };
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
@@ -84,7 +84,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The lock of §3.3 with another type of node.
-async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
         .map(|mode| mode.with_acls(Acls::anyone_all()));
@@ -97,7 +97,7 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             Err(error) => return Err(down(error)),
         }
         if job.wait_left().is_zero() {
-            return Err(job.not_had(&path));
+            return Err(job.timed_out(&path));
         }
         tokio::time::sleep(POLL).await;
     }

@@ -12,7 +12,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
 };
 use oversell_lock::LockError;
 
@@ -73,12 +73,12 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn come_in(job: &Job) -> Result<Deducted, Error> {
+async fn come_in(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
-async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let semaphore = ctx
         .redis
         .semaphore(&job.redis_name(SEMAPHORE))
@@ -94,5 +94,5 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Left).await;
     permit.release().await?;
     job.at(Point::Released).await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }

@@ -12,7 +12,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, LockState, Name},
+    section::{Deduction, Job, LockState, Name},
 };
 use oversell_lock::{Lock, LockError};
 
@@ -118,7 +118,7 @@ fn write(ctx: &Ctx, job: &Job) -> impl Lock {
 }
 
 /// Acquires the lock, tells whether that took a wait, and releases it.
-async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
+async fn visit(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {
             job.at(Point::Refused).await;
@@ -129,5 +129,5 @@ async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deducted::default().unlocked(Some(LockState::Kept)))
+    Ok(Deduction::default().unlocked(Some(LockState::Kept)))
 }

@@ -12,8 +12,8 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name, redis_polling as stage},
-    stock::{Scripted, Store},
+    section::{Deduction, Job, Name, redis_polling as stage},
+    stock::{DeleteByScript, Store},
 };
 
 /// Notes the holds of the lock by its owner.
@@ -95,15 +95,15 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The course's `a()`, under the lock of §2.5.
-async fn a(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
+async fn a(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
     job.at(Point::Locked).await;
     stage::under(held, b(ctx, job)).await
 }
 
 /// The course's `b()`, under the same lock.
-async fn b(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
+async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 

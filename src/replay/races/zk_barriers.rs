@@ -13,7 +13,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
 };
 use std::num::NonZeroU32;
 
@@ -70,13 +70,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn work(job: &Job) -> Result<Deducted, Error> {
+async fn work(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Written).await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
-async fn together(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn together(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let room = ctx.zk.double_barrier(&job.zk_path(ROOM), MEMBERS);
     let member = room.enter(job.wait_left()).await?;
     let done = work(job).await;

@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
 };
 
 const COUNT: &str = "/curator/count";
@@ -74,16 +74,16 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
     job.tell(Point::Read, read).await;
     job.tell(Point::Written, count.set(read + 1).await?.value)
         .await;
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }
 
-async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let mut retries = 0;
     loop {
@@ -91,9 +91,9 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         job.tell(Point::Read, seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
             job.tell(Point::Written, set.value).await;
-            return Ok(Deducted {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::default()
+                ..Deduction::default()
             });
         }
         job.at(Point::Conflict).await;

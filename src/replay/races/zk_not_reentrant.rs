@@ -15,7 +15,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     stock::Store,
 };
 
@@ -56,7 +56,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Acquires the lock of §3.7.2 twice.
-async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
     let guard = ctx
         .zk

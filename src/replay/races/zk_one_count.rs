@@ -12,7 +12,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
+    section::{Deduction, Job, Name},
     stock::{self, Store, THREAD_LOCAL, locked_as_printed, reentrant_as_printed},
 };
 use std::cell::Cell;
@@ -82,12 +82,12 @@ const BOTH: Act = Act::custom_selling(
     |ctx, job| Box::pin(both(ctx, job)),
 );
 
-async fn both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let user = job.zk_path(USER) + "/lock-";
     locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
 }
 
-async fn both(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let stock =
         stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
     let user = ctx.zk.lock(&job.zk_path(USER));

@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deducted, Job, LockState, Name},
+    section::{Deduction, Job, LockState, Name},
 };
 use oversell_lock::Guard;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("
  say("C 要写：排在后面", "C wants to write: behind them"), C.will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Variant { act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stops_at(Point::Locked),
  say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.acting(WRITE).will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(2).noting("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
 
-async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn alone(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = ctx
         .zk
         .lock(&job.zk_path(LOCK))
@@ -50,7 +50,7 @@ async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     given_back(job, guard).await
 }
 
-async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
     job.at(Point::Locked).await;
@@ -66,7 +66,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     given_back(job, guard).await
 }
 
-async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.write().owner(owner).acquire(job.wait_left()).await?;
     job.at(Point::Locked).await;
@@ -76,10 +76,10 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     given_back(job, reading).await
 }
 
-async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
+async fn given_back(job: &Job, guard: Guard) -> Result<Deduction, Error> {
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deducted::default().unlocked(Some(LockState::Kept)))
+    Ok(Deduction::default().unlocked(Some(LockState::Kept)))
 }
 
 /// The order of acquisition, and what an upgrade and a downgrade came to.

@@ -13,9 +13,9 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Deducted, Job, Name},
-    shelf::no_zookeeper as down,
+    section::{Deduction, Job, Name},
     stock::{self, Store},
+    stock_admin::no_zookeeper as down,
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -78,7 +78,7 @@ pub(super) const COUNTED: Variant = Variant {
 };
 
 /// Acquires the lock of §3.3 twice.
-async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral]
         .map(|mode| mode.with_acls(Acls::anyone_all()));
@@ -99,8 +99,8 @@ pub(super) async fn inside(
     job: &Job,
     slug: &str,
     path: &str,
-) -> Result<Deducted, Error> {
+) -> Result<Deduction, Error> {
     let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
     let outcome = timeout(SELF_WAIT, (strategy.deduct)(ctx, job)).await;
-    outcome.unwrap_or_else(|_| Err(job.not_had(path)))
+    outcome.unwrap_or_else(|_| Err(job.timed_out(path)))
 }

@@ -2,24 +2,24 @@
 
 use crate::seckill::prelude::*;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "实现秒杀下单",
     rank: Rank::Course,
     promise: Promise::Unsafe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 const DEDUCT: &str = "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?";
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
-    order.job.inside().await;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
+    order.job.enter_and_stay().await;
     mysql::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
     let order_id = id_worker::next(ctx, "order").await;
     let order_id = order_id.map_err(Error::piece_gone)?;
     let written = mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await;
     written.map_err(Error::piece_gone)?;
-    Ok(Ordered {
+    Ok(OrderReceipt {
         order_id,
         lock: None,
     })

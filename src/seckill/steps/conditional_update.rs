@@ -2,16 +2,16 @@
 
 use crate::seckill::prelude::*;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "库存超卖问题分析",
     rank: Rank::After("check-then-deduct"),
     promise: Promise::Unsafe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
-    order.job.inside().await;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
+    order.job.enter_and_stay().await;
     if mysql::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
@@ -19,7 +19,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let order_id = order_id.map_err(Error::piece_gone)?;
     let written = mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await;
     written.map_err(Error::piece_gone)?;
-    Ok(Ordered {
+    Ok(OrderReceipt {
         order_id,
         lock: None,
     })

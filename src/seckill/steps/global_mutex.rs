@@ -3,24 +3,24 @@
 use crate::seckill::prelude::*;
 use oversell_lock::local::Mutexes;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::After("conditional-update"),
     promise: Promise::OneProcess,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 /// The key of the one mutex.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct All;
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let held = ctx
         .local
         .of::<Mutexes<All>>()
         .lock(&All, order.job.wait_left())
         .await;
-    let _held = held.ok_or_else(|| order.job.not_had("in-process mutex of all users"))?;
-    rows::create(ctx, order).await
+    let _held = held.ok_or_else(|| order.job.timed_out("in-process mutex of all users"))?;
+    rows::create_order(ctx, order).await
 }

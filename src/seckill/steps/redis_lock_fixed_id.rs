@@ -10,14 +10,14 @@ use crate::{
 };
 use redis::RedisResult;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "分布式锁版本一",
     rank: Rank::After("user-mutex-in-tx"),
     promise: Promise::Lease,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under(ctx, order, FixedId).await
 }
 

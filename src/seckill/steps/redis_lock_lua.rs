@@ -17,20 +17,20 @@ static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
     ))
 });
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "Lua脚本解决多条命令原子性问题",
     rank: Rank::After("redis-lock-owner"),
     promise: Promise::Lease,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    place_under(ctx, order, Scripted).await
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    place_under(ctx, order, DeleteByScript).await
 }
 
-struct Scripted;
+struct DeleteByScript;
 
-impl Stage for Scripted {
+impl Stage for DeleteByScript {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {

@@ -10,20 +10,20 @@ use crate::{
 };
 use redis::RedisResult;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "解决Redis分布式锁误删问题",
     rank: Rank::After("redis-lock-fixed-id"),
     promise: Promise::Lease,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    place_under(ctx, order, Owned).await
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    place_under(ctx, order, CheckOwner).await
 }
 
-struct Owned;
+struct CheckOwner;
 
-impl Stage for Owned {
+impl Stage for CheckOwner {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {

@@ -4,24 +4,24 @@ use crate::seckill::prelude::*;
 use crate::{seckill::simple_redis_lock, section::LockState};
 use oversell_lock::LockError;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "分布式锁-redission",
     rank: Rank::After("redis-lock-lua"),
     promise: Promise::Lease,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let lock = ctx
         .redis
-        .lock(&simple_redis_lock::name(order))
+        .lock(&simple_redis_lock::lock_name(order))
         .lease(order.job.watchdog(ctx));
     let guard = lock.try_acquire().await.map_err(|error| match error {
         LockError::Taken { .. } => Error::OrderUnderWay,
         error => error.into(),
     })?;
-    let placed = rows::create(ctx, order).await;
+    let placed = rows::create_order(ctx, order).await;
     order.job.at(Point::Unlock).await;
     let lock = match guard.release().await {
         Ok(()) => Some(LockState::Kept),
@@ -30,5 +30,5 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
             matches!(error, LockError::Lost { .. }).then_some(LockState::Lost)
         }
     };
-    Ok(Ordered { lock, ..placed? })
+    Ok(OrderReceipt { lock, ..placed? })
 }

@@ -8,11 +8,11 @@ use crate::{
 use redis::Script;
 use std::sync::LazyLock;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::Beyond("unique-key"),
     promise: Promise::Safe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 static CLAIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/claim.lua")));
@@ -24,8 +24,8 @@ const OVER: u8 = 3;
 const SOLD_OUT: u8 = 4;
 const ORDERED: u8 = 5;
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    order.job.inside().await;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    order.job.enter_and_stay().await;
     let order_id = id_worker::next(ctx, "order").await?;
     let mut code = claim(ctx, order, order_id).await?;
     if code == NOT_THERE {
@@ -33,7 +33,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         code = claim(ctx, order, order_id).await?;
     }
     match code {
-        CLAIMED => Ok(Ordered {
+        CLAIMED => Ok(OrderReceipt {
             order_id,
             lock: None,
         }),

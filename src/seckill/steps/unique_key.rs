@@ -3,27 +3,27 @@
 use crate::seckill::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::Beyond("redis-rlock"),
     promise: Promise::Safe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 const INSERT: &str =
     "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
-    mysql::rolled_back(conn, placed).await
+    mysql::end_uncommitted(conn, placed).await
 }
 
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
-    rows::unordered(conn, order).await?;
-    order.job.inside().await;
+    rows::check_unordered(conn, order).await?;
+    order.job.enter_and_stay().await;
     if mysql::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
@@ -39,7 +39,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     order.job.at(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;
     order.job.at(Point::Committed).await;
-    Ok(Ordered {
+    Ok(OrderReceipt {
         order_id,
         lock: None,
     })

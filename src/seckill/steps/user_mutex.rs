@@ -3,22 +3,22 @@
 use crate::seckill::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::After("user-mutex-new"),
     promise: Promise::OneProcess,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 /// The key of a user's mutex: no other step has the same ones.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct User(i64);
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let _held = lock(ctx, order).await?;
     order.job.at(Point::Locked).await;
-    rows::create(ctx, order).await
+    rows::create_order(ctx, order).await
 }
 
 /// This process's mutex for the user, waiting for it as long as the order may.
@@ -28,5 +28,5 @@ pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> 
         .of::<Mutexes<User>>()
         .lock(&User(order.user_id), order.job.wait_left())
         .await;
-    held.ok_or_else(|| order.job.not_had("in-process mutex of the user"))
+    held.ok_or_else(|| order.job.timed_out("in-process mutex of the user"))
 }

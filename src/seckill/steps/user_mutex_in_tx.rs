@@ -4,28 +4,28 @@ use super::user_mutex;
 use crate::seckill::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::After("user-mutex"),
     promise: Promise::Unsafe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
-    mysql::rolled_back(conn, placed).await
+    mysql::end_uncommitted(conn, placed).await
 }
 
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
-    rows::unordered(conn, order).await?;
+    rows::check_unordered(conn, order).await?;
     let ordered = rows::write(ctx, conn, order).await?;
     drop(held);
     // The stay that a request asks for is here, where this step breaks, so that it breaks each time.
-    order.job.inside().await;
+    order.job.enter_and_stay().await;
     order.job.at(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;
     Ok(ordered)

@@ -3,16 +3,16 @@
 use crate::seckill::prelude::*;
 use oversell_lock::local::Mutexes;
 
-pub(super) const STEP: Facts = Facts {
+pub(super) const STEP: StepSpec = StepSpec {
     course: "一人一单",
     rank: Rank::After("global-mutex"),
     promise: Promise::Unsafe,
-    order: |ctx, order| Box::pin(place(ctx, order)),
+    place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    rows::open(ctx, order).await?;
+async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
+    rows::check_open(ctx, order).await?;
     let locks = Mutexes::default();
     let _held = locks.lock(&order.user_id, order.job.wait_left()).await;
-    rows::create(ctx, order).await
+    rows::create_order(ctx, order).await
 }

@@ -5,23 +5,23 @@ use crate::config::Config;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::{sync::Notify, task::JoinHandle, time::sleep};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG_WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Till {
     /// How many pieces each group wanted.
     groups: Mutex<Vec<i64>>,
     first: Notify,
-    beaten: AtomicU32,
+    conflicts: AtomicU32,
 }
 
 /// Has enough for all requests.
 struct Full;
 
-impl Merged for Full {
+impl TakeMany for Full {
     const WHAT: &'static str = "till";
 
-    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<Taken, Error> {
+    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<Outcome, Error> {
         let till = ctx.local.of::<Till>();
         let first = {
             let mut groups = till.groups.lock();
@@ -30,44 +30,44 @@ impl Merged for Full {
         };
         if first {
             till.first.notified().await;
-        } else if till.beaten.fetch_add(1, Ordering::Relaxed) < 2 {
-            return Ok(Taken::Beaten);
+        } else if till.conflicts.fetch_add(1, Ordering::Relaxed) < 2 {
+            return Ok(Outcome::Conflict);
         }
-        Ok(Taken::Pieces(wanted, Some(100)))
+        Ok(Outcome::Pieces(wanted, Some(100)))
     }
 }
 
 /// Lets only the first group in; the others wait as long as they may.
 struct Stuck;
 
-impl Merged for Stuck {
+impl TakeMany for Stuck {
     const WHAT: &'static str = "till";
 
-    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<Taken, Error> {
+    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<Outcome, Error> {
         if ctx.local.of::<Till>().groups.lock().is_empty() {
             return Full::take(ctx, id, wanted, wait).await;
         }
         sleep(wait).await;
-        Err(Error::NotHad {
+        Err(Error::Timeout {
             what: Self::WHAT.into(),
             waited: wait,
         })
     }
 }
 
-type Running = JoinHandle<Result<Deducted, Error>>;
+type Running = JoinHandle<Result<Deduction, Error>>;
 
 fn ctx() -> Ctx {
     Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses")
 }
 
-fn buy<M: Merged>(ctx: &Ctx, wait: Duration) -> Running {
+fn buy<M: TakeMany>(ctx: &Ctx, wait: Duration) -> Running {
     let ctx = ctx.clone();
     tokio::spawn(async move { deduct::<M>(&ctx, &Job::new(1, Duration::ZERO, wait)).await })
 }
 
 /// Waits until this many requests are in the queue.
-async fn queued<M: Merged>(ctx: &Ctx, so_many: usize) {
+async fn queued<M: TakeMany>(ctx: &Ctx, so_many: usize) {
     let queue = ctx.local.of::<Queues<M>>().of(1);
     while queue.waiting.lock().requests.len() != so_many {
         tokio::task::yield_now().await;
@@ -75,8 +75,8 @@ async fn queued<M: Merged>(ctx: &Ctx, so_many: usize) {
 }
 
 /// One request that is under way, and one behind it for each of `waits`.
-async fn crowd<M: Merged>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
-    let first = buy::<M>(ctx, LONG);
+async fn crowd<M: TakeMany>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
+    let first = buy::<M>(ctx, LONG_WAIT);
     let till = ctx.local.of::<Till>();
     while till.groups.lock().is_empty() {
         tokio::task::yield_now().await;
@@ -87,9 +87,9 @@ async fn crowd<M: Merged>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Runnin
 }
 
 #[tokio::test]
-async fn all_waiting_requests_go_together_and_each_retry_is_counted_once() {
+async fn waiting_requests_are_one_group_and_retries_count_once() {
     let ctx = ctx();
-    let (first, behind) = crowd::<Full>(&ctx, &[LONG; 5]).await;
+    let (first, behind) = crowd::<Full>(&ctx, &[LONG_WAIT; 5]).await;
     let till = ctx.local.of::<Till>();
     till.first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
@@ -100,7 +100,7 @@ async fn all_waiting_requests_go_together_and_each_retry_is_counted_once() {
     assert_eq!(
         *till.groups.lock(),
         [1, 5, 5, 5],
-        "one group, which was beaten twice"
+        "one group, which was conflicts twice"
     );
     assert_eq!(sold.iter().map(|sold| sold.retries).sum::<u32>(), 2);
     let mut left: Vec<_> = sold.iter().filter_map(|sold| sold.remaining).collect();
@@ -115,7 +115,7 @@ async fn all_waiting_requests_go_together_and_each_retry_is_counted_once() {
 #[tokio::test]
 async fn nothing_is_taken_for_a_client_that_has_disconnected() {
     let ctx = ctx();
-    let (first, behind) = crowd::<Full>(&ctx, &[LONG; 3]).await;
+    let (first, behind) = crowd::<Full>(&ctx, &[LONG_WAIT; 3]).await;
     behind[0].abort();
     while !behind[0].is_finished() {
         tokio::task::yield_now().await;
@@ -135,16 +135,16 @@ async fn nothing_is_taken_for_a_client_that_has_disconnected() {
 async fn a_request_that_may_wait_less_than_its_group_waits_less() {
     let ctx = ctx();
     let few = Duration::from_millis(100);
-    let (first, mut behind) = crowd::<Stuck>(&ctx, &[LONG * 1000, few]).await;
+    let (first, mut behind) = crowd::<Stuck>(&ctx, &[LONG_WAIT * 1000, few]).await;
     ctx.local.of::<Till>().first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
     let short = behind.pop().expect("the second");
-    let answered = tokio::time::timeout(LONG, short)
+    let answered = tokio::time::timeout(LONG_WAIT, short)
         .await
         .expect("it does not wait for the patient one");
     assert!(matches!(
         answered.expect("no panic"),
-        Err(Error::NotHad { .. })
+        Err(Error::Timeout { .. })
     ));
     assert!(!behind[0].is_finished(), "the patient one waits on");
     behind[0].abort();

@@ -10,7 +10,7 @@ use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.7",
     rank: Rank::Beyond("redis-watchdog"),
     store: Store::Redis,
@@ -56,18 +56,21 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx).await?;
     let lock = || {
         let mine = Mine {
             acquire: Script::new(&scripts.acquire),
             release: Script::new(&scripts.release),
         };
-        Lock::new(ctx, job, "lock:mine", job.leased(ctx), mine)
+        Lock::new(ctx, job, "lock:mine", job.lease(ctx), mine)
     };
     let held = stage::lock(ctx, job, lock()).await?;
     let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
-        let (renew, points) = (Script::new(&scripts.renew), job.seen.points().clone());
+        let (renew, points) = (
+            Script::new(&scripts.renew),
+            job.observation.points().clone(),
+        );
         let renewed = redis_watchdog::renew(ctx.clone(), lock(), renew, points);
         AbortOnDropHandle::new(tokio::spawn(renewed))
     });

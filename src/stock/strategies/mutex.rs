@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.5",
     rank: Rank::Course,
     store: Store::MySql,
@@ -14,7 +14,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let _held = lock(ctx, job).await?;
     job.at(Point::Locked).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
@@ -30,7 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     mysql::execute(ctx, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.
@@ -41,5 +41,5 @@ pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
         .of::<Mutexes<i64>>()
         .lock(&job.request.stock_id, job.wait_left())
         .await;
-    held.ok_or_else(|| job.not_had("in-process mutex"))
+    held.ok_or_else(|| job.timed_out("in-process mutex"))
 }

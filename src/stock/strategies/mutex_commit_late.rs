@@ -8,7 +8,7 @@ use oversell_lock::mysql::Conn;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "[002]",
     rank: Rank::After("mutex"),
     store: Store::MySql,
@@ -19,13 +19,13 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = in_transaction(ctx, &mut conn, job).await;
-    mysql::rolled_back(conn, sold).await
+    mysql::end_uncommitted(conn, sold).await
 }
 
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     let held = mutex::lock(ctx, job).await?;
     job.at(Point::Locked).await;
@@ -42,9 +42,9 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     drop(held);
     job.at(Point::Released).await;
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
-    job.inside().await;
+    job.enter_and_stay().await;
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
     job.leave();
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }

@@ -8,7 +8,7 @@ use oversell_lock::mysql::Conn;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4",
     rank: Rank::Beyond("table-lock-lease"),
     store: Store::MySql,
@@ -24,7 +24,7 @@ const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
 /// 1 if it was ours, 0 if it is another connection's, NULL if it was free.
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let name = job.redis_name("stock");
     let mut sold = under_lock(&mut conn, job, &name).await;
@@ -45,7 +45,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     sold
 }
 
-async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, Error> {
+async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction, Error> {
     let seconds = if job.wait_left().is_zero() {
         0
     } else {
@@ -54,18 +54,18 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
     let had: Option<Option<i64>> =
         mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
     if had != Some(Some(1)) {
-        return Err(job.not_had(&format!("named lock {name}")));
+        return Err(job.timed_out(&format!("named lock {name}")));
     }
     let count = mysql::read_on(conn, job, READ).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
     job.leave();
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }

@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::Fence;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -14,7 +14,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     read_then_write(ctx, job, None).await
 }
 
@@ -23,14 +23,14 @@ pub(super) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,
     fence: Option<Fence>,
-) -> Result<Deducted, Error> {
+) -> Result<Deduction, Error> {
     mysql::locked(job, fence).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
     let count = mysql::read(ctx, job, select).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
@@ -38,8 +38,8 @@ pub(super) async fn read_then_write(
     mysql::execute(ctx, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted {
+    Ok(Deduction {
         fence,
-        ..Deducted::left(count - 1)
+        ..Deduction::left(count - 1)
     })
 }

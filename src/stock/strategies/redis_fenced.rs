@@ -3,7 +3,7 @@
 use crate::stock::fenced;
 use crate::stock::prelude::*;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "[003]",
     rank: Rank::After("redis-write"),
     store: Store::MySql,
@@ -14,7 +14,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .redis
         .fenced_lock(&job.redis_name("fencedLock"))

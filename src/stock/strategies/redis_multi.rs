@@ -7,7 +7,7 @@ use oversell_lock::MultiLock;
 /// Its parts, in the order in which they are taken.
 pub(crate) const PARTS: [&str; 3] = ["lock1", "lock2", "lock3"];
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.10.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -22,7 +22,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let parts = PARTS.map(|name| {
         ctx.redis
             .lock(&job.redis_name(name))

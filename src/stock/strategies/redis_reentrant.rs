@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_reentrant.md")]
 
 use crate::section::{
-    Points, RedisTap, Unrenewed,
+    FixedLease, Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 static ENTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/enter.lua")));
 static LEAVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/leave.lua")));
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.6",
     rank: Rank::Course,
     store: Store::Redis,
@@ -20,17 +20,17 @@ pub(super) const STRATEGY: Facts = Facts {
     pace: 890,
     names: &[Name::RedisFor(
         "lock:redis-reentrant",
-        Unrenewed::Configured,
+        FixedLease::Configured,
     )],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
     stage::under(held, again(ctx, job)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
@@ -39,7 +39,7 @@ pub(crate) struct Reentrant;
 
 impl Reentrant {
     pub(crate) fn lock(ctx: &Ctx, job: &Job, name: &str) -> Lock<Self> {
-        Lock::new(ctx, job, name, job.leased(ctx), Self)
+        Lock::new(ctx, job, name, job.lease(ctx), Self)
     }
 }
 

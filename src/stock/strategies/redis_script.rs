@@ -5,7 +5,7 @@ use crate::stock::prelude::*;
 use redis::Script;
 use std::sync::LazyLock;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.4",
     rank: Rank::Course,
     store: Store::Redis,
@@ -20,15 +20,15 @@ const SOLD_OUT: i64 = -1;
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/take.lua")));
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let since = job.inside().await;
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let since = job.enter_and_stay().await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = RedisTap::new(ctx.redis.connection(), job.seen.points());
+    let mut redis = RedisTap::new(ctx.redis.connection(), job.observation.points());
     let left = TAKE.key(key).invoke_async(&mut redis).await;
     let left: Option<i64> = redis_key::answered(left, redis.has_sent())?;
-    match job.tried(since, left) {
+    match job.record_attempt(since, left) {
         None => Err(redis_key::missing(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
-        Some(left) => Ok(Deducted::left(left)),
+        Some(left) => Ok(Deduction::left(left)),
     }
 }

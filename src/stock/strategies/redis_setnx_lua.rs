@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_setnx_lua.md")]
 
 use crate::section::{
-    Points, RedisTap, Unrenewed,
+    FixedLease, Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -11,31 +11,31 @@ use std::sync::LazyLock;
 static DELETE_IF_MINE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.5",
     rank: Rank::Course,
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
     pace: 1_600,
-    names: &[Name::RedisFor("lock:redis-setnx-lua", Unrenewed::Course)],
+    names: &[Name::RedisFor("lock:redis-setnx-lua", FixedLease::Course)],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-pub(crate) struct Scripted;
+pub(crate) struct DeleteByScript;
 
-impl Scripted {
+impl DeleteByScript {
     pub(crate) fn lock(ctx: &Ctx, job: &Job) -> Lock<Self> {
         Lock::new(ctx, job, "lock:redis-setnx-lua", stage::LEASE, Self)
     }
 }
 
-impl Stage for Scripted {
+impl Stage for DeleteByScript {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {

@@ -1,32 +1,32 @@
 #![doc = include_str!("redis_setnx_owner.md")]
 
 use crate::section::{
-    Points, RedisTap, Unrenewed,
+    FixedLease, Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::RedisResult;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.3",
     rank: Rank::Course,
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
     pace: 1_200,
-    names: &[Name::RedisFor("lock:redis-setnx-owner", Unrenewed::Course)],
+    names: &[Name::RedisFor("lock:redis-setnx-owner", FixedLease::Course)],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Lock::new(ctx, job, "lock:redis-setnx-owner", stage::LEASE, Owned);
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-owner", stage::LEASE, CheckOwner);
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-struct Owned;
+struct CheckOwner;
 
-impl Stage for Owned {
+impl Stage for CheckOwner {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {

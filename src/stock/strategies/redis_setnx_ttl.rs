@@ -1,24 +1,24 @@
 #![doc = include_str!("redis_setnx_ttl.md")]
 
 use crate::section::{
-    Points, RedisTap, Unrenewed,
+    FixedLease, Points, RedisTap,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::RedisResult;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.2",
     rank: Rank::Course,
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
     pace: 1_700,
-    names: &[Name::RedisFor("lock:redis-setnx-ttl", Unrenewed::Course)],
+    names: &[Name::RedisFor("lock:redis-setnx-ttl", FixedLease::Course)],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", stage::LEASE, Ttl);
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await

@@ -5,9 +5,9 @@ use crate::stock::prelude::*;
 use redis::{AsyncCommands, aio::ConnectionLike};
 
 /// The mean pause after a conflict.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.8",
     rank: Rank::Course,
     store: Store::Redis,
@@ -18,11 +18,11 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.
     let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
-    let mut conn = RedisTap::new(exclusive.clone(), job.seen.points());
+    let mut conn = RedisTap::new(exclusive.clone(), job.observation.points());
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;
@@ -30,17 +30,17 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             return Err(Error::SoldOut);
         }
         job.tell(Point::Watched, &key).await;
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, count).await;
-        if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
+        if job.record_attempt(since, exec(&mut conn, &key, count - 1).await?) {
             job.tell(Point::Written, count - 1).await;
-            return Ok(Deducted {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(count - 1)
+                ..Deduction::left(count - 1)
             });
         }
         job.at(Point::Conflict).await;
-        poll::pause(job, PAUSE, || format!("key {key} (WATCH)")).await?;
+        poll::pause(job, RETRY_PAUSE, || format!("key {key} (WATCH)")).await?;
         retries += 1;
     }
 }

@@ -4,10 +4,10 @@ use super::redis_watch::{exec, watched};
 use crate::stock::prelude::*;
 use crate::{
     section::redis_key,
-    stock::merged::{self, Merged, Taken},
+    stock::merged::{self, Outcome, TakeMany},
 };
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.8",
     rank: Rank::Beyond("redis-watch"),
     store: Store::Redis,
@@ -18,28 +18,28 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    merged::deduct::<Watched>(ctx, job).await
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    merged::deduct::<WatchAndSet>(ctx, job).await
 }
 
-struct Watched;
+struct WatchAndSet;
 
-impl Merged for Watched {
+impl TakeMany for WatchAndSet {
     const WHAT: &'static str = "key stock (WATCH)";
 
-    async fn take(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration) -> Result<Taken, Error> {
+    async fn take(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration) -> Result<Outcome, Error> {
         let key = redis_key::of(ctx, stock_id);
         let mut conn = redis_key::watch_connection(ctx, wait).await?;
         let before = watched(ctx, &mut *conn, &key, stock_id).await?;
         let pieces = wanted.min(before);
         if pieces <= 0 {
-            return Ok(Taken::SoldOut);
+            return Ok(Outcome::SoldOut);
         }
         let left = before - pieces;
         Ok(if exec(&mut *conn, &key, left).await? {
-            Taken::Pieces(pieces, Some(left))
+            Outcome::Pieces(pieces, Some(left))
         } else {
-            Taken::Beaten
+            Outcome::Conflict
         })
     }
 }

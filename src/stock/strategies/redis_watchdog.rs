@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/renew.lua")));
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.7",
     rank: Rank::Course,
     store: Store::Redis,
@@ -23,14 +23,14 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = || Reentrant::lock(ctx, job, "lock:redis-watchdog");
     let held = stage::lock(ctx, job, lock()).await?;
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         lock(),
         RENEW.clone(),
-        job.seen.points().clone(),
+        job.observation.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;

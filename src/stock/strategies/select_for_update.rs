@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.2",
     rank: Rank::Course,
     store: Store::MySql,
@@ -14,13 +14,13 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = in_transaction(&mut conn, job).await;
-    mysql::rolled_back(conn, sold).await
+    mysql::end_uncommitted(conn, sold).await
 }
 
-async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     job.at(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
@@ -29,7 +29,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
@@ -39,5 +39,5 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     job.leave();
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
-    Ok(Deducted::left(count - 1))
+    Ok(Deduction::left(count - 1))
 }

@@ -3,7 +3,7 @@
 use super::select_for_update;
 use crate::stock::{prelude::*, retried};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("select-for-update"),
     deduct: |ctx, job| {
         Box::pin(retried::deduct(

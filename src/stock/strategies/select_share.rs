@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.2",
     rank: Rank::After("select-for-update"),
     store: Store::MySql,
@@ -14,19 +14,19 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = in_transaction(&mut conn, job).await;
-        if let Some(count) = mysql::rolled_back(conn, tried).await? {
-            return Ok(Deducted {
+        if let Some(count) = mysql::end_uncommitted(conn, tried).await? {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(count)
+                ..Deduction::left(count)
             });
         }
         if job.wait_left().is_zero() {
-            return Err(job.not_had("row in db_stock (deadlocks)"));
+            return Err(job.timed_out("row in db_stock (deadlocks)"));
         }
         retries += 1;
     }
@@ -42,7 +42,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.inside().await;
+    job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)

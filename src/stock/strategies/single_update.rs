@@ -9,7 +9,7 @@ const TAKE_ONE: &str =
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.1",
     rank: Rank::Course,
     store: Store::MySql,
@@ -20,12 +20,12 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let since = job.inside().await;
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let since = job.enter_and_stay().await;
     let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);
-    if job.tried(since, mysql::execute(ctx, job, update).await)? == 0 {
+    if job.record_attempt(since, mysql::execute(ctx, job, update).await)? == 0 {
         mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }
-    Ok(Deducted::default())
+    Ok(Deduction::default())
 }

@@ -3,7 +3,7 @@
 use crate::stock::prelude::*;
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.1",
     rank: Rank::Beyond("single-update-merged"),
     store: Store::MySql,
@@ -24,18 +24,18 @@ const TAKE_ANY: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock
 const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, ?, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     take_from(ctx, job, fastrand::u32(..BUCKETS)).await
 }
 
 /// Takes a piece out of this bucket first.
-pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
-    let since = job.inside().await;
-    job.tried(since, take(ctx, job, bucket).await)
+pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
+    let since = job.enter_and_stay().await;
+    job.record_attempt(since, take(ctx, job, bucket).await)
 }
 
-async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
-    let sold = Deducted::default();
+async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
+    let sold = Deduction::default();
     if mysql::execute(
         ctx,
         job,
@@ -50,7 +50,7 @@ async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deducted, Error> {
     }
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let moved = refill(&mut conn, job, bucket).await;
-    match mysql::rolled_back(conn, moved).await {
+    match mysql::end_uncommitted(conn, moved).await {
         // The last pieces lie in other buckets.
         Err(Error::SoldOut)
             if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id))

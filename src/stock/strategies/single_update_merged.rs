@@ -1,13 +1,13 @@
 #![doc = include_str!("single_update_merged.md")]
 
-use crate::stock::merged::{self, Merged, Taken};
+use crate::stock::merged::{self, Outcome, TakeMany};
 use crate::stock::prelude::*;
 
 /// A plain read, which locks nothing.
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.1",
     rank: Rank::Beyond("single-update"),
     store: Store::MySql,
@@ -21,13 +21,13 @@ pub(super) const STRATEGY: Facts = Facts {
 const TAKE: &str =
     "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    merged::deduct::<Update>(ctx, job).await
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    merged::deduct::<OneUpdate>(ctx, job).await
 }
 
-struct Update;
+struct OneUpdate;
 
-impl Merged for Update {
+impl TakeMany for OneUpdate {
     const WHAT: &'static str = "row in db_stock";
 
     async fn take(
@@ -35,16 +35,16 @@ impl Merged for Update {
         stock_id: i64,
         mut wanted: i64,
         wait: Duration,
-    ) -> Result<Taken, Error> {
+    ) -> Result<Outcome, Error> {
         let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
             let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);
             if mysql::execute(ctx, &job, take).await? == 1 {
-                return Ok(Taken::Pieces(wanted, None));
+                return Ok(Outcome::Pieces(wanted, None));
             }
             wanted = wanted.min(mysql::read(ctx, &job, READ).await?.count);
             if wanted <= 0 {
-                return Ok(Taken::SoldOut);
+                return Ok(Outcome::SoldOut);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::single_update_buckets;
 use crate::stock::{prelude::*, retried};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-retried"),
     pace: 4_500,
     deduct: |ctx, job| {
@@ -17,9 +17,9 @@ pub(super) const STRATEGY: Facts = Facts {
 /// The number of the node that answers: Galera gives each member another one, and a server alone has 1.
 const NODE: &str = "SELECT CAST(@@GLOBAL.auto_increment_offset AS UNSIGNED)";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let node = mysql::in_time(job, sqlx::query_scalar(NODE).fetch_one(&mut *conn)).await;
-    let bucket = mysql::given_back(conn, node)?;
+    let bucket = mysql::return_to_pool(conn, node)?;
     single_update_buckets::take_from(ctx, job, bucket).await
 }

@@ -3,7 +3,7 @@
 use super::single_update;
 use crate::stock::{prelude::*, retried};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-buckets"),
     deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, single_update::STRATEGY.deduct)),
     ..single_update::STRATEGY

@@ -6,7 +6,7 @@ use oversell_lock::mysql::Caller;
 
 const NAME: &str = "lock";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4",
     rank: Rank::Course,
     store: Store::MySql,
@@ -17,7 +17,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .db
         .table_lock(&job.redis_name(NAME))

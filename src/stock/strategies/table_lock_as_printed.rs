@@ -10,7 +10,7 @@ const DELETE: &str = "DELETE FROM tb_lock WHERE id = ?";
 /// The mean time before a retry.
 const RETRY: Duration = Duration::from_millis(50);
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4.2",
     rank: Rank::AsPrinted("table-lock"),
     store: Store::MySql,
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let name = job.redis_name(NAME);
     // The calls that wait in their `catch` for the one that they have made.
     let mut waiting = 0;

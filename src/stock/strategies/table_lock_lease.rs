@@ -6,7 +6,7 @@ use oversell_lock::{Lease, mysql::TableLeaseLock};
 
 const NAME: &str = "lock:table-lock-lease";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -17,8 +17,8 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lease = job.leased(ctx);
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let lease = job.lease(ctx);
     let lock = ctx
         .db
         .table_lease_lock(&job.redis_name(NAME))
@@ -29,7 +29,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     under(outer, |_| again(ctx, job, &lock)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deducted, Error> {
+async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deduction, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
     under(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

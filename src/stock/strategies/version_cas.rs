@@ -6,7 +6,7 @@ use crate::stock::prelude::*;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -20,29 +20,29 @@ pub(super) const STRATEGY: Facts = Facts {
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, mysql::execute(ctx, job, write).await)? == 1 {
+        if job.record_attempt(since, mysql::execute(ctx, job, write).await)? == 1 {
             job.tell(Point::Written, row.count - 1).await;
-            return Ok(Deducted {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(row.count - 1)
+                ..Deduction::left(row.count - 1)
             });
         }
         job.at(Point::Conflict).await;
         if job.wait_left().is_zero() {
-            return Err(job.not_had("row in db_stock (version)"));
+            return Err(job.timed_out("row in db_stock (version)"));
         }
         retries += 1;
     }

@@ -10,7 +10,7 @@ use tokio::{
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.3",
     rank: Rank::Beyond("version-cas"),
     store: Store::MySql,
@@ -22,51 +22,51 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 /// How many of an instance try at once.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT_TRIES: usize = 2;
 /// The bound of the first pause, and of the longest.
-const FIRST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(32);
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(32);
 
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
-/// The places of this process.
-struct Places(Semaphore);
+/// The permits of this process.
+struct TryPermits(Semaphore);
 
-impl Default for Places {
+impl Default for TryPermits {
     fn default() -> Self {
-        Self(Semaphore::new(AT_ONCE))
+        Self(Semaphore::new(MAX_CONCURRENT_TRIES))
     }
 }
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let places = ctx.local.of::<Places>();
-    let _place = timeout(job.wait_left(), places.0.acquire())
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let permits = ctx.local.of::<TryPermits>();
+    let _permit = timeout(job.wait_left(), permits.0.acquire())
         .await
-        .map_err(|_| job.not_had("turn to try"))?;
-    let (mut bound, mut retries) = (FIRST, 0);
+        .map_err(|_| job.timed_out("turn to try"))?;
+    let (mut bound, mut retries) = (FIRST_PAUSE, 0);
     loop {
         let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        let since = job.inside().await;
+        let since = job.enter_and_stay().await;
         job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
-            return Ok(Deducted {
+        if job.record_attempt(since, mysql::execute(ctx, job, write).await?) == 1 {
+            return Ok(Deduction {
                 retries,
-                ..Deducted::left(row.count - 1)
+                ..Deduction::left(row.count - 1)
             });
         }
         let pause = bound.mul_f64(fastrand::f64());
         if pause >= job.wait_left() {
-            return Err(job.not_had("row in db_stock (version)"));
+            return Err(job.timed_out("row in db_stock (version)"));
         }
         sleep(pause).await;
-        (bound, retries) = ((bound * 2).min(LONGEST), retries + 1);
+        (bound, retries) = ((bound * 2).min(MAX_PAUSE), retries + 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::version_cas;
 use crate::stock::{prelude::*, retried};
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("version-cas-paced"),
     deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, version_cas::STRATEGY.deduct)),
     ..version_cas::STRATEGY

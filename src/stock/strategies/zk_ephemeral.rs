@@ -6,9 +6,9 @@ use crate::stock::prelude::*;
 use zookeeper_client::CreateMode;
 
 /// The mean time between a waiter's attempts.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -19,13 +19,13 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-ephemeral");
     loop {
         if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
             return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
         }
         job.at(Point::Refused).await;
-        poll::pause(job, POLL, || format!("lock {path}")).await?;
+        poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
 }

@@ -5,7 +5,7 @@ use crate::section::zk_node::{self as stage, Node};
 use crate::stock::prelude::*;
 use tokio::time::timeout;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.4.2",
     rank: Rank::AsPrinted("zk-lock"),
     store: Store::MySql,
@@ -16,7 +16,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-lock-as-printed") + "/lock-";
     let node = lock(ctx, job, &path).await?;
     stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await
@@ -34,6 +34,6 @@ pub(super) async fn lock(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error
     // `countDownLatch.await(); return;` without a second look.
     match timeout(job.wait_left(), event.changed()).await {
         Ok(_) => Ok(node),
-        Err(_) => Err(job.not_had(&format!("lock {path}"))),
+        Err(_) => Err(job.timed_out(&format!("lock {path}"))),
     }
 }

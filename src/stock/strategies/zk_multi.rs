@@ -7,7 +7,7 @@ use oversell_lock::MultiLock;
 /// Its parts, in the order in which they are taken.
 pub(crate) const PARTS: [&str; 3] = ["/curator/multi/1", "/curator/multi/2", "/curator/multi/3"];
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.7.4",
     rank: Rank::Course,
     store: Store::MySql,
@@ -22,7 +22,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let parts = PARTS.map(|path| ctx.zk.lock(&job.zk_path(path)));
     let guard = MultiLock::new(parts.into())
         .acquire(job.wait_left())

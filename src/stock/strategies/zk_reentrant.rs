@@ -4,7 +4,7 @@ use super::none;
 use crate::stock::prelude::*;
 use oversell_lock::zk::ZkLock;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.5",
     rank: Rank::Course,
     store: Store::MySql,
@@ -15,12 +15,12 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let outer = lock(ctx, job).acquire(job.wait_left()).await?;
     under(outer, |_| again(ctx, job)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let inner = lock(ctx, job).acquire(job.wait_left()).await?;
     under(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

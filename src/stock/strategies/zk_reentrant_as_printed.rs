@@ -6,7 +6,7 @@ use crate::stock::prelude::*;
 use futures::future::BoxFuture;
 use std::cell::Cell;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.5",
     rank: Rank::AsPrinted("zk-reentrant"),
     store: Store::MySql,
@@ -22,7 +22,7 @@ tokio::task_local! {
     pub(crate) static THREAD_LOCAL: Cell<u32>;
 }
 
-pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-reentrant-as-printed") + "/lock-";
     let again = || {
         locked(ctx, job, &path, || {
@@ -37,8 +37,8 @@ pub(crate) async fn locked<'a>(
     ctx: &Ctx,
     job: &Job,
     path: &str,
-    section: impl FnOnce() -> BoxFuture<'a, Result<Deducted, Error>>,
-) -> Result<Deducted, Error> {
+    section: impl FnOnce() -> BoxFuture<'a, Result<Deduction, Error>>,
+) -> Result<Deduction, Error> {
     let flag = THREAD_LOCAL.with(Cell::get);
     if flag > 0 {
         THREAD_LOCAL.with(|count| count.set(flag + 1));

@@ -5,9 +5,9 @@ use crate::section::zk_node as stage;
 use crate::stock::prelude::*;
 
 /// The mean time between a waiter's looks.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.4.1",
     rank: Rank::Course,
     store: Store::MySql,
@@ -18,7 +18,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential") + "/lock-";
     loop {
         let node = stage::enqueue(ctx, job, &path).await?;
@@ -30,7 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             if queue.iter().all(|name| name.as_str() >= node.name()) {
                 return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
             }
-            poll::pause(job, POLL, || format!("lock {path}")).await?;
+            poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
         }
     }
 }

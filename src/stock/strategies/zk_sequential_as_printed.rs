@@ -5,9 +5,9 @@ use crate::section::zk_node::{self as stage, Node};
 use crate::stock::prelude::*;
 
 /// The mean time between a waiter's looks.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.4.1",
     rank: Rank::AsPrinted("zk-sequential"),
     store: Store::MySql,
@@ -18,11 +18,11 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential-as-printed") + "/lock-";
     let node = stage::enqueue(ctx, job, &path).await?;
     while pre_node(&node).await?.is_some() {
-        poll::pause(job, POLL, || format!("lock {path}")).await?;
+        poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
     stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -3,7 +3,7 @@
 use super::none;
 use crate::stock::prelude::*;
 
-pub(super) const STRATEGY: Facts = Facts {
+pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.7.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -14,7 +14,7 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = ctx
         .zk
         .rw_lock(&job.zk_path("/curator/rwlock"))

@@ -1,15 +1,15 @@
 //! `/classroom/burst`: sends more requests at once than a browser can, which has six connections, to a limit of nginx on requests at
 //! once; and says when each was answered, and how.
 
+use crate::clients::http_client::{Ask, client};
 use crate::http::routes::prelude::*;
-use crate::http_client::{Ask, client};
 use futures::future::join_all;
 use std::time::Instant;
 
 /// Long enough for all to be there together.
 const STAY_MS: u64 = 2500;
 /// Who has no answer by then has failed.
-const PATIENCE: Duration = Duration::from_secs(15);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Which limit.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -32,7 +32,8 @@ pub(in crate::http) struct Burst {
 
 /// One that was answered.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Answered {
+#[schema(as = Answered)]
+pub(in crate::http) struct BurstAnswer {
     /// When, in milliseconds since all were sent.
     #[schema(example = 2503)]
     at_ms: u64,
@@ -43,11 +44,11 @@ pub(in crate::http) struct Answered {
 
 /// Sends more than are let through, all at once: 30 at the limit of 20, 120 at that of 100.
 #[utoipa::path(post, path = "/classroom/burst", tag = "classroom", request_body = Burst,
-    responses((status = 200, description = "All are answered: let through (200) or refused (429)", body = [Answered])))]
+    responses((status = 200, description = "All are answered: let through (200) or refused (429)", body = [BurstAnswer])))]
 pub(in crate::http) async fn send(
     State(app): State<AppState>,
     Json(Burst { limit }): Json<Burst>,
-) -> Result<axum::Json<Vec<Answered>>, Error> {
+) -> Result<axum::Json<Vec<BurstAnswer>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');
     if nginx.is_empty() {
         let rule = "is nginx's: this instance knows of none (setting cluster.http)";
@@ -61,8 +62,8 @@ pub(in crate::http) async fn send(
     let sent = (1..=requests).map(|who| {
         let url = format!("{nginx}/nginx/connections/{path}?hold_ms={STAY_MS}&who={who}");
         async move {
-            let answer = client().get(url).timeout(PATIENCE).answer().await;
-            Answered {
+            let answer = client().get(url).timeout(REPLY_TIMEOUT).answer().await;
+            BurstAnswer {
                 at_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 status: answer.map_or(0, |answer| answer.status.as_u16()),
             }

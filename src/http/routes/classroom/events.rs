@@ -7,9 +7,9 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    clients::http_client::{Ask, client},
     http::sse,
-    http_client::{Ask, client},
-    visits::{Happened, VisitEvent},
+    visits::{VisitEvent, VisitEventKind},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
@@ -17,26 +17,26 @@ use futures::{Stream, StreamExt, stream::select_all};
 use tokio::sync::Semaphore;
 
 /// How long another instance may take to begin.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// So many may watch one instance at once, each with a stream of its own to every other one.
-const MOST: usize = 300;
+const MAX_WATCHERS: usize = 300;
 /// One that is not there is asked again so soon.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Who watches this instance.
 pub(in crate::http) struct Watchers(Arc<Semaphore>);
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MOST)))
+        Self(Arc::new(Semaphore::new(MAX_WATCHERS)))
     }
 }
 
-/// Whose visits.
+/// Which visits to watch.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Whose {
+pub(in crate::http) struct WatchQuery {
     /// Only those of the instance that answers.
     #[serde(default)]
     #[garde(skip)]
@@ -46,12 +46,12 @@ pub(in crate::http) struct Whose {
 
 /// Watches the lessons: one event for each thing that is seen of a visit, the last ones first, then each as it happens. What
 /// was told may be told again, where an instance was away.
-#[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(Whose),
+#[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(WatchQuery),
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
     Own(watchers): Own<Watchers>,
-    Query(whose): Query<Whose>,
+    Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
     let place = Arc::clone(&watchers.0).try_acquire_owned();
     let place = place.map_err(|_| Error::Overloaded)?;
@@ -87,10 +87,10 @@ fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
         // Its name, as long as it is not told as down.
         let mut name: Option<String> = None;
         loop {
-            let Ok(mut events) = client().get(&url).events(PATIENCE).await else {
+            let Ok(mut events) = client().get(&url).events(CONNECT_TIMEOUT).await else {
                 match name.take() {
-                    Some(name) => yield VisitEvent::of_instance(&name, Happened::Down),
-                    None => tokio::time::sleep(AGAIN).await,
+                    Some(name) => yield VisitEvent::of_instance(&name, VisitEventKind::Down),
+                    None => tokio::time::sleep(RETRY_INTERVAL).await,
                 }
                 continue;
             };

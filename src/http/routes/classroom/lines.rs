@@ -19,16 +19,16 @@ use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
 use tokio::{process::Command, sync::Semaphore};
 
 /// So many may be under way at once.
-const MOST: usize = 16;
+const MAX_RUNNING_LINES: usize = 16;
 
 /// No line takes so many seconds.
-const LONGEST: &str = "60";
+const TIMEOUT_SECONDS: &str = "60";
 
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
-const ZKCLI: &str = "/usr/share/zookeeper/bin";
+const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
 /// Of what is printed no more is shown.
-const SHOWN: usize = 16 * 1024;
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// The lines that are under way here.
 #[derive(Debug)]
@@ -36,13 +36,14 @@ pub(in crate::http) struct Typing(Semaphore);
 
 impl Default for Typing {
     fn default() -> Self {
-        Self(Semaphore::new(MOST))
+        Self(Semaphore::new(MAX_RUNNING_LINES))
     }
 }
 
 /// What a line has printed.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Printed {
+#[schema(as = Printed)]
+pub(in crate::http) struct LineOutput {
     /// On both streams; the end of it, where that is much.
     #[schema(example = "4999")]
     printed: String,
@@ -57,7 +58,7 @@ pub(in crate::http) struct Printed {
         ("number" = usize, Path, description = "The line's, from 1"),
     ),
     responses(
-        (status = 200, description = "It has ended", body = Printed),
+        (status = 200, description = "It has ended", body = LineOutput),
         (status = 403, description = "Replays are not enabled here, and so no lines are typed"),
         (status = 404, description = "There is no such line"),
     ))]
@@ -66,7 +67,7 @@ pub(in crate::http) async fn type_line(
     State(app): State<AppState>,
     Own(typing): Own<Typing>,
     Path((lesson, number)): Path<(String, usize)>,
-) -> Result<axum::Json<Printed>, Error> {
+) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;
     let lines = course::find(&lesson).map(|lesson| &lesson.by_hand);
     let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
@@ -76,7 +77,7 @@ pub(in crate::http) async fn type_line(
     // Who types it waits for nothing else meanwhile.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run);
     let output = Command::new("timeout")
-        .args([LONGEST, "bash", "-c", run])
+        .args([TIMEOUT_SECONDS, "bash", "-c", run])
         .env("PATH", path())
         .stdin(Stdio::null())
         .output()
@@ -90,8 +91,8 @@ pub(in crate::http) async fn type_line(
     let [said, complained] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     let printed = format!("{said}{complained}");
-    let from = printed.ceil_char_boundary(printed.len().saturating_sub(SHOWN));
-    Ok(axum::Json(Printed {
+    let from = printed.ceil_char_boundary(printed.len().saturating_sub(MAX_OUTPUT_BYTES));
+    Ok(axum::Json(LineOutput {
         printed: printed[from..].to_owned(),
         expected: line.is_printed(&said),
     }))
@@ -106,6 +107,6 @@ fn path() -> OsString {
     let all = own
         .into_iter()
         .chain(env::split_paths(&path))
-        .chain([PathBuf::from(ZKCLI)]);
+        .chain([PathBuf::from(ZKCLI_FOLDER)]);
     env::join_paths(all).unwrap_or(path)
 }

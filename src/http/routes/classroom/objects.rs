@@ -6,7 +6,7 @@ use axum::Json;
 use tokio::time::timeout;
 
 /// A server that does not answer so soon is not waited for.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What the servers have; null where one does not answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,5 +39,5 @@ pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Object
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Option<T> {
-    timeout(PATIENCE, asked).await.ok()?.ok()
+    timeout(SERVER_TIMEOUT, asked).await.ok()?.ok()
 }

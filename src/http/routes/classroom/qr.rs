@@ -5,7 +5,7 @@ use http::header;
 use qrcode::{QrCode, render::svg};
 
 /// The longest address, in bytes: more would be too fine for a phone in the last row.
-const LONGEST: usize = 200;
+const MAX_URL_BYTES: usize = 200;
 
 /// What the code says.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -23,10 +23,11 @@ pub(in crate::http) struct Address {
 }
 
 fn address(url: &str, (): &()) -> garde::Result {
-    match url.len() <= LONGEST && (url.starts_with("http://") || url.starts_with("https://")) {
+    match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://"))
+    {
         true => Ok(()),
         false => Err(garde::Error::new(format!(
-            "must begin with http:// or https://, and have at most {LONGEST} bytes"
+            "must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"
         ))),
     }
 }

@@ -8,9 +8,9 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    clients::http_client::{Ask, client},
     course,
     http::terms::{HoldMs, LeaseMs, WaitMs, Who},
-    http_client::{Ask, client},
 };
 use futures::future::join_all;
 use std::{
@@ -22,25 +22,25 @@ use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 /// So many may be under way at once.
-const MOST: usize = 120;
+const MAX_VISITS: usize = 120;
 
 /// How long an instance may take to say that it lives. One that is killed is known at once, since nobody listens there; one that
 /// is only slow must not be left out.
-const PATIENCE: Duration = Duration::from_secs(3);
+const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Those who were sent by this instance.
 #[derive(Debug)]
-pub(in crate::http) struct Sent {
+pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
     places: Arc<Semaphore>,
     /// Counts them, so that the instances have them in turn.
     turn: AtomicUsize,
 }
 
-impl Default for Sent {
+impl Default for SentVisits {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MOST)),
+            places: Arc::new(Semaphore::new(MAX_VISITS)),
             turn: AtomicUsize::new(0),
         }
     }
@@ -51,7 +51,7 @@ impl Default for Sent {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Visitors {
     /// A route that a lesson of `GET /course` lets people try.
-    #[garde(custom(a_visit))]
+    #[garde(custom(is_a_visit))]
     #[schema(schema_with = one_of_the_visits)]
     visit: String,
     /// Each of them comes once.
@@ -94,7 +94,7 @@ fn one_of_the_visits() -> Schema {
     one.examples(["/test/semaphore"]).into()
 }
 
-fn a_visit(visit: &str, (): &()) -> garde::Result {
+fn is_a_visit(visit: &str, (): &()) -> garde::Result {
     let visits = visits();
     if visits.contains(visit) {
         return Ok(());
@@ -128,17 +128,17 @@ impl Visitors {
     responses((status = 202, description = "They are on their way: `GET /classroom/events` tells of each")))]
 pub(in crate::http) async fn send(
     State(app): State<AppState>,
-    Own(sent): Own<Sent>,
+    Own(sent): Own<SentVisits>,
     Json(visitors): Json<Visitors>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
     let mut places = Arc::clone(&sent.places)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
-            under_way: MOST.saturating_sub(sent.places.available_permits()),
-            most: MOST,
+            under_way: MAX_VISITS.saturating_sub(sent.places.available_permits()),
+            most: MAX_VISITS,
         })?;
-    let instances = those_that_live(&app).await;
+    let instances = live_instances(&app).await;
     let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);
     let terms = visitors.terms();
     for name in &visitors.names {
@@ -161,10 +161,10 @@ pub(in crate::http) async fn send(
 }
 
 /// The addresses of the instances that answer; where none is known, this one's.
-async fn those_that_live(app: &AppState) -> Vec<String> {
+async fn live_instances(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
         let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));
-        let answer = live.timeout(PATIENCE).answer().await.ok()?;
+        let answer = live.timeout(LIVE_TIMEOUT).answer().await.ok()?;
         answer.status.is_success().then(|| url.clone())
     });
     let living: Vec<_> = join_all(asked).await.into_iter().flatten().collect();

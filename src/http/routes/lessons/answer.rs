@@ -2,18 +2,19 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    classroom::window::{Answer, Facts},
-    http::took::Took,
+    classroom::window::{Answer, AnswerDetails},
+    http::job_summary::JobSummary,
     section::Job,
 };
 
 /// What a lesson answers.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Lesson {
+#[schema(as = Lesson)]
+pub(in crate::http) struct LessonBody {
     #[serde(flatten)]
-    took: Took,
+    took: JobSummary,
     #[serde(flatten)]
-    facts: Facts,
+    facts: AnswerDetails,
 }
 
 /// The answer in the form that the client reads.
@@ -24,6 +25,6 @@ pub(super) fn response(
     object: &'static str,
     Answer { text, facts }: Answer,
 ) -> Response {
-    let took = Took::of(app, Outcome::Done, object, job);
-    format.answer(text, Lesson { took, facts })
+    let took = JobSummary::of(app, Outcome::Done, object, job);
+    format.answer(text, LessonBody { took, facts })
 }

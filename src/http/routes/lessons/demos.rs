@@ -1,11 +1,11 @@
 //! `/demo1` to `/demo4`: a lock in the work's own code, as an object, and as a layer around the route.
 
-use super::answer::{self, Lesson};
+use super::answer::{self, LessonBody};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::{
         demo_layer,
-        demo1::{self, STAY},
+        demo1::{self, WORK_TIME},
         demo2::{self, Id},
         window::Answer,
     },
@@ -77,15 +77,15 @@ fn goods(sku: &str, (): &()) -> garde::Result {
 }
 
 /// A demo's terms as a job: `now` is not to wait at all.
-trait Asked {
-    fn asked(self, wait: Duration) -> Job;
+trait IntoJob {
+    fn into_job(self, wait: Duration) -> Job;
 }
 
-macro_rules! asked {
+macro_rules! into_job {
     ($($terms:ty),*) => {
-        $(impl Asked for $terms {
-            fn asked(self, wait: Duration) -> Job {
-                let mut job = self.job(wait, STAY);
+        $(impl IntoJob for $terms {
+            fn into_job(self, wait: Duration) -> Job {
+                let mut job = self.job(wait, WORK_TIME);
                 if self.now == Some(true) {
                     job.request.wait = Duration::ZERO;
                 }
@@ -95,19 +95,19 @@ macro_rules! asked {
     };
 }
 
-asked!(DemoTerms, Demo2Terms, Demo4Terms);
+into_job!(DemoTerms, Demo2Terms, Demo4Terms);
 
 /// Takes the lock in its own code, works for five seconds, deletes the lock.
 #[utoipa::path(get, path = "/demo1", tag = "course", params(DemoTerms),
     responses((status = 200, description = "The work is done",
-        content((String = "text/plain", example = "demo1"), (Lesson = "application/json"))),
+        content((String = "text/plain", example = "demo1"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
 async fn demo1(
     State(app): State<AppState>,
     Query(terms): Query<DemoTerms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.asked(app.ctx.config.wait());
+    let job = terms.into_job(app.ctx.config.wait());
     let found = demo1::visit(&app.ctx, &job).await.map_err(at_once)?;
     Ok(answer(&app, &job, format, "demo1", found))
 }
@@ -115,7 +115,7 @@ async fn demo1(
 /// Takes the lock as an object that forces it after five leases, works for five seconds, gives it back.
 #[utoipa::path(get, path = "/demo2", tag = "course", params(Demo2Terms),
     responses((status = 200, description = "The work is done",
-        content((String = "text/plain", example = "demo2"), (Lesson = "application/json"))),
+        content((String = "text/plain", example = "demo2"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
 async fn demo2(
     State(app): State<AppState>,
@@ -123,7 +123,7 @@ async fn demo2(
     format: Format,
 ) -> Result<Response, Error> {
     let id = terms.id.unwrap_or_default();
-    let job = terms.asked(demo2::WAIT);
+    let job = terms.into_job(demo2::DEFAULT_WAIT);
     let found = demo2::visit(&app.ctx, &job, id).await.map_err(at_once)?;
     Ok(answer(&app, &job, format, "demo2", found))
 }
@@ -131,28 +131,28 @@ async fn demo2(
 /// Works for five seconds, under the lock of its route.
 #[utoipa::path(get, path = "/demo3", tag = "course", params(DemoTerms),
     responses((status = 200, description = "The work is done",
-        content((String = "text/plain", example = "demo3"), (Lesson = "application/json"))),
+        content((String = "text/plain", example = "demo3"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
 async fn demo3(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,
     format: Format,
 ) -> Response {
-    job.inside().await;
+    job.enter_and_stay().await;
     answer(&app, &job, format, "demo3", None)
 }
 
 /// Works for five seconds, under a lock for each warehouse and goods.
 #[utoipa::path(get, path = "/demo4", tag = "course", params(Demo4Terms),
     responses((status = 200, description = "The work is done",
-        content((String = "text/plain", example = "demo4"), (Lesson = "application/json"))),
+        content((String = "text/plain", example = "demo4"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
 async fn demo4(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,
     format: Format,
 ) -> Response {
-    job.inside().await;
+    job.enter_and_stay().await;
     answer(&app, &job, format, "demo4", None)
 }
 
@@ -178,7 +178,7 @@ fn locked<T>(
     (schemas, paths, methods): UtoipaMethodRouter<AppState>,
 ) -> UtoipaMethodRouter<AppState>
 where
-    T: Asked + IntoParams + Send + 'static,
+    T: IntoJob + IntoParams + Send + 'static,
     Query<T>: FromRequestParts<AppState, Rejection = Error>,
 {
     let ctx = app.ctx.clone();
@@ -201,7 +201,7 @@ where
 }
 
 /// Reads the query, for the layer and the handler inside.
-async fn ask<T: Asked>(
+async fn ask<T: IntoJob>(
     State(app): State<AppState>,
     Query(terms): Query<T>,
     mut request: Request,
@@ -209,7 +209,7 @@ async fn ask<T: Asked>(
 ) -> Response {
     request
         .extensions_mut()
-        .insert(Arc::new(terms.asked(app.ctx.config.wait())));
+        .insert(Arc::new(terms.into_job(app.ctx.config.wait())));
     next.run(request).await
 }
 
@@ -232,7 +232,7 @@ fn refused(refusal: Refusal) -> Error {
 /// A request that does not wait has an error of its own.
 fn at_once(error: Domain) -> Error {
     match error {
-        Domain::NotHad { what, waited } if waited.is_zero() => Domain::Taken(what),
+        Domain::Timeout { what, waited } if waited.is_zero() => Domain::Taken(what),
         other => other,
     }
     .into()

@@ -1,6 +1,6 @@
 //! The lessons that register themselves: each address of [`classroom::windows`] is a route, served by one handler.
 
-use super::answer::{self, Lesson};
+use super::answer::{self, LessonBody};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
@@ -44,7 +44,7 @@ fn document(window: &Window, operation: &mut Operation) {
 /// Visits a lesson.
 #[utoipa::path(get, path = "/", tag = "course", params(Terms),
     responses(
-        (status = 200, content((String = "text/plain"), (Lesson = "application/json"))),
+        (status = 200, content((String = "text/plain"), (LessonBody = "application/json"))),
         (status = 409, description = "The lock was lost inside"),
     ))]
 async fn visit(
@@ -54,7 +54,7 @@ async fn visit(
     format: Format,
 ) -> Result<Response, Error> {
     let wait = window.wait.unwrap_or(app.ctx.config.wait());
-    let job = app.seen(
+    let job = app.with_lane(
         terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())),
         window.path,
         window.object,

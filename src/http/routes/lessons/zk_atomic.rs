@@ -1,6 +1,6 @@
 //! `/test/zk/atomic/*`: a number that all instances change.
 
-use super::answer::{self, Lesson};
+use super::answer::{self, LessonBody};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_atomic::{self, Change},
@@ -21,7 +21,7 @@ terms!(
 #[utoipa::path(get, path = "/test/zk/atomic/{change}", tag = "course",
     params(("change" = String, Path, description = "One of increment, decrement, add, subtract, get, try-set, force-set", example = "increment"), Operand),
     responses((status = 200, description = "It was changed, or others were faster all the time (`succeeded`)",
-        content((String = "text/plain", example = "true 41 -> 42"), (Lesson = "application/json")))))]
+        content((String = "text/plain", example = "true 41 -> 42"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn atomic(
     State(app): State<AppState>,
     Path(change): Path<String>,

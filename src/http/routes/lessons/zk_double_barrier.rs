@@ -1,9 +1,9 @@
 //! `/test/zk/double-barrier/*`: a room that nobody begins in or leaves alone.
 
-use super::answer::{self, Lesson};
+use super::answer::{self, LessonBody};
 use crate::http::routes::prelude::*;
 use crate::{
-    classroom::zk_double_barrier::{self, ROOM, WAIT},
+    classroom::zk_double_barrier::{self, DEFAULT_WAIT, ROOM},
     http::terms::terms,
 };
 use std::num::NonZeroU32;
@@ -35,14 +35,14 @@ impl Meeting {
 /// Comes in once enough have come.
 #[utoipa::path(get, path = "/test/zk/double-barrier/enter", tag = "course", params(Meeting),
     responses((status = 200, description = "All are inside",
-        content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (Lesson = "application/json")))))]
+        content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn enter(
     State(app): State<AppState>,
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(WAIT, Duration::ZERO);
-    let job = app.seen(job, "/test/zk/double-barrier/enter", ROOM);
+    let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
+    let job = app.with_lane(job, "/test/zk/double-barrier/enter", ROOM);
     let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(answer::response(&app, &job, format, ROOM, answer))
 }
@@ -50,14 +50,14 @@ pub(in crate::http) async fn enter(
 /// Leaves, and waits until all have left.
 #[utoipa::path(get, path = "/test/zk/double-barrier/leave", tag = "course", params(Meeting),
     responses((status = 200, description = "All have left",
-        content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (Lesson = "application/json")))))]
+        content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn leave(
     State(app): State<AppState>,
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(WAIT, Duration::ZERO);
-    let job = app.seen(job, "/test/zk/double-barrier/leave", ROOM);
+    let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
+    let job = app.with_lane(job, "/test/zk/double-barrier/leave", ROOM);
     let member = meeting.member.map(|member| member.to_string());
     let (members, member) = (meeting.members(), member.as_deref());
     let answer = zk_double_barrier::leave(&app.ctx, &job, members, member).await?;

@@ -21,7 +21,8 @@ pub(in crate::http) struct Size {
 
 /// How many were woken, by either way to wait.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Woken {
+#[schema(as = Woken)]
+pub(in crate::http) struct HerdBody {
     outcome: Outcome,
     /// Which instance did it.
     #[schema(example = "8000")]
@@ -46,7 +47,7 @@ pub(in crate::http) struct Woken {
 #[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size),
     responses((status = 200, description = "Both queues have been drained",
         content((String = "text/plain", example = "50 个人排队，锁释放 51 次\n都监听父节点：共通知 1275 次，平均每次释放锁 25.00 次\n只监听前一个：共通知 50 次，平均每次释放锁 0.98 次\n"),
-            (Woken = "application/json")))))]
+            (HerdBody = "application/json")))))]
 pub(in crate::http) async fn herd(
     State(app): State<AppState>,
     Query(size): Query<Size>,
@@ -55,7 +56,7 @@ pub(in crate::http) async fn herd(
     let waiters = size
         .waiters
         .map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
-    let herd = zk_herd::drive(&app.ctx, waiters, app.ctx.config.wait()).await?;
+    let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.wait()).await?;
     let (parent, predecessor) = (&herd.parent, &herd.predecessor);
     let releases = parent.0.len();
     let text = format!(
@@ -63,7 +64,7 @@ pub(in crate::http) async fn herd(
         line(parent),
         line(predecessor)
     );
-    let woken = Woken {
+    let woken = HerdBody {
         outcome: Outcome::Done,
         instance: app.ctx.instance.clone(),
         waiters,

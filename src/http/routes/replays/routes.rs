@@ -3,7 +3,6 @@
 use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
-    bilingual::Bilingual,
     course,
     error::Error as Domain,
     http::{extract::Admin, sse},
@@ -11,6 +10,7 @@ use crate::{
         self, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, StallPoint,
         Timing,
     },
+    terminal::bilingual::Bilingual,
 };
 use async_stream::stream;
 use axum::response::sse::Event;
@@ -246,7 +246,7 @@ pub(in crate::http) async fn start(
             "no lease ends in this race: take another pace",
         ));
     }
-    app.instance.reaches(&race.servers(how.cured)).await?;
+    app.instance.wait_until_up(&race.servers(how.cured)).await?;
     let (replay, started) =
         replays.start(&app, (lesson, race), how.cured, how.pace, how.timing())?;
     let stopping = |_| Err(Domain::replay("the instance ends").into());

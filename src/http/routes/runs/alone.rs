@@ -23,9 +23,9 @@ const NAME: &str = "run";
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
 /// How long MySQL may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-const WHOSE: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
+const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
 
@@ -46,14 +46,18 @@ pub(super) async fn alone(
         server: ctx.instance.clone(),
         desc: by.to_owned(),
     };
-    let lock = ctx.desk.table_lease_lock(NAME).lease(LEASE).caller(caller);
+    let lock = ctx
+        .admin_pool
+        .table_lease_lock(NAME)
+        .lease(LEASE)
+        .caller(caller);
     let error = loop {
-        match whose(ctx).await {
+        match current_run(ctx).await {
             Ok(Some(run)) => return Err(Error::RunInProgress(run)),
             Ok(None) => {}
             Err(error) => break error,
         }
-        match lock.acquire(PATIENCE).await {
+        match lock.acquire(MYSQL_TIMEOUT).await {
             Ok(guard) => return Ok(Some(guard)),
             // Another instance was faster.
             Err(LockError::Taken { .. }) => {}
@@ -64,11 +68,11 @@ pub(super) async fn alone(
     Ok(None)
 }
 
-async fn whose(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
-    let read = sqlx::query_as(WHOSE).bind(NAME);
+async fn current_run(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
+    let read = sqlx::query_as(CURRENT_RUN).bind(NAME);
     let row: Option<(String, String, String, String)> = Session::of(&conn)
-        .bounded(PATIENCE, read.fetch_optional(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, read.fetch_optional(&mut *conn))
         .await?;
     conn.done();
     Ok(row.map(|(id, strategy, instance, by)| RunInProgress {

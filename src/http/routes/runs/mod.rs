@@ -20,11 +20,11 @@ pub(in crate::http) struct Runs {
 }
 
 impl Runs {
-    /// Starts a run, unless one is going on, here or in another instance.
+    /// Starts a run, unless one is running, here or in another instance.
     async fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
         let _one_at_a_time = self.starting.lock().await;
-        if let Some(going) = self.latest().filter(|run| run.is_going()) {
-            return Err(going.in_progress());
+        if let Some(running) = self.latest().filter(|run| run.is_running()) {
+            return Err(running.in_progress());
         }
         let run = Arc::new(Run::new(app, plan, by));
         let alone = run.alone(&app.ctx).await?;

@@ -17,13 +17,14 @@ use http::{HeaderMap, header};
 use std::net::SocketAddr;
 use tokio::sync::watch;
 
-const MOST_REQUESTS: i64 = 100_000;
+const MAX_REQUESTS: i64 = 100_000;
 
 /// What to run.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-pub(in crate::http) struct Wanted {
+#[schema(as = Wanted)]
+pub(in crate::http) struct RunRequest {
     #[schema(example = "none")]
     strategy: String,
     #[serde(default)]
@@ -59,7 +60,7 @@ enum Target {
 }
 
 /// Starts a run of load, on a product of its own that is removed at its end.
-#[utoipa::path(post, path = "/runs", tag = "load", request_body = Wanted,
+#[utoipa::path(post, path = "/runs", tag = "load", request_body = RunRequest,
     security((), ("admin" = [])),
     responses(
         (status = 202, description = "It has begun", body = View),
@@ -72,7 +73,7 @@ pub(in crate::http) async fn start(
     Own(runs): Own<Runs>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
-    Json(wanted): Json<Wanted>,
+    Json(wanted): Json<RunRequest>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
     let run = runs
@@ -150,7 +151,7 @@ fn until_the_end(
     }
 }
 
-fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
+fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
@@ -166,10 +167,10 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
         wanted.threads.map_or(100, Whole::get),
         wanted.loops.map_or(50, Whole::get),
     );
-    if threads * loops > MOST_REQUESTS {
+    if threads * loops > MAX_REQUESTS {
         return Err(Error::bad_input(
             "loops",
-            format!("times threads must be at most {MOST_REQUESTS}"),
+            format!("times threads must be at most {MAX_REQUESTS}"),
         ));
     }
     let mut plan = Plan::new(&base, target, strategy.slug);

@@ -4,9 +4,9 @@ use super::alone::alone;
 use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
-    http::{problem::RunInProgress, under_way::Asked},
+    http::{problem::RunInProgress, under_way::InstancePoll},
     load::{self, ONE, Plan, run::Snapshot},
-    shelf, stock,
+    stock, stock_admin,
 };
 use futures::FutureExt;
 use oversell_lock::Guard;
@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// How often the watchers are told.
-const TICK: Duration = Duration::from_millis(200);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the instances are asked how many requests are under way in them.
-const ASK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A run of load.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Run {
         }
     }
 
-    pub(super) fn is_going(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         matches!(self.state.borrow().end, End::Running)
     }
 
@@ -225,7 +225,7 @@ impl Run {
         let (under_way, latest) = watch::channel(BTreeMap::new());
         let ask = self.ask(app, snapshots.clone(), under_way);
         let tell = async {
-            let mut ticks = tokio::time::interval(TICK);
+            let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
@@ -246,8 +246,8 @@ impl Run {
         under_way: watch::Sender<BTreeMap<String, u64>>,
     ) {
         let own = self.about.plan.target == ONE;
-        let mut instances = Asked::new(&app.ctx.config.cluster.instances);
-        let mut ticks = tokio::time::interval(ASK);
+        let mut instances = InstancePoll::new(&app.ctx.config.cluster.instances);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -266,7 +266,7 @@ impl Run {
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
         let shelf = match stock::find(&self.about.plan.strategy) {
-            Some(strategy) => shelf::count(ctx, strategy.store, self.about.plan.stock_id)
+            Some(strategy) => stock_admin::count(ctx, strategy.store, self.about.plan.stock_id)
                 .await
                 .ok(),
             None => None,

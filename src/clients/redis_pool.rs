@@ -20,7 +20,7 @@ pub(crate) struct Manager {
 }
 
 /// One of them, which goes back when it is dropped.
-pub(crate) type Exclusive = Object<Manager>;
+pub(crate) type ExclusiveConnection = Object<Manager>;
 
 impl managed::Manager for Manager {
     type Type = MultiplexedConnection;

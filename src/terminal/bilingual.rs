@@ -21,7 +21,7 @@ impl Bilingual {
 
     /// In the language of the terminal.
     pub(crate) fn here(self) -> &'static str {
-        if crate::chinese::is_wanted() {
+        if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {
             self.en

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use std::{error::Error, sync::LazyLock, time::Duration};
 
 /// No answer of an instance or a lab is as long.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why there is no answer, or none that helps.
 #[derive(Debug, thiserror::Error)]
@@ -76,8 +76,10 @@ impl Answer {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
             body.extend_from_slice(&piece);
-            if body.len() > LONGEST {
-                return Err(HttpError::Failed(format!("more than {LONGEST} bytes")));
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err(HttpError::Failed(format!(
+                    "more than {MAX_ANSWER_BYTES} bytes"
+                )));
             }
         }
         Ok(Self {
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_without_end_is_given_up_also_where_events_are_refused() {
+    async fn an_endless_answer_is_given_up() {
         let endless = || {
             let piece = Bytes::from(vec![b'x'; 1 << 20]);
             let body = futures::stream::repeat(piece).map(Ok::<_, std::io::Error>);
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_says_nothing_is_given_up_and_one_who_is_not_there_is_told_at_once() {
+    async fn a_silent_server_times_out_an_absent_one_is_refused() {
         let silent =
             serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
         let short = Duration::from_millis(20);

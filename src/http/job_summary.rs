@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 /// What became of a job, where, and how long it took.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Took {
+#[schema(as = Took)]
+pub(super) struct JobSummary {
     outcome: Outcome,
     /// The strategy, the step of the seckill, or the object of a lesson.
     #[schema(example = "version-cas")]
@@ -27,15 +28,15 @@ pub(super) struct Took {
     held_ms: u128,
 }
 
-impl Took {
+impl JobSummary {
     pub(super) fn of(app: &AppState, outcome: Outcome, strategy: &'static str, job: &Job) -> Self {
         Self {
             outcome,
             strategy,
             instance: app.ctx.instance.clone(),
             who: job.request.who.clone(),
-            waited_ms: job.seen.waited().as_millis(),
-            held_ms: job.seen.since_entered().as_millis(),
+            waited_ms: job.observation.waited().as_millis(),
+            held_ms: job.observation.since_entered().as_millis(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum Failure {
 /// [`Failure::Unusable`] with this text in Chinese and in English, of which the terminal's is told.
 macro_rules! unusable_told {
     ($($text:tt)*) => {
-        $crate::failure::Failure::Unusable($crate::chinese::told!($($text)*))
+        $crate::terminal::failure::Failure::Unusable($crate::terminal::chinese::told!($($text)*))
     };
 }
 pub(crate) use unusable_told;
@@ -30,7 +30,7 @@ pub(crate) use unusable_told;
 /// [`Failure::Unusable`] with this text, as `format!` writes it.
 macro_rules! unusable {
     ($($text:tt)*) => {
-        $crate::failure::Failure::Unusable(format!($($text)*))
+        $crate::terminal::failure::Failure::Unusable(format!($($text)*))
     };
 }
 pub(crate) use unusable;

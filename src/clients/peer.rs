@@ -3,7 +3,7 @@
 //! A line is `ID WHO COMMAND…`; WHO is a thread of that process, and so an owner of its own. The answer is `ID ok …`
 //! or `ID failed …`, whenever the thread has come so far: a thread that waits for a lock does not hold up the others.
 
-use crate::failure::{Failure, unusable};
+use crate::terminal::failure::{Failure, unusable};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ use tokio::{
 };
 
 /// The longest that a process takes to connect.
-const CONNECTS: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A Java process of `interop/`, with its library in one version. Its name is `redisson-3.13.6`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Java {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the project, Maven or a JDK is not here.
-    pub async fn can_be_built(self, interop: &Path) -> Result<(), Failure> {
+    pub async fn check_build_tools(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
             return Err(unusable!("there is no {}", project.display()));
@@ -131,7 +131,7 @@ impl Java {
     }
 }
 
-type Asked = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
+type PendingAnswers = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
 
 /// The process. Dropping it kills it.
 #[derive(Debug)]
@@ -140,20 +140,20 @@ pub struct Peer {
     child: AsyncMutex<Child>,
     id: Option<u32>,
     lines: mpsc::UnboundedSender<String>,
-    asked: Asked,
+    pending: PendingAnswers,
     next: AtomicU64,
 }
 
 /// An answer that has not come yet.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingAnswer {
     what: String,
     answer: oneshot::Receiver<Result<String, String>>,
 }
 
-/// Why a line came to nothing.
+/// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum CallError {
     /// The command failed, with this exception.
     #[error("{what}: {why}")]
     Failed {
@@ -192,18 +192,18 @@ impl Peer {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = pipes.ok_or_else(|| unusable!("{name} has no pipes"))?;
         let (lines, to_write) = mpsc::unbounded_channel();
-        let asked = Asked::default();
+        let pending = PendingAnswers::default();
         tokio::spawn(write(stdin, to_write));
-        tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&asked)));
+        tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&pending)));
         let peer = Self {
             name: name.to_string(),
             id: child.id(),
             child: AsyncMutex::new(child),
             lines,
-            asked,
+            pending,
             next: AtomicU64::default(),
         };
-        let connected = peer.tell("bystander", "ping").within(CONNECTS).await;
+        let connected = peer.tell("bystander", "ping").within(CONNECT_TIMEOUT).await;
         connected.map_err(|why| unusable!("{why}"))?;
         Ok(peer)
     }
@@ -220,15 +220,15 @@ impl Peer {
     }
 
     /// Tells the thread `who` what to do, and does not wait for it.
-    pub fn tell(&self, who: &str, command: impl Display) -> Pending {
+    pub fn tell(&self, who: &str, command: impl Display) -> PendingAnswer {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let line = format!("{id} {who} {command}\n");
         let (reply, answer) = oneshot::channel();
-        self.asked.lock().insert(id, reply);
+        self.pending.lock().insert(id, reply);
         // Where the process has ended, nobody answers, and that is what is then said.
         self.lines.send(line).ok();
         let what = format!("{}'s `{command}`", self.name);
-        Pending { what, answer }
+        PendingAnswer { what, answer }
     }
 
     /// Ends the process by `kill -9`, whoever still waits in it.
@@ -237,13 +237,13 @@ impl Peer {
     }
 }
 
-impl Pending {
+impl PendingAnswer {
     /// What has come by now; `None` where nothing has.
-    pub fn now(&mut self) -> Option<Result<String, Refused>> {
+    pub fn now(&mut self) -> Option<Result<String, CallError>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
-            Ok(answer) => Some(Self::came(&self.what, Some(answer))),
-            Err(TryRecvError::Closed) => Some(Self::came(&self.what, None)),
+            Ok(answer) => Some(Self::answer_of(&self.what, Some(answer))),
+            Err(TryRecvError::Closed) => Some(Self::answer_of(&self.what, None)),
         }
     }
 
@@ -251,19 +251,19 @@ impl Pending {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: the command failed, the process has ended, or nothing came within `limit`.
-    pub async fn within(self, limit: Duration) -> Result<String, Refused> {
+    /// [`CallError`]: the command failed, the process has ended, or no answer within `limit`.
+    pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
-            Ok(answer) => Self::came(&self.what, answer.ok()),
-            Err(_) => Err(Refused::Unanswered(self.what)),
+            Ok(answer) => Self::answer_of(&self.what, answer.ok()),
+            Err(_) => Err(CallError::Unanswered(self.what)),
         }
     }
 
-    fn came(what: &str, answer: Option<Result<String, String>>) -> Result<String, Refused> {
+    fn answer_of(what: &str, answer: Option<Result<String, String>>) -> Result<String, CallError> {
         let what = what.to_owned();
         match answer {
-            Some(answer) => answer.map_err(|why| Refused::Failed { what, why }),
-            None => Err(Refused::Ended(what)),
+            Some(answer) => answer.map_err(|why| CallError::Failed { what, why }),
+            None => Err(CallError::Ended(what)),
         }
     }
 }
@@ -276,11 +276,11 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>
     }
 }
 
-async fn read(mut lines: Lines<BufReader<ChildStdout>>, asked: Asked) {
+async fn read(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers) {
     while let Ok(Some(line)) = lines.next_line().await {
         let mut words = line.splitn(3, ' ');
         let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());
-        if let Some(reply) = id.and_then(|id| asked.lock().remove(id)) {
+        if let Some(reply) = id.and_then(|id| pending.lock().remove(id)) {
             let rest = rest.to_owned();
             let answer = if outcome == Some("ok") {
                 Ok(rest)
@@ -291,5 +291,5 @@ async fn read(mut lines: Lines<BufReader<ChildStdout>>, asked: Asked) {
         }
     }
     // Whoever still waits hears that nobody will answer.
-    asked.lock().clear();
+    pending.lock().clear();
 }

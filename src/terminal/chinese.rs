@@ -7,7 +7,7 @@
 //!
 //! A message that a command makes itself has both languages where it is made: [`told`].
 
-use crate::wrap::wrapped;
+use crate::terminal::wrap::wrapped;
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -54,7 +54,7 @@ fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// A text in the language of the terminal, as `format!` writes it: Chinese, then English.
 macro_rules! told {
     ($zh:literal, $en:literal $(, $value:expr)* $(,)?) => {
-        if $crate::chinese::is_wanted() {
+        if $crate::terminal::chinese::is_wanted() {
             format!($zh $(, $value)*)
         } else {
             format!($en $(, $value)*)

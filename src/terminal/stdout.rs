@@ -1,7 +1,7 @@
 //! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
 //! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
 
-use crate::{
+use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
     wrap::wrapped,
@@ -32,7 +32,7 @@ static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 
 /// As `println!`, but for a stdout that may take no more.
 macro_rules! say {
-    ($($text:tt)*) => { $crate::stdout::line(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
 }
 pub(crate) use say;
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_before_it_is_written_and_keeps_its_text_until_then() {
+    fn an_opened_file_keeps_its_text_until_it_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("rows.json");
         std::fs::write(&path, "a longer text of before").expect("a file");

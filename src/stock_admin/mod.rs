@@ -24,10 +24,10 @@ use utoipa::ToSchema;
 use zookeeper_client::Client;
 
 /// How long a server may take for one step of what an operator asks.
-const PATIENCE: Duration = Duration::from_secs(3);
+const STEP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// §1.2: what the course starts with.
-const SEED: i64 = 5000;
+const SEED_COUNT: i64 = 5000;
 
 /// The stock of a product is its row and its buckets together, in one statement and so at one time. On a node of a Galera
 /// cluster it has all that was committed before on any node; a server that is not MariaDB takes that for a comment.
@@ -36,11 +36,11 @@ const READ: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT i
 const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
 const DELETE: &str = "DELETE FROM db_stock WHERE id = ?";
-const NO_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
+const CLEAR_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
 /// The pieces in buckets are back in the row: what it is set to is all there is.
-const EMPTY: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
-const UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
-const SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
+const EMPTY_BUCKETS: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
+const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
+const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 const NODES: [&str; 9] = [
@@ -49,7 +49,8 @@ const NODES: [&str; 9] = [
 
 /// One product in both stores. What is missing stands under `missing` and is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Shelf {
+#[schema(as = Shelf)]
+pub struct StockLevels {
     /// The row of `db_stock`; null where there is none, or MySQL is down.
     pub mysql: Option<Row>,
     /// The key of Redis; null where Redis is down.
@@ -108,7 +109,7 @@ pub struct Key {
 /// # Errors
 ///
 /// [`Error::NoProduct`] where neither has it, [`Error::Unavailable`] where neither answers.
-pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
+pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
     let (mysql, redis) = match (mysql, redis) {
         (Err(error), Err(_)) => return Err(error),
@@ -119,7 +120,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
         (Server::MySql, mysql.is_err()),
         (Server::Redis, redis.is_err()),
     ];
-    Ok(Shelf {
+    Ok(StockLevels {
         missing: down
             .into_iter()
             .filter(|(_, down)| *down)
@@ -155,7 +156,7 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 /// # Errors
 ///
 /// [`Error::Unavailable`] where a server that is needed is down, [`Error::Refuses`] where it refuses: nothing was changed.
-/// [`Error::NotHad`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
+/// [`Error::Timeout`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -199,15 +200,15 @@ async fn set(
     let mut missing = Vec::new();
     let mut conn = None;
     if sets(Store::MySql) || names.fence() || !rows.is_empty() {
-        conn = Some(ctx.at_desk(PATIENCE).await?);
+        conn = Some(ctx.admin_conn(STEP_TIMEOUT).await?);
     }
     let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
     if !on_main.is_empty() {
-        may_change(&ctx.redis, &on_main).await?;
+        probe_writes(&ctx.redis, &on_main).await?;
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
-        let asked = ctx.nodes.iter().map(|node| may_change(node, &node_keys));
+        let asked = ctx.nodes.iter().map(|node| probe_writes(node, &node_keys));
         let asked = join_all(asked).await;
         for ((node, asked), name) in ctx.nodes.iter().zip(asked).zip(NODES) {
             if asked.is_ok() {
@@ -249,14 +250,14 @@ async fn set(
     let cleared = async {
         for node in nodes {
             let mut node = node.connection();
-            let parts = clear::unlock(&mut node, &node_keys).await?;
-            clear::carry_out(&mut node, &parts, &mut changed).await?;
+            let parts = clear::unlock_commands(&mut node, &node_keys).await?;
+            clear::execute(&mut node, &parts, &mut changed).await?;
         }
         if !on_main.is_empty() {
             let mut redis = ctx.redis.connection();
-            let locks = clear::unlock(&mut redis, &keys).await?;
+            let locks = clear::unlock_commands(&mut redis, &keys).await?;
             let parts: Vec<_> = stock.into_iter().chain(locks).collect();
-            clear::carry_out(&mut redis, &parts, &mut changed).await?;
+            clear::execute(&mut redis, &parts, &mut changed).await?;
         }
         Ok(())
     };
@@ -267,7 +268,7 @@ async fn set(
         error => error,
     })?;
     if let Some(zk) = zk {
-        let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, paths)).await;
+        let cleared = in_time(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
         cleared.and_then(|done| done).map_err(unknown)?;
     }
     Ok(missing)
@@ -291,12 +292,12 @@ async fn set_rows(
             }
             None => sqlx::query(DELETE).bind(stock_id),
         });
-        writes.push(sqlx::query(EMPTY).bind(stock_id));
+        writes.push(sqlx::query(EMPTY_BUCKETS).bind(stock_id));
     }
     if fence {
-        writes.push(sqlx::query(NO_FENCE).bind(stock_id));
+        writes.push(sqlx::query(CLEAR_FENCE).bind(stock_id));
     }
-    writes.extend(locks.iter().map(|lock| sqlx::query(UNLOCK).bind(lock)));
+    writes.extend(locks.iter().map(|lock| sqlx::query(DELETE_LOCK).bind(lock)));
     for write in writes {
         unless_held(write.execute(&mut *conn)).await?;
     }
@@ -308,8 +309,8 @@ async fn set_rows(
     Ok(())
 }
 
-async fn may_change(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
-    let asked = async { clear::may_change(&mut redis.connection(), keys).await };
+async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
+    let asked = async { clear::probe_writes(&mut redis.connection(), keys).await };
     Ok(in_time(Server::Redis, asked).await??)
 }
 
@@ -323,12 +324,12 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
 
 /// A write to a row that a strategy may hold.
 async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
-    match tokio::time::timeout(PATIENCE, write).await {
+    match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(_)) => Ok(()),
-        _ => Err(Error::NotHad {
+        _ => Err(Error::Timeout {
             what: "row in db_stock".into(),
-            waited: PATIENCE,
+            waited: STEP_TIMEOUT,
         }),
     }
 }
@@ -348,16 +349,16 @@ fn unknown(error: Error) -> Error {
 ///
 /// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Another instance that is about to do so is waited for.
-    if in_time(Server::MySql, conn.execute(SEEDED))
+    if in_time(Server::MySql, conn.execute(MARK_SEEDED))
         .await??
         .rows_affected()
         == 1
     {
         let mut set = redis::cmd("SET");
-        set.arg(redis_key::of(ctx, 1)).arg(SEED).arg("NX");
+        set.arg(redis_key::of(ctx, 1)).arg(SEED_COUNT).arg("NX");
         in_time(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
     }
     in_time(Server::MySql, conn.execute("COMMIT")).await??;
@@ -366,7 +367,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 }
 
 async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
-    let mut conn = ctx.at_desk(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     let read = sqlx::query_as(READ)
         .bind(stock_id)
         .fetch_optional(&mut *conn);
@@ -388,7 +389,7 @@ async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
 
 /// A server that does not answer in time is not available.
 async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
-    tokio::time::timeout(PATIENCE, step)
+    tokio::time::timeout(STEP_TIMEOUT, step)
         .await
         .map_err(|_| Error::Unavailable {
             server: server.name(),

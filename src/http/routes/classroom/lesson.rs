@@ -2,14 +2,15 @@
 //! told to all who watch `GET /classroom/events`, and kept only there.
 
 use crate::http::routes::prelude::*;
-use crate::{course, http::terms::Who, visits::Happened};
+use crate::{course, http::terms::Who, visits::VisitEventKind};
 
 /// What is on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct OnShow {
+#[schema(as = OnShow)]
+pub(in crate::http) struct LessonOnShow {
     /// The lesson's number.
-    #[garde(custom(a_lesson))]
+    #[garde(custom(is_a_lesson))]
     #[schema(schema_with = course::kept::one_of_the_lessons)]
     lesson: String,
 }
@@ -19,7 +20,7 @@ pub(in crate::http) struct OnShow {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
-    #[garde(custom(a_lesson))]
+    #[garde(custom(is_a_lesson))]
     #[schema(schema_with = course::kept::one_of_the_lessons)]
     lesson: String,
     /// Whose guess it is: of one person the last one counts.
@@ -32,7 +33,7 @@ pub(in crate::http) struct Guess {
     guess: Whole<0, 1_000_000>,
 }
 
-fn a_lesson(lesson: &str, (): &()) -> garde::Result {
+fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
     match course::find(lesson) {
         Some(_) => Ok(()),
         None => Err(garde::Error::new("must be a lesson of GET /course")),
@@ -40,13 +41,13 @@ fn a_lesson(lesson: &str, (): &()) -> garde::Result {
 }
 
 /// Tells the class which lesson the desk shows: phones follow, and guesses begin anew.
-#[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = OnShow,
+#[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = LessonOnShow,
     responses((status = 204, description = "All who watch are told")))]
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
-    Json(OnShow { lesson }): Json<OnShow>,
+    Json(LessonOnShow { lesson }): Json<LessonOnShow>,
 ) -> StatusCode {
-    app.visits.tell(Happened::Lesson, None, lesson, None);
+    app.visits.tell(VisitEventKind::Lesson, None, lesson, None);
     StatusCode::NO_CONTENT
 }
 
@@ -58,7 +59,11 @@ pub(in crate::http) async fn guess(
     Json(Guess { lesson, who, guess }): Json<Guess>,
 ) -> StatusCode {
     let guess = guess.get().to_string();
-    app.visits
-        .tell(Happened::Guess, Some(who.into_inner()), lesson, Some(guess));
+    app.visits.tell(
+        VisitEventKind::Guess,
+        Some(who.into_inner()),
+        lesson,
+        Some(guess),
+    );
     StatusCode::NO_CONTENT
 }

@@ -97,7 +97,7 @@ impl Names {
 }
 
 /// Asks Redis whether it would change these keys: by writes beside them, in the same slots, that change nothing.
-pub(super) async fn may_change(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
+pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
         // Unlike UNLINK, it is refused where memory is full, as all that a transaction has.
@@ -108,7 +108,7 @@ pub(super) async fn may_change(node: &mut Connection, keys: &[String]) -> RedisR
 
 /// Carries all of it out in one transaction. A Redis Cluster refuses that where the parts are in several slots; then each part
 /// is a transaction of its own, in their order. Says in `changed` when something was carried out.
-pub(super) async fn carry_out(
+pub(super) async fn execute(
     node: &mut Connection,
     parts: &[Pipeline],
     changed: &mut bool,
@@ -135,7 +135,10 @@ pub(super) async fn carry_out(
 
 /// For each of these keys a transaction within its slot: it deletes the key with what belongs to it, and wakes who waits on its
 /// channel.
-pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Pipeline>> {
+pub(super) async fn unlock_commands(
+    node: &mut Connection,
+    keys: &[String],
+) -> RedisResult<Vec<Pipeline>> {
     let mut parts = Vec::new();
     for (name, holds) in keys.iter().zip(holds(node, keys).await?) {
         let braced = names::in_braces(name);
@@ -190,14 +193,14 @@ async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<St
         }
         let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
         if hash.iter().any(|(field, _)| field == "mode") {
-            *found = counted(&names::in_braces(name), &hash);
+            *found = hold_keys(&names::in_braces(name), &hash);
         }
     }
     Ok(found)
 }
 
 /// `{n}:<owner>:rwlock_timeout:<i>` for each hold; of a write, only ours have some.
-fn counted(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+fn hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
     let owners = hash.iter().filter(|(owner, _)| owner != "mode");
     owners
         .flat_map(|(owner, holds)| {
@@ -216,7 +219,7 @@ pub(crate) fn no_zookeeper(error: Zk) -> Error {
 }
 
 /// Deletes these nodes with all that is below them.
-pub(super) async fn zookeeper(client: &Client, paths: Vec<String>) -> Result<(), Error> {
+pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await
         .map_err(no_zookeeper)?;
@@ -248,7 +251,7 @@ mod tests {
     fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
         let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let keys = counted("{rwLock}", &hash);
+        let keys = hold_keys("{rwLock}", &hash);
         let expected = [
             "u:1:rwlock_timeout:1",
             "u:1:rwlock_timeout:2",

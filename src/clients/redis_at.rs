@@ -5,7 +5,7 @@
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the server at `url`, which waits a minute to be made, and a minute for each answer.
 ///
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Nobody listens there, or nothing was answered in time.
 pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(TIMEOUT))
+        .set_response_timeout(Some(TIMEOUT));
     Client::open(url)?
         .get_multiplexed_async_connection_with_config(&patient)
         .await

@@ -1,0 +1,8 @@
+//! What commands print, and in which language.
+
+pub mod bilingual;
+pub(crate) mod chinese;
+pub mod console;
+pub mod failure;
+pub(crate) mod stdout;
+pub(crate) mod wrap;
