@@ -3,15 +3,15 @@
 use crate::{
     addresses::Addresses,
     chinese::{self, told},
-    course::{
-        Lesson,
-        command::{self, Course},
-        fault_matrix,
-    },
+    claims::Lesson,
     failure::{Failure, unusable},
     http, lab, load,
     shutdown::Shutdown,
     stdout::{self, Output, Outputs, note},
+    trials::{
+        command::{self, Course},
+        fault_matrix,
+    },
 };
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,

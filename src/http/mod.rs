@@ -9,6 +9,7 @@ mod error;
 mod extract;
 mod format;
 mod guard;
+mod kept_verdicts;
 mod metrics;
 mod middleware;
 mod neighbours;

@@ -7,8 +7,8 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
+    claims::Words,
     config::Config,
-    course::Words,
     http_client::{Answer, Ask, HttpError, client},
     instance::{Role, State, States},
     replay::{self, Pace},

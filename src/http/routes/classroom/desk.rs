@@ -2,7 +2,7 @@
 //! told to all who watch `GET /classroom/events`, and kept only there.
 
 use crate::http::routes::prelude::*;
-use crate::{course, http::terms::Who, visits::Happened};
+use crate::{claims, http::terms::Who, visits::Happened};
 
 /// What is on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -10,7 +10,7 @@ use crate::{course, http::terms::Who, visits::Happened};
 pub(in crate::http) struct OnShow {
     /// The lesson's number.
     #[garde(custom(a_lesson))]
-    #[schema(schema_with = course::kept::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
 }
 
@@ -20,7 +20,7 @@ pub(in crate::http) struct OnShow {
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
     #[garde(custom(a_lesson))]
-    #[schema(schema_with = course::kept::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
     /// Whose guess it is: of one person the last one counts.
     #[garde(dive)]
@@ -33,7 +33,7 @@ pub(in crate::http) struct Guess {
 }
 
 fn a_lesson(lesson: &str, (): &()) -> garde::Result {
-    match course::find(lesson) {
+    match claims::find(lesson) {
         Some(_) => Ok(()),
         None => Err(garde::Error::new("must be a lesson of GET /course")),
     }

@@ -8,7 +8,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    course,
+    claims,
     http::terms::{HoldMs, LeaseMs, WaitMs, Who},
     http_client::{Ask, client},
 };
@@ -81,7 +81,7 @@ pub(in crate::http) struct Visitors {
 
 /// The routes that lessons let people try.
 fn visits() -> BTreeSet<&'static str> {
-    let tries = course::lessons()
+    let tries = claims::lessons()
         .flat_map(|lesson| &lesson.r#try)
         .filter_map(|path| path.split('?').next());
     tries.filter(|path| path.starts_with("/test/")).collect()
