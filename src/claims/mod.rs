@@ -3,18 +3,23 @@
 //!
 //! A chapter is a file in `lessons/`; [`ALL`] has them in the documents' order.
 //!
-//! Next: `lessons/chapter_1.toml`, `lesson.rs`.
+//! Next: `lessons/chapter_1.toml`, `lesson.rs`, `run.rs`.
 
 mod lesson;
+mod line;
 pub mod places;
+mod run;
 mod script;
+mod toml;
+mod verdict;
 pub mod verdicts;
 mod words;
 
-pub use lesson::{
-    ALL, Again, Burst, Chapter, Lesson, Line, Rates, Run, Says, Side, Target, Twin, Verdict,
-};
+pub use lesson::{ALL, Chapter, Lesson};
+pub use line::Line;
+pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
 pub use script::{Instead, Library, Script, Told};
+pub use verdict::Verdict;
 pub use words::Words;
 pub(crate) use words::words;
 
