@@ -8,7 +8,7 @@ LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 # What npm writes last.
 NODE_MODULES := node_modules/.package-lock.json
-# The versions that lock/tests/interop and src/course/script.rs name; the first are the course's own.
+# The versions that lock/tests/interop and src/claims/script.rs name; the first are the course's own.
 REDISSON := 3.11.2 3.13.6 4.7.0
 CURATOR := 4.3.0 5.9.0
 SPRING := 7.0.10
@@ -107,11 +107,11 @@ docs: rust ## the pages of docs/ that are made from data, and the list of module
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --lib -- no_generated_page_is_stale
 	OVERSELL_WRITE_DOCS=1 node --test tests/page/modules.test.mjs
 
-course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/course/last_run.json; then `make docs`
-	$(OVERSELL) course --lab --json src/course/last_run.json
+course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
+	$(OVERSELL) course --lab --json src/trials/last_run.json
 
-faults: install build ## strategies while servers break, about 10 minutes, kept in src/course/fault_matrix/last_run.json; then `make docs`
-	$(OVERSELL) faults --json src/course/fault_matrix/last_run.json
+faults: install build ## strategies while servers break, about 10 minutes, kept in src/trials/fault_matrix/last_run.json; then `make docs`
+	$(OVERSELL) faults --json src/trials/fault_matrix/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

@@ -2,17 +2,17 @@
 
 use crate::{
     addresses::Addresses,
-    course::{
-        Lesson,
-        command::{self, Course},
-        fault_matrix,
-    },
+    claims::Lesson,
     http, lab, load,
     shutdown::Shutdown,
     terminal::{
         chinese::{self, told},
         failure::{Failure, unusable},
         stdout::{self, Output, Outputs, note},
+    },
+    trials::{
+        command::{self, Course},
+        fault_matrix,
     },
 };
 use clap::{

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
-//! which oversold; [`course`] tries every claim of the documents; [`lab`] starts the real servers that all of it runs
+//! which oversold; [`claims`] has every claim of the documents, and [`trials`] tries it; [`lab`] starts the real servers that all of it runs
 //! against.
 //!
 //! # Words
@@ -45,7 +45,8 @@ pub mod http;
 mod instance;
 pub mod load;
 
-pub mod course;
+pub mod claims;
+pub mod trials;
 
 #[cfg(target_os = "linux")]
 pub mod lab;

@@ -10,6 +10,7 @@ mod extract;
 mod format;
 mod guard;
 mod job_summary;
+mod kept_verdicts;
 mod metrics;
 mod middleware;
 mod neighbours;

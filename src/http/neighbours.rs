@@ -7,9 +7,9 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
+    claims::Words,
     clients::http_client::{Answer, Ask, HttpError, client},
     config::Config,
-    course::Words,
     instance::{Role, State, States},
     replay::{self, Pace},
     server::Server,

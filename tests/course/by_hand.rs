@@ -3,7 +3,7 @@
 use crate::support::{labs, *};
 use oversell::{
     addresses::Addresses,
-    course::{self, Chapter, Lesson, Line, places::Places},
+    claims::{self, Chapter, Lesson, Line, places::Places},
 };
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ fn parts() -> Vec<(&'static str, Lessons)> {
     if !soak() {
         return vec![("the_first_of_each_kind", first_of_each_kind())];
     }
-    let (main, beside): (Vec<_>, Vec<_>) = course::ALL
+    let (main, beside): (Vec<_>, Vec<_>) = claims::ALL
         .iter()
         .partition(|chapter| chapter.id.len() == 1);
     let all = |chapters: Vec<&'static Chapter>| {
@@ -46,7 +46,7 @@ fn parts() -> Vec<(&'static str, Lessons)> {
 
 fn first_of_each_kind() -> Lessons {
     let (mut kinds, mut few) = (Vec::new(), Vec::new());
-    for chapter in course::ALL.iter() {
+    for chapter in claims::ALL.iter() {
         let typed = |lesson: &&Lesson| !lesson.by_hand.is_empty();
         for (n, lesson) in chapter.lessons.iter().filter(typed).enumerate() {
             let kind = discriminant(&lesson.run);
@@ -99,7 +99,7 @@ async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
 #[apply(test!)]
 fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
     let bare =
-        course::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
+        claims::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
     let bare: Vec<_> = bare.map(|lesson| lesson.id).collect();
     ensure!(bare.is_empty(), "nothing to type: {}", bare.join(", "));
     Ok(())
@@ -109,7 +109,7 @@ fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
 #[apply(test!)]
 fn no_two_lessons_write_the_same_file() -> Result<()> {
     let mut written = HashMap::new();
-    for lesson in course::lessons() {
+    for lesson in claims::lessons() {
         for line in &lesson.by_hand {
             let folders = ["/tmp/", "target/"].into_iter();
             for after in folders.flat_map(|folder| line.run.split(folder).skip(1)) {

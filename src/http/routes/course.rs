@@ -2,13 +2,12 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    course::{
-        self, Chapter, Lesson, Rates,
-        kept::{self, Kept, Verdicts},
-        places::Places,
-    },
+    claims::{self, Chapter, Lesson, Rates, places::Places, verdicts::Verdicts},
     ctx::Ctx,
-    http::extract::Admin,
+    http::{
+        extract::Admin,
+        kept_verdicts::{self, Kept},
+    },
 };
 use secrecy::ExposeSecret;
 
@@ -38,7 +37,7 @@ pub(in crate::http) async fn list(
     Query(HowMuch { brief }): Query<HowMuch>,
 ) -> axum::Json<Course> {
     let places = places(&app.ctx);
-    let mut chapters: Vec<_> = course::ALL
+    let mut chapters: Vec<_> = claims::ALL
         .iter()
         .map(|chapter| places.fill(chapter))
         .collect();
@@ -60,7 +59,7 @@ pub(in crate::http) async fn one(
     State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<Lesson>, Error> {
-    let lesson = course::find(&id).ok_or(Error::NoLesson(id))?;
+    let lesson = claims::find(&id).ok_or(Error::NoLesson(id))?;
     Ok(axum::Json(places(&app.ctx).lesson(lesson)))
 }
 
@@ -74,7 +73,7 @@ pub(in crate::http) async fn one(
 pub(in crate::http) async fn rates(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Vec<Rates>>, Error> {
-    let lesson = course::find(&id).ok_or(Error::NoLesson(id))?;
+    let lesson = claims::find(&id).ok_or(Error::NoLesson(id))?;
     Ok(axum::Json(lesson.rates()))
 }
 
@@ -85,7 +84,7 @@ pub(in crate::http) async fn rates(
         (status = 204, description = "There was no run yet"),
     ))]
 pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Response, Error> {
-    Ok(match kept::last(&app.ctx).await? {
+    Ok(match kept_verdicts::last(&app.ctx).await? {
         Some(kept) => axum::Json(kept).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
@@ -99,7 +98,7 @@ pub(in crate::http) async fn keep(
     State(app): State<AppState>,
     Json(verdicts): Json<Verdicts>,
 ) -> Result<StatusCode, Error> {
-    kept::keep(&app.ctx, &verdicts).await?;
+    kept_verdicts::keep(&app.ctx, &verdicts).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

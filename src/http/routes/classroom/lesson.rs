@@ -2,7 +2,7 @@
 //! told to all who watch `GET /classroom/events`, and kept only there.
 
 use crate::http::routes::prelude::*;
-use crate::{course, http::terms::Who, visits::VisitEventKind};
+use crate::{claims, http::terms::Who, visits::VisitEventKind};
 
 /// What is on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -11,7 +11,7 @@ use crate::{course, http::terms::Who, visits::VisitEventKind};
 pub(in crate::http) struct LessonOnShow {
     /// The lesson's number.
     #[garde(custom(is_a_lesson))]
-    #[schema(schema_with = course::kept::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
 }
 
@@ -21,7 +21,7 @@ pub(in crate::http) struct LessonOnShow {
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
     #[garde(custom(is_a_lesson))]
-    #[schema(schema_with = course::kept::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
     /// Whose guess it is: of one person the last one counts.
     #[garde(dive)]
@@ -34,7 +34,7 @@ pub(in crate::http) struct Guess {
 }
 
 fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
-    match course::find(lesson) {
+    match claims::find(lesson) {
         Some(_) => Ok(()),
         None => Err(garde::Error::new("must be a lesson of GET /course")),
     }

@@ -9,7 +9,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    course,
+    claims,
     http::{
         extract::Admin,
         routes::{course::places, replays::check_enabled},
@@ -69,7 +69,7 @@ pub(in crate::http) async fn type_line(
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;
-    let lines = course::find(&lesson).map(|lesson| &lesson.by_hand);
+    let lines = claims::find(&lesson).map(|lesson| &lesson.by_hand);
     let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;
     let _place = typing.0.try_acquire().map_err(|_| Error::Overloaded)?;

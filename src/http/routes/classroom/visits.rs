@@ -8,8 +8,8 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    claims,
     clients::http_client::{Ask, client},
-    course,
     http::terms::{HoldMs, LeaseMs, WaitMs, Who},
 };
 use futures::future::join_all;
@@ -81,7 +81,7 @@ pub(in crate::http) struct Visitors {
 
 /// The routes that lessons let people try.
 fn visits() -> BTreeSet<&'static str> {
-    let tries = course::lessons()
+    let tries = claims::lessons()
         .flat_map(|lesson| &lesson.r#try)
         .filter_map(|path| path.split('?').next());
     tries.filter(|path| path.starts_with("/test/")).collect()

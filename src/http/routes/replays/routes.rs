@@ -3,7 +3,7 @@
 use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
-    course,
+    claims,
     error::Error as Domain,
     http::{extract::Admin, sse},
     replay::{
@@ -184,7 +184,7 @@ pub(in crate::http) async fn list(
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
         .collect();
-    races.sort_by_key(|(shown, _)| course::lessons().position(|lesson| lesson.id == *shown));
+    races.sort_by_key(|(shown, _)| claims::lessons().position(|lesson| lesson.id == *shown));
     let listed = races.into_iter().map(|(lesson, race)| ReplayListing {
         lesson,
         title: race.title,

@@ -1,0 +1,153 @@
+//! What a student types in a terminal, line by line, and what each line prints.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// One line that a student types in a terminal, and what it prints.
+///
+/// In `run`, `{http}` is the address of nginx, `{8000}`, `{8100}` and `{8200}` those of the instances; `{mysql}`,
+/// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there, `{zk}`
+/// is ZooKeeper's address; `{fault}` is `oversell lab fault`. Behind a key `{:id}`, and in a query `{?id}` or `{&id}`, say the
+/// product: nothing for product 1, which a student has. In `expect`, `…` stands for anything.
+/// Lines are typed one after the other; one that ends in ` &` runs while the next ones do, until `wait` is typed in its
+/// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
+/// pass, or where nothing shows from outside that another has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(from = "Written")]
+#[schema(as = Typed)]
+pub struct Line {
+    /// Which terminal: each student's second window is 2.
+    #[schema(example = 1)]
+    pub terminal: u8,
+    /// What is typed.
+    #[schema(example = "curl -s http://127.0.0.1:8080/check/lock/none")]
+    pub run: String,
+    /// What it prints; `…` stands for anything.
+    #[schema(example = "验库存并锁库存成功！")]
+    pub expect: String,
+    /// Whether it is typed again and again until it prints this.
+    pub again: bool,
+}
+
+/// A line as a file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Shared(Shared),
+    Own(Own),
+}
+
+/// Lines that many lessons share.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shared {
+    /// 5000 pieces again, as before each run of the course.
+    Restock,
+    /// A voucher that is on sale.
+    NewVoucher,
+}
+
+/// A line of one lesson.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    terminal: Option<u8>,
+    run: String,
+    /// What it prints.
+    prints: Option<String>,
+    /// What it prints at last, typed again and again until then.
+    until: Option<String>,
+}
+
+impl Line {
+    /// A line in the first terminal, typed once.
+    #[must_use]
+    pub fn new(run: &str, expect: &str) -> Self {
+        Self {
+            terminal: 1,
+            run: run.to_owned(),
+            expect: expect.to_owned(),
+            again: false,
+        }
+    }
+
+    /// Whether this is what it prints; space at the end of a line does not count.
+    #[must_use]
+    pub fn is_printed(&self, text: &str) -> bool {
+        let trimmed = |text: &str| {
+            text.lines()
+                .map(str::trim_end)
+                .collect::<Vec<_>>()
+                .join("\n")
+                .trim()
+                .to_owned()
+        };
+        let (expected, text) = (trimmed(&self.expect), trimmed(text));
+        let Some((first, rest)) = expected.split_once('…') else {
+            return text == expected;
+        };
+        let Some(mut left) = text.strip_prefix(first) else {
+            return false;
+        };
+        let mut parts: Vec<_> = rest.split('…').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            match left.split_once(part) {
+                Some((_, after)) => left = after,
+                None => return false,
+            }
+        }
+        left.ends_with(last)
+    }
+}
+
+impl From<Written> for Line {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Shared(Shared::Restock) => Self::new(
+                r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock{?id}"#,
+                r#"{"mysql":{"id":…,"count":5000,…"#,
+            ),
+            Written::Shared(Shared::NewVoucher) => Self::new(
+                r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
+                r#"{"id":…}"#,
+            ),
+            Written::Own(Own {
+                terminal,
+                run,
+                prints,
+                until,
+            }) => Self {
+                terminal: terminal.unwrap_or(1),
+                run,
+                again: until.is_some(),
+                expect: until.or(prints).unwrap_or_default(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+        for (expected, text, good) in [
+            ("4998", "4998\n", true),
+            ("…1…", "21 1", true),
+            ("a…c", "abc", true),
+            ("a…", "a", true),
+            ("…\t1", "4932\t1", true),
+            ("", "\n", true),
+            ("4998", "4999", false),
+            ("a…c", "abcd", false),
+            ("…b…", "ac", false),
+            ("", "x", false),
+            ("a…a", "a", false),
+        ] {
+            let line = Line::new("", expected);
+            assert_eq!(line.is_printed(text), good, "{expected}: {text}");
+        }
+    }
+}

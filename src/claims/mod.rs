@@ -1,0 +1,117 @@
+//! The course as data, in both languages: every claim of the documents, where it stands, what a student types, and which kind of
+//! experiment tries it. The experiments themselves are in `trials`.
+//!
+//! A chapter is a file in `lessons/`; [`ALL`] has them in the documents' order.
+//!
+//! Next: `lessons/chapter_1.toml`, `lesson.rs`, `run.rs`.
+
+mod lesson;
+mod line;
+pub mod places;
+mod run;
+mod script;
+mod toml;
+mod verdict;
+pub mod verdicts;
+mod words;
+
+pub use lesson::{ALL, Chapter, Lesson};
+pub use line::Line;
+pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
+pub use script::{Instead, Library, Script, Told};
+pub use verdict::Verdict;
+pub use words::Words;
+pub(crate) use words::words;
+
+/// Every lesson.
+pub fn lessons() -> impl Iterator<Item = &'static Lesson> {
+    ALL.iter().flat_map(|chapter| &chapter.lessons)
+}
+
+/// The lesson of this section.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Lesson> {
+    lessons().find(|lesson| lesson.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{places::Places, *};
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_lesson_has_an_id_of_its_own() {
+        let mut seen = HashSet::new();
+        let twice: Vec<_> = lessons()
+            .map(|lesson| lesson.id)
+            .filter(|id| !seen.insert(*id))
+            .collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+
+    #[test]
+    fn a_list_of_experiments_has_several_and_no_list_in_it() {
+        let is_list = |run: &Run| matches!(run, Run::All(_) | Run::NotRun(_));
+        for lesson in lessons() {
+            if let Run::All(runs) = &lesson.run {
+                assert!(runs.len() > 1 && !runs.iter().any(is_list), "{}", lesson.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_place_of_every_line_is_known() {
+        let urls = |from: u16| {
+            (from..from + 5)
+                .map(|port| format!("http://127.0.0.1:{port}"))
+                .collect::<Vec<_>>()
+        };
+        let (instances, redis) = (urls(8000), urls(16379));
+        let places = Places::new(
+            "http://127.0.0.1:8080",
+            &instances,
+            "mysql://root@127.0.0.1/test",
+            &redis,
+            "127.0.0.1:1",
+        );
+        let left = |text: &str| {
+            let places = [
+                "{80",
+                "{81",
+                "{82",
+                "{name",
+                "{mysql",
+                "{redis",
+                "{zookeeper",
+                "{zk",
+                "{fault",
+                "{:id",
+                "{?id",
+                "{&id",
+            ];
+            places.iter().any(|place| text.contains(place))
+        };
+        for lesson in lessons() {
+            // What the page opens knows one place only.
+            for path in &lesson.r#try {
+                assert!(!path.replace("{who}", "").contains('{'), "{path}");
+            }
+            for typed in lesson.by_hand.iter().map(|line| places.typed(line)) {
+                assert!(
+                    !left(&typed.run) && !left(&typed.expect),
+                    "{}: {}",
+                    lesson.id,
+                    typed.run
+                );
+            }
+        }
+        assert!(
+            left(
+                &places
+                    .typed(&Line::new("redis-cli {redis-9} ping", "PONG"))
+                    .run
+            ),
+            "one that is not there is seen"
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! How a claim is tried: the kinds of experiment, with their data.
+//!
+//! What fits no kind is [`Run::Custom`]: an experiment of its own, in `trials/experiments/`.
+
+use super::toml::text;
+use crate::{seckill::check::Verdict as Orders, terminal::bilingual::Bilingual};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How a claim is tried.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Run {
+    /// All of these, one after the other: the claim holds where each does.
+    All(Vec<Run>),
+    /// The race of this lesson ends as the registry of replays says, and so does its cure.
+    Replay,
+    /// A load sells not one piece too many on any of these targets.
+    #[serde(rename_all = "kebab-case")]
+    Exact {
+        /// The strategy.
+        #[serde(deserialize_with = "text")]
+        strategy: &'static str,
+        /// Where.
+        on: Vec<Target>,
+        /// Connections; 100 where it is not said.
+        threads: Option<usize>,
+        /// Requests of each; 50 where it is not said, 10 in the quick form.
+        loops: Option<usize>,
+    },
+    /// The course's load, 100 × 50, oversells.
+    Oversells {
+        /// The strategy.
+        #[serde(deserialize_with = "text")]
+        strategy: &'static str,
+        /// Where.
+        on: Target,
+    },
+    /// Two rates, measured in pairs.
+    Compared {
+        /// The strategy that the claim is about.
+        first: Side,
+        /// The one beside it.
+        second: Side,
+        /// What is said of their ratio.
+        says: Says,
+        /// Why it does not hold here, where it does not.
+        otherwise: Option<Bilingual>,
+    },
+    /// From 100 connections this strategy retries at least 1.5 times as often for each piece as from 10.
+    #[serde(deserialize_with = "text")]
+    RetriesGrow(&'static str),
+    /// From 2 connections fewer than half of this strategy's attempts are in vain, from 100 more than half.
+    #[serde(deserialize_with = "text")]
+    FewThenMostFail(&'static str),
+    /// A crowd orders a voucher: the checker's verdict is this one.
+    #[serde(rename_all = "kebab-case")]
+    Crowd {
+        /// The step of the seckill.
+        #[serde(deserialize_with = "text")]
+        step: &'static str,
+        /// Where.
+        on: Target,
+        /// How often each user orders.
+        orders_each: u64,
+        /// The checker's verdict.
+        comes_to: Orders,
+    },
+    /// Each user has one order, and an order beside it is refused: by this step of the seckill.
+    #[serde(deserialize_with = "text")]
+    RefusedBeside(&'static str),
+    /// This deadlock ends with its error, and its cure without one.
+    #[serde(deserialize_with = "text")]
+    Deadlock(&'static str),
+    /// Of many requests at once so many come through, and the others are refused.
+    Burst(Burst),
+    /// Two requests to this route, on two instances, are served one after the other.
+    #[serde(deserialize_with = "text")]
+    ExclusiveRoute(&'static str),
+    /// The lines that are typed by hand print what they say: `redis-cli`, `mysql`, `curl` and faults of the lab.
+    Typed,
+    /// By the function that `experiments` has for this lesson.
+    Custom,
+    /// It is not, and why.
+    NotRun(Bilingual),
+}
+
+impl Run {
+    /// The experiments of a list; else itself.
+    #[must_use]
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::All(runs) => runs,
+            run => std::slice::from_ref(run),
+        }
+    }
+
+    /// Whether it is a load.
+    pub(super) const fn loads(&self) -> bool {
+        matches!(
+            self,
+            Self::Exact { .. } | Self::Oversells { .. } | Self::FewThenMostFail(_)
+        ) || self.compares_rates()
+    }
+
+    pub(super) const fn compares_rates(&self) -> bool {
+        matches!(self, Self::Compared { .. } | Self::RetriesGrow(_))
+    }
+
+    pub(super) const fn why_not(&self) -> Option<Bilingual> {
+        match self {
+            Self::NotRun(why) => Some(*why),
+            _ => None,
+        }
+    }
+}
+
+/// What stands in the place of what a lesson tries.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(
+    rename_all = "kebab-case",
+    deny_unknown_fields,
+    bound(deserialize = "'de: 'static")
+)]
+pub enum Twin {
+    /// What the lesson's own function takes instead, in words.
+    Is(Bilingual),
+    /// The line of this number, from 1, is this one; where it is empty, it is left out.
+    Typed(usize, String),
+    /// This is tried.
+    Run(Run),
+}
+
+/// Many requests at once to a route that limits them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Burst {
+    /// The route.
+    #[serde(deserialize_with = "text")]
+    pub route: &'static str,
+    /// Where.
+    pub on: Target,
+    /// How many requests.
+    pub requests: usize,
+    /// The fewest and the most that come through.
+    pub through: [usize; 2],
+    /// So many more come through in each second that all of it takes.
+    #[serde(default)]
+    pub more_per_second: f64,
+    /// The least and the most that the slowest of these takes, in seconds; any time where it is not said.
+    pub slowest_s: Option<[f64; 2]>,
+    /// The most that the slowest of those takes that are refused, in seconds; any time where it is not said.
+    pub refused_s: Option<f64>,
+    /// As many again, later; not sent where it is not said.
+    pub again: Option<Again>,
+    /// So long before there is no request, in seconds: until buckets and windows are as at first.
+    #[serde(default)]
+    pub quiet_s: f64,
+}
+
+/// A burst after a burst: how much of the limit is free again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Again {
+    /// So long after the first was answered, in seconds.
+    pub after_s: f64,
+    /// The fewest and the most that come through.
+    pub through: [usize; 2],
+}
+
+/// Where a load goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// One instance.
+    #[default]
+    One,
+    /// Three behind nginx.
+    Three,
+}
+
+/// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// The strategy.
+    #[serde(deserialize_with = "text")]
+    pub strategy: &'static str,
+    /// Where.
+    #[serde(default)]
+    pub target: Target,
+    /// From how many connections.
+    #[serde(default = "hundred")]
+    pub threads: usize,
+}
+
+const fn hundred() -> usize {
+    100
+}
+
+impl Target {
+    /// Its name for people.
+    #[must_use]
+    pub const fn words(self) -> Bilingual {
+        match self {
+            Self::One => Bilingual::of("一个实例", "one instance"),
+            Self::Three => Bilingual::of("三个实例", "three instances"),
+        }
+    }
+}
+
+impl Side {
+    /// 100 connections to one instance.
+    #[must_use]
+    pub const fn of(strategy: &'static str) -> Self {
+        Self {
+            strategy,
+            target: Target::One,
+            threads: 100,
+        }
+    }
+}
+
+/// What is said of two rates: of the first by the second.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Says {
+    /// Much faster: at least twice as fast.
+    MuchFaster,
+    /// Faster: at least 1.15 times as fast.
+    Faster,
+    /// A little faster: at most 1.5 times as fast.
+    ALittleFaster,
+    /// About as fast: 0.8 to 1.25 times as fast.
+    AboutAsFast,
+    /// Near: half as fast to twice as fast.
+    Near,
+    /// The first is so many times as fast, from the one to the other.
+    Between(f64, f64),
+}
+
+impl Says {
+    /// The least and the most of the ratio.
+    #[must_use]
+    pub const fn bounds(self) -> (f64, f64) {
+        match self {
+            Self::MuchFaster => (2.0, f64::INFINITY),
+            Self::Faster => (1.15, f64::INFINITY),
+            Self::ALittleFaster => (1.0, 1.5),
+            Self::AboutAsFast => (0.8, 1.25),
+            Self::Near => (0.5, 2.0),
+            Self::Between(least, most) => (least, most),
+        }
+    }
+}
+
+/// Two rates that a claim compares, and what its word means.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Rates {
+    /// The one that the claim is about: a strategy, where, and from how many connections.
+    #[schema(value_type = Object)]
+    pub first: Side,
+    /// The one beside it.
+    #[schema(value_type = Object)]
+    pub second: Side,
+    /// The first is at least so many times as fast.
+    #[schema(example = 1.15)]
+    pub least: f64,
+    /// And at most so many times; absent without a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+}
+
+impl Rates {
+    pub(super) fn of(first: Side, second: Side, says: Says) -> Self {
+        let (least, most) = says.bounds();
+        let most = most.is_finite().then_some(most);
+        Self {
+            first,
+            second,
+            least,
+            most,
+        }
+    }
+}

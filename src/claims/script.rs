@@ -1,0 +1,158 @@
+//! What Java processes are told where a claim is about Redisson, Curator, Spring or the JVM: data of a lesson.
+
+use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
+use serde::Deserialize;
+
+/// Whom a claim is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Library {
+    /// Redisson.
+    Redisson,
+    /// Curator.
+    Curator,
+    /// Spring, Tomcat and the JVM's own classes.
+    Spring,
+}
+
+impl Library {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Redisson => "Redisson",
+            Self::Curator => "Curator",
+            Self::Spring => "Spring",
+        }
+    }
+
+    /// Its versions, which the Makefile has too: the text's own first, of which the verdict is.
+    #[must_use]
+    pub fn versions(self) -> Vec<Java> {
+        let (library, versions): (_, &[_]) = match self {
+            Self::Redisson => ("redisson", &["3.11.2", "3.13.6", "4.7.0"]),
+            Self::Curator => ("curator", &["4.3.0", "5.9.0"]),
+            Self::Spring => ("spring", &["7.0.10"]),
+        };
+        let of = |version: &&'static str| Java { library, version };
+        versions.iter().map(of).collect()
+    }
+}
+
+/// What the processes are told, line by line: the claim holds where each line comes to what it says.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// Whose.
+    pub on: Library,
+    /// The lines.
+    pub lines: Vec<Told>,
+    /// What differs in a system in which the claim is false.
+    pub twin: Instead,
+    /// What a reader should know of it, besides what is seen.
+    pub note: Option<Bilingual>,
+}
+
+/// A line. What a process can be told stands in the project's `Commands.java`; besides there are
+///
+/// - `kill`, `stop` and `go-on`: the process ends by `kill -9`, stands still, goes on;
+/// - `sleep S`: so many seconds pass;
+/// - `redis-cli {redis} …`;
+/// - `wait`, until the lines of this thread that ended in ` &` are answered.
+///
+/// `{key}` is a name of the run's own, `{port}` a free port, `{2}` what the second line has printed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// Which process; 1 where it is not said.
+    #[serde(default = "one")]
+    pub process: u8,
+    /// Which of its threads; A where it is not said.
+    #[serde(default = "a")]
+    pub thread: String,
+    /// The line.
+    pub run: String,
+    /// What it prints; `…` stands for anything, and the exception of a command that fails stands behind `failed`.
+    pub prints: Option<String>,
+    /// What it prints at last, told again and again until then.
+    pub until: Option<String>,
+    /// The least and the most of the number that it prints.
+    pub between: Option<[i64; 2]>,
+    /// The least and the most that it takes, in milliseconds.
+    pub takes_ms: Option<[u64; 2]>,
+}
+
+/// What differs in the twin.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Instead {
+    /// The line of this number, from 1, is this one; where it is empty, it is left out.
+    Line(usize, String),
+    /// Wherever the first stands, the second does.
+    Word(String, String),
+}
+
+fn one() -> u8 {
+    1
+}
+
+fn a() -> String {
+    "A".to_owned()
+}
+
+impl Script {
+    /// The lines, or those of the twin.
+    #[must_use]
+    pub fn told(&self, twin: bool) -> Vec<Told> {
+        let mut lines = self.lines.clone();
+        match &self.twin {
+            _ if !twin => {}
+            Instead::Line(n, run) if run.is_empty() => drop(lines.remove(n - 1)),
+            Instead::Line(n, run) => run.clone_into(&mut lines[n - 1].run),
+            Instead::Word(word, other) => {
+                for line in &mut lines {
+                    line.run = line.run.replace(word, other);
+                }
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::lessons;
+
+    #[test]
+    fn every_script_has_a_twin_that_differs() {
+        for lesson in lessons() {
+            let Some(script) = &lesson.theirs else {
+                continue;
+            };
+            let runs = |twin| -> Vec<_> {
+                let lines = script.told(twin).into_iter();
+                lines.map(|line| line.run).collect()
+            };
+            assert_ne!(runs(false), runs(true), "{}", lesson.id);
+        }
+    }
+
+    #[test]
+    fn the_makefile_builds_every_version() {
+        let makefile = include_str!("../../Makefile");
+        for library in [Library::Redisson, Library::Curator, Library::Spring] {
+            let versions = library.versions();
+            let (name, all) = (
+                versions[0].library,
+                versions.iter().map(|java| java.version),
+            );
+            let line = format!(
+                "{} := {}\n",
+                name.to_uppercase(),
+                all.collect::<Vec<_>>().join(" ")
+            );
+            assert!(makefile.contains(&line), "{line}");
+        }
+    }
+}

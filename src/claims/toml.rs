@@ -1,0 +1,20 @@
+//! Reads texts out of the lessons' files.
+
+use crate::terminal::bilingual::leak;
+use serde::{Deserialize, Deserializer};
+
+/// A text that is kept for as long as the program runs.
+pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    String::deserialize(from).map(leak)
+}
+
+/// What no file says, for it follows from the rest.
+pub(super) fn follows<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
+    Err(serde::de::Error::custom(
+        "it follows from the experiment, and is not written",
+    ))
+}
+
+pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {
+    Vec::<String>::deserialize(from).map(|texts| texts.into_iter().map(leak).collect())
+}

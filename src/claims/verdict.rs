@@ -1,0 +1,55 @@
+//! What a claim can come to.
+
+use crate::terminal::bilingual::Bilingual;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a claim came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = LessonVerdict)]
+pub enum Verdict {
+    /// It is so here.
+    #[default]
+    Reproduced,
+    /// It is not so here.
+    NotReproduced,
+    /// The rounds do not agree whether it is so.
+    Noise,
+    /// It could not be tried here.
+    Unavailable,
+}
+
+impl Verdict {
+    /// `Reproduced` where it holds.
+    #[must_use]
+    pub const fn of(holds: bool) -> Self {
+        if holds {
+            Self::Reproduced
+        } else {
+            Self::NotReproduced
+        }
+    }
+
+    /// Its sign.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Reproduced => "✓",
+            Self::NotReproduced => "✗",
+            Self::Noise => "≈",
+            Self::Unavailable => "–",
+        }
+    }
+
+    /// The word for people.
+    #[must_use]
+    pub const fn words(self) -> Bilingual {
+        match self {
+            Self::Reproduced => Bilingual::of("重现了", "reproduced"),
+            Self::NotReproduced => Bilingual::of("没有重现", "not reproduced"),
+            Self::Noise => Bilingual::of("在误差之内", "noise"),
+            Self::Unavailable => Bilingual::of("未验证", "unavailable"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A text in both languages that is made while the program runs: what was seen, with its figures.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A text in both languages, of at most 2000 characters where a request brings it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// Chinese.
+    #[garde(length(chars, max = 2000))]
+    pub zh: String,
+    /// English.
+    #[garde(length(chars, max = 2000))]
+    pub en: String,
+}
+
+/// A text in both languages, with the same arguments: `words!("{n} 件", "{n} pieces")`.
+macro_rules! words {
+    ($zh:literal, $en:literal $($with:tt)*) => {
+        $crate::claims::Words::new(format!($zh $($with)*), format!($en $($with)*))
+    };
+}
+pub(crate) use words;
+
+impl Words {
+    /// The two.
+    #[must_use]
+    pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
+        Self {
+            zh: zh.into(),
+            en: en.into(),
+        }
+    }
+
+    /// In the language of the terminal.
+    pub(crate) fn here(self) -> String {
+        if crate::terminal::chinese::is_wanted() {
+            self.zh
+        } else {
+            self.en
+        }
+    }
+
+    /// All of them, one after the other with this between two.
+    pub(crate) fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
+        let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);
+        Self::new(of(|w| &w.zh, zh), of(|w| &w.en, en))
+    }
+
+    /// Where there is one wording for both, such as a server's own message.
+    pub(crate) fn same(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            zh: text.clone(),
+            en: text,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The verdicts of the last run, in MySQL: the same on each instance.
+//!
+//! A run of a few lessons replaces theirs only.
+
+use crate::{
+    claims::verdicts::{LessonSeen, Verdicts},
+    ctx::Ctx,
+    error::Error,
+    section::session::Session,
+    server::Server,
+};
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sqlx::{MySql, QueryBuilder};
+use std::time::Duration;
+use utoipa::ToSchema;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const KEEP: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
+const LAST: &str = "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
+
+/// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Kept {
+    /// When the last run ended.
+    at: DateTime<Utc>,
+    /// Where and how it was run.
+    #[schema(value_type = Object)]
+    conditions: Map<String, Value>,
+    /// A verdict for each lesson that was ever run.
+    lessons: Vec<LessonSeen>,
+}
+
+/// Keeps the verdicts of a run, all or none.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
+pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
+    let now = Utc::now().naive_utc();
+    let mut rows = QueryBuilder::<MySql>::new(KEEP);
+    rows.push_values(&run.lessons, |mut row, lesson| {
+        row.push_bind(&lesson.id)
+            .push_bind(now)
+            .push_bind(json!(run.conditions).to_string())
+            .push_bind(json!(lesson).to_string());
+    });
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
+    Session::of(&conn)
+        .bounded(PATIENCE, rows.build().execute(&mut *conn))
+        .await
+        .map_err(|error| match error {
+            sqlx::Error::Database(_) => error.into(),
+            _ => Error::unknown(Server::MySql, error),
+        })?;
+    conn.done();
+    Ok(())
+}
+
+/// The verdicts that are kept; `None` where there was no run yet.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where MySQL is down.
+pub(super) async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
+    let mut conn = ctx.admin_conn(PATIENCE).await?;
+    let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
+        .bounded(PATIENCE, sqlx::query_as(LAST).fetch_all(&mut *conn))
+        .await?;
+    conn.done();
+    let Some((at, conditions, _)) = rows.first() else {
+        return Ok(None);
+    };
+    // What is there was written by `keep`; a row of an older version that says it otherwise is left out.
+    let lessons = rows
+        .iter()
+        .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
+    Ok(Some(Kept {
+        at: at.and_utc(),
+        conditions: serde_json::from_str(conditions).unwrap_or_default(),
+        lessons: lessons.collect(),
+    }))
+}

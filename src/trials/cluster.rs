@@ -1,0 +1,477 @@
+//! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
+//! terminal. Nothing of it is private to the course.
+
+use super::{NoVerdict, Rated, Ratio, stand::Stand};
+use crate::{
+    addresses::Addresses,
+    claims::{Says, Side, Target, places::Places},
+    clients::{
+        http_client::{Answer, Ask, HttpError, client},
+        redis_at::redis_at,
+    },
+    fault::Action,
+    load::{
+        ONE, Plan, Row, THREE,
+        measure::interleaved,
+        plan::Timed,
+        run::{Snapshot, run as load},
+        spread::Spread,
+        target::{self, token},
+        terminal::{Bar, stopped},
+    },
+    replay::{Control, Faults},
+    server::Server,
+    terminal::failure::{Failure, unusable, unusable_told},
+};
+use http::{Method, header::ACCEPT};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use redis::aio::MultiplexedConnection;
+use reqwest::RequestBuilder;
+use secrecy::SecretString;
+use serde_json::Value;
+use sqlx::{Connection, MySqlConnection};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::{
+    process::Child,
+    sync::{OnceCell, watch},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Longer than any request of an experiment takes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+/// How a rate is measured: the warm-up of each measurement.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A running cluster, and what anybody outside can do with it.
+#[derive(Debug)]
+pub struct Cluster {
+    http: String,
+    instances: Vec<String>,
+    lab: Option<Addresses>,
+    token: Option<SecretString>,
+    /// Whether the quick form is run: with fewer rounds and requests.
+    pub quick: bool,
+    /// The Java processes that can be started beside it.
+    pub(super) stand: Stand,
+    /// Cancelled where the command is told to stop.
+    pub stop: CancellationToken,
+    /// The faults of a lab that takes orders.
+    faults: Option<Faults>,
+    /// A lab with a Galera cluster, once an experiment has needed it.
+    pub(super) galera: OnceCell<Box<OwnLab>>,
+}
+
+/// A lab that an experiment has started beside the one that is tried. It is stopped when it is dropped.
+#[derive(Debug)]
+pub(super) struct OwnLab {
+    /// What can be done with it.
+    pub(super) cluster: Cluster,
+    pub(super) child: Child,
+    pub(super) _folder: TempDir,
+}
+
+impl OwnLab {
+    /// Stops it, in order.
+    pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
+        if let Some(pid) = self.child.id() {
+            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
+        }
+        self.child.wait().await.map_err(NoVerdict::failed)?;
+        Ok(())
+    }
+}
+
+impl Target {
+    /// Its name in figures.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::One => ONE,
+            Self::Three => THREE,
+        }
+    }
+}
+
+impl Cluster {
+    /// The cluster that a command has found.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where an address is missing.
+    pub(super) fn new(
+        found: target::Cluster,
+        quick: bool,
+        stop: CancellationToken,
+    ) -> Result<Self, Failure> {
+        let http = found
+            .address(Target::Three.name())?
+            .trim_end_matches('/')
+            .to_owned();
+        let one = found
+            .address(Target::One.name())?
+            .trim_end_matches('/')
+            .to_owned();
+        if found.lab.is_none() && http == one {
+            return Err(unusable_told!(
+                "--http 和 --instance 都是 {http}：--http 要给几个实例前面的负载均衡",
+                "--http and --instance are both {http}: --http is the load balancer in front of several instances"
+            ));
+        }
+        let instances = match &found.lab {
+            Some(lab) => lab
+                .instances
+                .iter()
+                .map(|instance| instance.url.clone())
+                .collect(),
+            None => vec![one],
+        };
+        let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
+        let faults = control.map(|lab| Faults::new(Control::new(lab.url, lab.token.0.into())));
+        Ok(Self {
+            http,
+            instances,
+            token: token(found.lab.as_ref()),
+            lab: found.lab,
+            quick,
+            stand: Stand::default(),
+            stop,
+            faults,
+            galera: OnceCell::new(),
+        })
+    }
+
+    /// nginx in front of all instances.
+    #[must_use]
+    pub fn three(&self) -> &str {
+        &self.http
+    }
+
+    /// One instance.
+    #[must_use]
+    pub fn one(&self) -> &str {
+        self.instances.first().map_or(&self.http, String::as_str)
+    }
+
+    /// The instances' addresses: of a cluster that is no lab's, one only.
+    #[must_use]
+    pub fn instances(&self) -> &[String] {
+        &self.instances
+    }
+
+    /// Where a target is.
+    #[must_use]
+    pub fn address(&self, target: Target) -> &str {
+        match target {
+            Target::One => self.one(),
+            Target::Three => self.three(),
+        }
+    }
+
+    /// GET of a whole address; the answer is the text of the course.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ask::answer`].
+    pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
+        self.request(Method::GET, url).answer().await
+    }
+
+    /// A request to a whole address, with the admin token where there is one.
+    pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
+        let request = client().request(method, url).timeout(PATIENCE);
+        request.token(self.token.as_ref())
+    }
+
+    /// The answer as JSON, whatever its status: a problem is JSON too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ask::answer`], and where the answer is not JSON.
+    pub async fn answer(&self, method: Method, url: &str) -> Result<(u16, Value), HttpError> {
+        let request = self.request(method, url).header(ACCEPT, "application/json");
+        let answer = request.answer().await?;
+        Ok((answer.status.as_u16(), answer.json()?))
+    }
+
+    /// The course's load, 100 × 50 on 5000 pieces of a product of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
+        self.send(self.plan(strategy, target)).await
+    }
+
+    /// That load as a plan, to change what differs.
+    #[must_use]
+    pub fn plan(&self, strategy: &str, target: Target) -> Plan {
+        let mut plan = Plan::new(self.address(target), target.name(), strategy);
+        plan.token.clone_from(&self.token);
+        plan
+    }
+
+    /// Sends a load.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub async fn send(&self, plan: Plan) -> Result<Row, Failure> {
+        load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
+    }
+
+    /// Sends a load of so many requests a second for two seconds, whatever the connections could do.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub(super) async fn at_rate(&self, plan: Plan, per_second: f64) -> Result<Row, Failure> {
+        let timed = Timed {
+            rate: Some(per_second),
+            ..Timed::closed(WARM_UP, Duration::from_secs(2))
+        };
+        let (mut rows, failed) = interleaved(&[plan], timed, 1, &Bar::hidden(), &self.stop).await;
+        rows.pop()
+            .and_then(|mut rounds| rounds.pop())
+            .ok_or_else(|| {
+                failed
+                    .into_iter()
+                    .next()
+                    .map_or_else(stopped, Failure::Unusable)
+            })
+    }
+
+    /// How much more the first sells in a second than the second: in each round both are measured, one right after the
+    /// other, and the next round begins with the other one. So what slows the machine down slows both.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where most of the rounds could not be made, or had errors.
+    pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
+        let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
+        let sides = [first, second].map(|side| {
+            let mut plan = self.plan(side.strategy, side.target);
+            plan.threads = side.threads;
+            plan
+        });
+        let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
+        let of = |row: &Row| (row.counts.failed(), row.sold_per_sec);
+        let (mut pairs, mut why) = (Vec::new(), String::new());
+        for round in 0..rounds {
+            let mut order = sides.clone();
+            order.rotate_left(round % 2);
+            let (mut rows, failed) =
+                interleaved(&order, timed, 1, &Bar::hidden(), &self.stop).await;
+            rows.rotate_left(round % 2);
+            match rows.concat().as_slice() {
+                [one, other] => pairs.push((of(one), of(other))),
+                _ => why = failed.into_iter().map(|why| format!("; {why}")).collect(),
+            }
+        }
+        let (ones, others) = without_errors(pairs.into_iter());
+        let failed = rounds - ones.len();
+        if failed * 2 > rounds {
+            return Err(unusable!(
+                "{failed} of {rounds} rounds of {} and {} had errors{why}",
+                first.strategy,
+                second.strategy
+            ));
+        }
+        let rated = |side, rates: &[f64]| Rated {
+            side,
+            per_sec: Spread::of(rates.iter().copied()),
+        };
+        Ok(Ratio {
+            first: rated(first, &ones),
+            second: rated(second, &others),
+            ratio: Spread::of_ratios(&ones, &others),
+            failed,
+            says,
+        })
+    }
+
+    /// Orders the lab to break or to mend a member: `fault(Action::Pause, "8100")`. What is broken is mended after the experiment
+    /// at the latest.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
+    pub async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
+        self.fault_by(action, member, Duration::ZERO).await
+    }
+
+    /// The same, of what happens by so much: a clock that jumps.
+    ///
+    /// # Errors
+    ///
+    /// As [`fault`](Self::fault).
+    pub async fn fault_by(
+        &self,
+        action: Action,
+        member: &str,
+        by: Duration,
+    ) -> Result<(), NoVerdict> {
+        let none = || {
+            NoVerdict::without(
+                "没有能下命令的实验环境：用 --lab",
+                "no lab that takes orders: pass --lab",
+            )
+        };
+        let faults = self.faults.as_ref().ok_or_else(none)?;
+        Ok(faults.inject_by(action, member, by).await?)
+    }
+
+    /// Mends what an experiment has left broken.
+    pub(super) async fn mend(&self) {
+        if let Some(faults) = &self.faults {
+            let failed =
+                |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
+            faults.mend_all(failed).await;
+        }
+    }
+
+    /// Stops the lab that its experiments have started and share.
+    pub(super) async fn stop_galera(&mut self) {
+        if let Some(lab) = self.galera.take() {
+            // Where it cannot be stopped in order, it is killed.
+            lab.stop().await.ok();
+        }
+    }
+
+    /// Its addresses, for the lines that a student types.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let no_redis: [&str; 0] = [];
+        match &self.lab {
+            Some(lab) => Places::of_lab(lab),
+            None => Places::new(&self.http, &self.instances, "", &no_redis, ""),
+        }
+    }
+
+    /// The addresses of the servers.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Unavailable`] where the cluster is not a lab's.
+    pub fn servers(&self) -> Result<&Addresses, NoVerdict> {
+        self.lab.as_ref().ok_or_else(|| {
+            NoVerdict::without(
+                "不知道服务器的地址：要有实验环境",
+                "the servers' addresses are not known: it takes a lab",
+            )
+        })
+    }
+
+    /// A connection to the main Redis, as `redis-cli` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
+    pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
+        let url = self.servers()?.main_redis();
+        redis_at(url).await.map_err(silent(Server::Redis, url))
+    }
+
+    /// A connection to the database, as `mysql` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its MySQL does not answer.
+    pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
+        let url = &self.servers()?.mysql.url;
+        let connected = MySqlConnection::connect(url).await;
+        connected.map_err(silent(Server::MySql, url))
+    }
+
+    /// A session of ZooKeeper, as `zkCli.sh` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its ZooKeeper does not answer.
+    pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
+        let at = &self.servers()?.zookeeper.connect;
+        let connected = zookeeper_client::Client::connect(at).await;
+        connected.map_err(silent(Server::ZooKeeper, at))
+    }
+}
+
+/// Which server does not answer an experiment, and what to type.
+fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> NoVerdict {
+    let (name, at) = (server.name(), at.to_owned());
+    move |why| {
+        NoVerdict::failed(format!(
+            "{name} at {at} does not answer ({why}): `oversell lab fault start {name}` starts one that was killed"
+        ))
+    }
+}
+
+/// The rates of the rounds: of each side requests that failed, and pieces sold per second. A round with errors is no round: who
+/// fails fast is not fast.
+fn without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Vec<f64>, Vec<f64>) {
+    let is_one = |(failed, rate): (u64, f64)| failed == 0 && rate > 0.0;
+    rounds
+        .filter(|(one, other)| is_one(*one) && is_one(*other))
+        .map(|(one, other)| (one.1, other.1))
+        .unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_an_experiment_is_named_with_what_to_type() {
+        let at = |url: &str| serde_json::json!({"url": url, "pid": 1});
+        let lab = serde_json::from_value(serde_json::json!({
+            "http": "http://127.0.0.1:1", "instances": [], "nginx": at("http://127.0.0.1:1"),
+            "mysql": at("mysql://root@127.0.0.1:1/test"), "redis": [at("redis://127.0.0.1:1")],
+            "zookeeper": {"connect": "127.0.0.1:1", "pid": 1},
+        }));
+        let found = target::Cluster {
+            http: Some("http://127.0.0.1:1".to_owned()),
+            instance: Some("http://127.0.0.1:1".to_owned()),
+            lab: Some(lab.expect("addresses")),
+        };
+        let on = Cluster::new(found, true, CancellationToken::new()).expect("a cluster");
+        let redis = on.redis().await.err();
+        let mysql = on.mysql().await.err();
+        for (said, name) in [(redis, "redis"), (mysql, "mysql")] {
+            let Some(NoVerdict::Failed(Failure::Unusable(said))) = said else {
+                panic!("nobody listens there: {said:?}");
+            };
+            let start = format!("`oversell lab fault start {name}`");
+            assert!(
+                said.starts_with(&format!("{name} at {name}://")) && said.contains(&start),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_instance_is_no_load_balancer_of_several() {
+        let at = |url: &str| Some(url.to_owned());
+        let found = |http| target::Cluster {
+            http: at(http),
+            instance: at("http://127.0.0.1:8000"),
+            lab: None,
+        };
+        let cluster = |http| Cluster::new(found(http), true, CancellationToken::new());
+        let error = cluster("http://127.0.0.1:8000/").expect_err("one instance only");
+        assert!(error.to_string().contains("load balancer"), "{error}");
+        cluster("http://127.0.0.1:8080").expect("two addresses");
+    }
+
+    #[test]
+    fn a_round_in_which_either_side_failed_or_sold_nothing_does_not_count() {
+        let rounds = [
+            ((0, 30.0), (0, 20.0)),
+            ((1, 900.0), (0, 20.0)),
+            ((0, 30.0), (7, 0.1)),
+            ((0, 30.0), (0, 0.0)),
+        ];
+        let rates = without_errors(rounds.into_iter());
+        assert_eq!(rates, (vec![30.0], vec![20.0]));
+    }
+}

@@ -1,0 +1,302 @@
+//! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
+
+use super::{
+    Cluster, NoVerdict, experiments,
+    found::{Found, Tried},
+    report,
+    stand::Stand,
+    table::{self, Lang},
+};
+use crate::{
+    addresses::Addresses,
+    claims::{ALL, Chapter, Lesson, Verdict, find, lessons},
+    clients::http_client::{Answer, Ask},
+    load::{
+        conditions::Conditions,
+        target::{Registry, Where, check},
+        terminal::stopped,
+    },
+    terminal::{
+        chinese::{self, told},
+        failure::Failure,
+        stdout::{Output, Outputs, note, progress, say},
+    },
+};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use http::Method;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// An experiment that takes longer has gone wrong.
+const LONGEST: Duration = Duration::from_secs(300);
+/// How long one has to end by itself once the command is told to stop.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Tries every claim of the course, and says which came out so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell course --lab                                   all of it, on servers of its own
+  oversell course --lab --quick --html course.html        the quick form, and a report
+  oversell course --lesson 2.2 2.3 2.5                    three lessons, against the lab that runs
+  oversell course --lang zh --json course.json
+  oversell course --lab --twins                           whether each verdict can say no
+
+Races show on the first try. In the full form leases and sessions end by the clock and holders are killed; in the quick form they are
+ended by order, and the row says so. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
+The instances keep the verdicts for their page.
+
+Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim that does not rest on timing came out otherwise or a
+twin was not refused, 2 bad usage, no lab, a missing server.")]
+pub struct Args {
+    /// Only these lessons, by their sections
+    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known(), hide_possible_values = true)]
+    lessons: Vec<&'static Lesson>,
+    /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
+    #[arg(long, conflicts_with = "lessons")]
+    quick: bool,
+    /// Tries the twin of each claim instead: a system in which it is false, and which must be refused
+    #[arg(long, conflicts_with = "html")]
+    twins: bool,
+    /// Writes every figure to this file; - is stdout, and the table then goes to stderr
+    #[arg(long, value_name = "FILE")]
+    json: Option<Output>,
+    /// Writes a report to this file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<Output>,
+    /// The language of the table [default: that of the locale]
+    #[arg(long, value_enum)]
+    lang: Option<Lang>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// A lesson by its section; clap says which is meant where one is mistyped.
+fn known() -> impl TypedValueParser<Value = &'static Lesson> {
+    let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
+    all.map(|id| find(&id).expect("it is one of them"))
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.json.iter().chain(&self.html).collect()
+    }
+}
+
+/// A run of the command: what was found so far.
+#[derive(Debug)]
+pub struct Course {
+    args: Args,
+    found: Option<Found>,
+}
+
+impl Course {
+    /// One that has tried nothing.
+    #[must_use]
+    pub const fn new(args: Args) -> Self {
+        Self { args, found: None }
+    }
+
+    /// Tries those lessons that are asked for and of which `is_its` is so, against the lab at `at` or the cluster that the arguments
+    /// name.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
+    pub async fn on(
+        &mut self,
+        at: Option<Addresses>,
+        is_its: fn(&Lesson) -> bool,
+        stop: CancellationToken,
+    ) -> Result<(), Failure> {
+        let args = &self.args;
+        let cluster = args.place.find(at)?;
+        let conditions = Conditions::of(cluster.lab.as_ref()).await;
+        let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
+        check(on.one(), Registry::Strategies, &[]).await?;
+        if self.found.is_none() {
+            say!("{conditions}");
+        }
+        let mut tried_now = Vec::new();
+        let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
+        if !args.quick {
+            on.stand = Stand::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
+        }
+        if args.twins {
+            let (can, cannot): (Vec<_>, _) =
+                (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
+            for (_, lesson) in cannot {
+                say!(
+                    "{}",
+                    told!(
+                        "{}：没有 JDK 和 Maven 就没有反例",
+                        "{}: no twin without a JDK and Maven",
+                        lesson.id
+                    )
+                );
+            }
+            chosen = can;
+        }
+        let all = chosen.iter().filter(|(_, lesson)| lesson.is_tried());
+        let bar = progress(all.count(), true);
+        for (chapter, lesson) in chosen {
+            bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
+            let tried = tried(&on, chapter, lesson, args.twins).await;
+            if stop.is_cancelled() {
+                break;
+            }
+            if lesson.is_tried() {
+                bar.inc(1);
+                if bar.is_hidden() {
+                    let (done, of) = (bar.position(), bar.length().unwrap_or_default());
+                    let verdict = args.lang().of(tried.verdict().words());
+                    note(format_args!("{done}/{of}  {}  {verdict}", lesson.id));
+                }
+            }
+            tried_now.push(tried);
+        }
+        on.stop_galera().await;
+        bar.finish_and_clear();
+        let found = Found {
+            conditions,
+            lessons: tried_now,
+        };
+        if !args.twins
+            && let Err(why) = keep(&on, &without_events(&found)?).await
+        {
+            note(format_args!(
+                "oversell: {}",
+                told!(
+                    "实例没有保存结论：{why}",
+                    "the instances do not keep the verdicts: {why}"
+                )
+            ));
+        }
+        match &mut self.found {
+            Some(before) => before.lessons.extend(found.lessons),
+            before => *before = Some(found),
+        }
+        if stop.is_cancelled() {
+            return Err(stopped());
+        }
+        Ok(())
+    }
+
+    /// Whether a lesson of which this is so is asked for.
+    #[must_use]
+    pub fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
+        self.args.chosen().any(|(_, lesson)| is_its(lesson))
+    }
+
+    /// Prints and writes what was found.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
+    /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
+    pub fn end(self) -> Result<(), Failure> {
+        let Self { args, found } = self;
+        let Some(mut found) = found else {
+            return Ok(());
+        };
+        found
+            .lessons
+            .sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
+        if args.quick && !args.twins {
+            for tried in &found.lessons {
+                say!("{}", table::verdict_line(tried, args.lang()));
+            }
+            say!("");
+        }
+        let is_shown = |tried: &&Tried| {
+            !args.quick
+                || args.twins
+                || tried.verdict() != Verdict::Reproduced
+                || tried.is_otherwise()
+        };
+        let shown: Vec<_> = found.lessons.iter().filter(is_shown).collect();
+        if !shown.is_empty() {
+            say!("{}\n", table::of(&shown, args.lang()));
+        }
+        say!("{}", table::summary(&found, args.lang()));
+        if let Some(file) = &args.json {
+            file.write_json(&without_events(&found)?)?;
+        }
+        if let Some(file) = &args.html {
+            file.write(&report::html(&found)?)?;
+            say!("{}", told!("报告：{file}", "report: {file}"));
+        }
+        found.verdict()
+    }
+}
+
+/// All of it but the races event by event, which only the report draws.
+fn without_events(found: &Found) -> Result<Value, Failure> {
+    let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
+    for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
+        for play in lesson["figures"]["plays"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            play.remove("events");
+        }
+    }
+    Ok(found)
+}
+
+/// Gives the verdicts to the instances, for their page.
+async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
+    let kept = on
+        .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
+        .json(found)
+        .answer()
+        .await
+        .and_then(Answer::success);
+    kept.map(drop)
+        .map_err(|why| Failure::Unusable(why.to_string()))
+}
+
+/// Tries one lesson; what it has left broken is mended.
+async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: bool) -> Tried {
+    let begun = Instant::now();
+    let mut running = Box::pin(experiments::run(on, lesson, twin));
+    let seen = tokio::select! {
+        seen = timeout(LONGEST, &mut running) => {
+            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
+        }
+        // A load that hears it too removes its product.
+        () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
+    };
+    on.mend().await;
+    Tried::of(chapter.id, lesson, twin, seen, begun.elapsed())
+}
+
+impl Args {
+    /// The lessons that are asked for, in the documents' order.
+    fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
+        let all = ALL
+            .iter()
+            .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+        all.filter(|(_, lesson)| self.takes(lesson))
+    }
+
+    fn takes(&self, lesson: &Lesson) -> bool {
+        match (&self.lessons[..], self.quick) {
+            // What is not tried has no twin.
+            _ if self.twins && !lesson.is_tried() => false,
+            ([], quick) => !quick || lesson.quick,
+            (named, _) => named.iter().any(|named| named.id == lesson.id),
+        }
+    }
+
+    fn lang(&self) -> Lang {
+        let here = || match chinese::is_wanted() {
+            true => Lang::Zh,
+            false => Lang::En,
+        };
+        self.lang.unwrap_or_else(here)
+    }
+}

@@ -1,0 +1,270 @@
+//! The pages of `docs/` that are made from data: every claim, from the lessons; the fault matrix, from its last run; every strategy
+//! and every step of the seckill, from their registries.
+
+use super::{fault_matrix, last_run::LAST_RUN, table::Lang};
+use crate::{
+    claims::{ALL, Lesson, Verdict},
+    registry::{Rank, RegistryEntry, Spec},
+    seckill,
+    stock::{self, Promise},
+    terminal::bilingual::Bilingual,
+};
+use std::{collections::HashSet, env, fmt::Write, fs};
+
+/// Every claim and what the last full run has found of it, by document and heading, in Chinese or in English; the errata
+/// and what goes beyond the documents by themselves.
+fn course_md(lang: Lang) -> String {
+    let mut page = format!("{}\n{}\n", lang.of(HEAD), totals(lang));
+    let (apart, texts): (Vec<_>, Vec<_>) =
+        (ALL.iter()).partition(|chapter| APART.contains(&chapter.id));
+    let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
+    for (document, title) in DOCUMENTS {
+        // Writing to a String cannot fail.
+        writeln!(page, "\n## [{document}]{title}").ok();
+        let its: Vec<_> = texts
+            .iter()
+            .filter(|lesson| lesson.place.starts_with(document))
+            .collect();
+        let mut headings: Vec<_> = its.iter().map(|lesson| places(lesson).0).collect();
+        let mut before = HashSet::new();
+        headings.retain(|heading| before.insert(*heading));
+        for heading in headings {
+            let title = heading.trim_start_matches(document);
+            writeln!(page, "\n###{title}\n\n{}", lang.of(COLUMNS)).ok();
+            for lesson in its.iter().filter(|lesson| places(lesson).0 == heading) {
+                page += &row_of(lesson, places(lesson).1, lang);
+            }
+        }
+    }
+    for chapter in apart {
+        writeln!(
+            page,
+            "\n## {}\n\n{}",
+            lang.of(chapter.title),
+            lang.of(COLUMNS)
+        )
+        .ok();
+        for lesson in &chapter.lessons {
+            page += &row_of(lesson, Some(lesson.place), lang);
+        }
+    }
+    page
+}
+
+/// The chapters that are none of a document.
+const APART: [&str; 2] = ["errata", "beyond"];
+
+/// The documents and their titles; the third has none.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("000", " 分布式锁"),
+    ("001", " 分布式锁"),
+    ("002", " Redis分布式锁"),
+    ("003", ""),
+    ("004", " 基于Redis实现分布式锁"),
+];
+
+const HEAD: Bilingual = Bilingual::of("# 每一条说法，和在这里看到的
+
+[English](course.md)
+
+由 `make docs` 从 `src/claims/lessons/` 和上一次完整运行的结果 `src/trials/last_run.json`（`make course`）生成，按文档和标题排列，标题一字不改。
+`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。
+", "# Every claim, and what was seen of it here
+
+[中文](course.zh-CN.md)
+
+Made by `make docs` from `src/claims/lessons/` and from what the last full run has found, `src/trials/last_run.json` (`make
+course`), by document and heading, word for word. `oversell course` tries each claim. Where a verdict rests on timing, two runs
+may differ.
+");
+
+const COLUMNS: Bilingual = Bilingual::of(
+    "| 课 | 说法 | 看到 | 结论 |\n|---|---|---|---|",
+    "| lesson | claim | seen | verdict |\n|---|---|---|---|",
+);
+
+/// The heading under which a lesson stands, and the others.
+fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
+    match lesson.place.split_once("; ") {
+        Some((first, others)) => (first, Some(others)),
+        None => (lesson.place, None),
+    }
+}
+
+/// A lesson, where else it stands, and what was found of it.
+fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
+    let (seen, verdict) = found(lesson, lang);
+    let and = and.map(|place| format!(" ({place})")).unwrap_or_default();
+    let [claim, seen] = [lang.of(lesson.claim), seen].map(|text| text.replace('|', "\\|"));
+    format!("| {}{and} | {claim} | {seen} | {verdict} |\n", lesson.id)
+}
+
+/// What was seen, and the verdict.
+fn found(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
+    let Some(found) = LAST_RUN.of(lesson.id) else {
+        let none = Bilingual::of("还没有运行过", "not run yet");
+        return ("", lang.of(none).to_owned());
+    };
+    let words = lang.of(found.verdict.words());
+    let words = match found.verdict {
+        Verdict::Reproduced => words.to_owned(),
+        _ => format!("**{words}**"),
+    };
+    let timing = lang.of(Bilingual::of("（结果取决于计时）", ", by timing"));
+    let verdict = if lesson.timing { words + timing } else { words };
+    (lang.words(&found.seen), verdict)
+}
+
+/// How many claims the last full run found to come out how.
+fn totals(lang: Lang) -> String {
+    let all = &LAST_RUN.lessons;
+    let of = |verdict| {
+        let so = all.iter().filter(|found| found.verdict == verdict);
+        format!("{} {}", so.count(), lang.of(Verdict::words(verdict)))
+    };
+    let each = [
+        Verdict::Reproduced,
+        Verdict::NotReproduced,
+        Verdict::Noise,
+        Verdict::Unavailable,
+    ];
+    let claims = lang.of(Bilingual::of(" 条说法：", " claims: "));
+    format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
+}
+
+/// A README, with how the last full run came out.
+fn readme(lang: Lang, file: &str, begins: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines().map(|line| match line.starts_with(begins) {
+        true => format!("{begins}{} |\n", totals(lang)),
+        false => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// Every strategy and every step of the seckill, in Chinese or in English.
+fn strategies_md(lang: Lang) -> String {
+    let mut page = lang.of(STRATEGIES).to_owned();
+    for strategy in stock::ALL.iter() {
+        page += &row(lang, "stock/strategies", strategy, strategy.promise);
+    }
+    page += lang.of(STEPS);
+    for step in seckill::ALL.iter() {
+        page += &row(lang, "seckill/steps", step, step.promise);
+    }
+    page
+}
+
+/// Its name leads to its code, and what it is to its text.
+fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Promise) -> String {
+    let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
+    let rank = lang.of(match entry.spec.rank() {
+        Rank::Beyond(_) => Bilingual::of("（课程之外）", " *(beyond)*"),
+        Rank::AsPrinted(_) => {
+            Bilingual::of("（原文的代码，勘误）", " *(as printed, with its flaw)*")
+        }
+        Rank::Course | Rank::After(_) => Bilingual::of("", ""),
+    });
+    let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
+    format!(
+        "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){rank} | {breaks} |\n",
+        entry.spec.chapter(),
+        promise
+    )
+}
+
+const STRATEGIES: Bilingual = Bilingual::of("# 全部策略
+
+[English](strategies.md)
+
+由 `make docs` 从登记表生成；`GET /strategies` 是同一份列表。每种策略一个文件，旁边的文字写着步骤、能承受什么、何时失效。
+
+`unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在没有持有者超过租约或会话时准确 · `safe` 无论持有者出什么故障都准确。
+
+| 策略 | 课程 | 承诺 | 做法 | 何时失效 |
+|---|---|---|---|---|
+", "# Every strategy
+
+[中文](strategies.zh-CN.md)
+
+Made by `make docs` from the registries; `GET /strategies` serves the same list. Each strategy is one file; the
+text beside it says its steps, what it survives and what breaks it.
+
+`unsafe` loses updates at all times · `one-process` is exact in one instance only · `lease` is exact while no holder outlives its
+lease or session · `safe` is exact under every fault of a holder.
+
+| strategy | course | promise | how | what breaks it |
+|---|---|---|---|---|
+");
+
+const STEPS: Bilingual = Bilingual::of(
+    "
+## 秒杀的每一步
+
+[002] 的下单步骤，`?strategy=` 选择其一；见 [seckill](seckill.zh-CN.md)。
+
+| 步骤 | [002] 的小节 | 承诺 | 做法 | 何时失效 |
+|---|---|---|---|---|
+",
+    "
+## The steps of the seckill
+
+The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
+
+| step | section of [002] | promise | how | what breaks it |
+|---|---|---|---|---|
+",
+);
+
+/// Each page: its path, and its text.
+fn pages() -> [(&'static str, String); 8] {
+    let [en, zh] = ["README.md", "README.zh-CN.md"];
+    [
+        (
+            en,
+            readme(
+                Lang::En,
+                en,
+                "| [course](docs/course.md) | every claim, and what the last full run has seen of it: ",
+            ),
+        ),
+        (
+            zh,
+            readme(
+                Lang::Zh,
+                zh,
+                "| [course](docs/course.zh-CN.md) | 每一条说法，和上一次完整运行看到的：",
+            ),
+        ),
+        ("docs/course.md", course_md(Lang::En)),
+        ("docs/course.zh-CN.md", course_md(Lang::Zh)),
+        ("docs/faults.md", fault_matrix::page(Lang::En)),
+        ("docs/faults.zh-CN.md", fault_matrix::page(Lang::Zh)),
+        ("docs/strategies.md", strategies_md(Lang::En)),
+        ("docs/strategies.zh-CN.md", strategies_md(Lang::Zh)),
+    ]
+}
+
+fn is_stale(page: &str, text: &str) -> bool {
+    fs::read_to_string(page).ok().as_deref() != Some(text)
+}
+
+/// `make docs` writes them.
+#[test]
+fn no_generated_page_is_stale() {
+    for (page, text) in pages() {
+        if env::var_os("OVERSELL_WRITE_DOCS").is_some() {
+            fs::write(page, &text).expect("docs/ can be written");
+        }
+        assert!(
+            !is_stale(page, &text),
+            "{page} is stale: `make docs` writes it"
+        );
+        // The twins: one character more, and no page at all.
+        assert!(
+            is_stale(page, &format!("{text}.")),
+            "{page} with another text"
+        );
+        assert!(is_stale("docs/none.md", &text), "a page that is not there");
+    }
+}

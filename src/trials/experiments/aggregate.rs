@@ -1,0 +1,56 @@
+//! §1.4: what the lines of the Aggregate Report mean, on the figures of a load.
+
+use crate::{
+    claims::words,
+    load::{
+        history::{AnswerDetails, History, Outcome},
+        stats::{Bytes, Stats},
+    },
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::try_join_all;
+use std::time::{Duration, Instant};
+
+/// Buyers at once, and the purchases of each.
+const LOAD: [usize; 2] = [20, 50];
+
+/// The lines are those that `oversell compare` prints; how many requests they cover is counted on the samples themselves.
+pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let buyers = (0..LOAD[0]).map(|_| async {
+        let mut took = Vec::new();
+        for _ in 0..LOAD[1] {
+            let begun = Instant::now();
+            product.buy(on.one(), "none", "").await?;
+            took.push(begun.elapsed());
+        }
+        Ok::<_, NoVerdict>(took)
+    });
+    let took = try_join_all(buyers).await?.concat();
+    product.remove().await?;
+    let mut history = History::default();
+    for latency in &took {
+        history.record(&Outcome::Sold, *latency, None, &AnswerDetails::default());
+    }
+    let stats = Stats::of(&history, Bytes::default(), Duration::ZERO);
+    let lines = match twin {
+        true => [stats.p90_line; 3],
+        false => [stats.p90_line, stats.p95_line, stats.p99_line],
+    };
+    let covered = lines.map(|line| {
+        let within = took
+            .iter()
+            .filter(|took| took.as_secs_f64() * 1000.0 <= line)
+            .count();
+        within as f64 * 100.0 / took.len() as f64
+    });
+    let ([a, b, c], [ca, cb, cc]) = (lines, covered);
+    let words = words!(
+        "{} 个请求：90% 线 {a:.1} ms，{ca:.1}% 的请求不超过它；95% 线 {b:.1} ms，{cb:.1}%；99% 线 {c:.1} ms，{cc:.1}%。",
+        "{} requests: {ca:.1} % of them take no longer than the 90 % line, {a:.1} ms; the 95 % line, {b:.1} ms: {cb:.1} %; the 99 % line, {c:.1} ms: {cc:.1} %.",
+        took.len()
+    );
+    let near = |(line, covered): (f64, f64)| (line - 0.5..line + 1.0).contains(&covered);
+    let holds = [90.0, 95.0, 99.0].into_iter().zip(covered).all(near);
+    Ok(Seen::holds(holds, words).value("covered_percent", covered.to_vec()))
+}

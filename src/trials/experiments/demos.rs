@@ -1,0 +1,153 @@
+//! [004] Demos of one lock: in the code, as an object, as a layer of a route.
+
+use super::tools::{ask, own};
+use crate::{
+    claims::words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::{join, join_all, try_join};
+use http::Method;
+use redis::AsyncCommands;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
+const WORK_MS: u64 = 500;
+/// §2.6.1: 1 where nobody has the lock, or its owner takes it again.
+const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
+/// Enough for the first of two to have the lock.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
+pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, NoVerdict> {
+    let other = on.instances().last().map_or(on.one(), String::as_str);
+    let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
+        .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
+    let later = async {
+        sleep(HEAD_START).await;
+        on.answer(Method::GET, &second).await
+    };
+    let (first, second) = try_join(on.answer(Method::GET, &first), later).await?;
+    let statuses = [first.0, second.0];
+    let waited = second.1["waited_ms"].as_u64() >= Some(WORK_MS / 4);
+    let (zh, en) = if waited {
+        ("等第一个做完才进去", "waited for the first")
+    } else {
+        ("没有等", "did not wait")
+    };
+    let words = words!(
+        "两个实例上各一个：都是 {statuses:?}，第二个{zh}。",
+        "One on each of two instances: {statuses:?}; the second {en}."
+    );
+    Ok(Seen::holds(statuses == [200, 200] && waited, words))
+}
+
+/// What two idle instances write into the key: their threads are numbered from 1 in each.
+pub(super) async fn thread_id(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let mut values = Vec::new();
+    for (n, instance) in on.instances().iter().enumerate() {
+        let instance = if twin { on.one() } else { instance };
+        // A product of its own: nobody else's request stands before it.
+        let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
+        let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
+        values.push(key_meanwhile(on, &url, stock_id).await?);
+    }
+    let differ = values
+        .iter()
+        .collect::<std::collections::HashSet<_>>()
+        .len()
+        == values.len();
+    let (zh, en) = match differ {
+        true => ("都不同", "all differ"),
+        false => (
+            "有一样的，因为每个进程的线程都从 1 编号",
+            "some are the same, since each process numbers its threads from 1",
+        ),
+    };
+    let words = words!(
+        "几个实例依次写进键里的：{}：{zh}。",
+        "What the instances wrote into the key: {}: {en}.",
+        values.join(", ")
+    );
+    Ok(Seen::holds(differ, words).value("values", values))
+}
+
+/// What stands in demo2's key while this request has the lock.
+async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
+    let mut redis = on.redis().await?;
+    let value = async {
+        sleep(HEAD_START).await;
+        let value: Option<String> = redis.get(format!("demo2LockKey:{stock_id}")).await?;
+        Ok(value.unwrap_or_default())
+    };
+    let (answer, value) = join(on.answer(Method::GET, url), value).await;
+    answer?;
+    value
+}
+
+/// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
+/// has written: the first, and while it has it, the second.
+pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
+    let mut values = Vec::new();
+    let id = if twin { "thread" } else { "uuid" };
+    for _ in 0..2 {
+        let url = format!(
+            "{}/demo2?id={id}&hold_ms={WORK_MS}&stock_id={stock_id}",
+            on.one()
+        );
+        values.push(key_meanwhile(on, &url, stock_id).await?);
+    }
+    let (mut redis, lock) = (on.redis().await?, own("lock"));
+    let mut entered = Vec::new();
+    for value in &values {
+        let take = ["EVAL", COUNTS_ITS_OWNER, "1", &lock, value];
+        entered.push(ask::<i64>(&mut redis, &take).await?);
+    }
+    ask::<()>(&mut redis, &["DEL", &lock]).await?;
+    let words = words!(
+        "同一个客户端两次写进键里的：{}；用它们当持有者去拿可重入的锁，第一次 {}，再拿 {}。",
+        "What one client wrote into the key, twice: {}; as owners of a re-entrant lock the first gets {}, and the second {}.",
+        values.join(", "),
+        entered[0],
+        entered[1]
+    );
+    let holds = entered == [1, 0] && values.iter().all(|value| !value.is_empty());
+    Ok(Seen::holds(holds, words).value("values", values))
+}
+
+/// Ten who come one after the other while the lock is held, and the order in which they get in.
+pub(super) async fn unfair(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
+    let begun = Instant::now();
+    let route = if twin { "test/fair" } else { "demo1" };
+    let visits = (0..11_u32).map(|n| async move {
+        sleep(Duration::from_millis(60) * n).await;
+        let hold = if n == 0 { 900 } else { 20 };
+        let url = format!(
+            "{}/{route}?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
+            on.one()
+        );
+        let (status, _) = on.answer(Method::GET, &url).await?;
+        if status != 200 {
+            return Err(NoVerdict::failed(format!("{url} answers {status}")));
+        }
+        Ok((begun.elapsed(), n))
+    });
+    let mut ended = join_all(visits)
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    ended.sort_unstable();
+    let order: Vec<_> = ended
+        .into_iter()
+        .map(|(_, n)| n)
+        .filter(|n| *n > 0)
+        .collect();
+    let words = words!(
+        "按到达编号 1 到 10，进去的先后：{order:?}。",
+        "Numbered 1 to 10 as they came, they got in in this order: {order:?}."
+    );
+    Ok(Seen::holds(!order.is_sorted(), words).value("order", order))
+}

@@ -1,0 +1,341 @@
+//! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off from them, or because it
+//! dies. What is lost of locks that were had, and what stays of one that was released.
+
+use super::{
+    own_lab::{OwnLab, SENTINELS},
+    tools::{ask, own},
+};
+use crate::{
+    claims::words,
+    clients::redis_at::redis_at,
+    fault::Action,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::join_all;
+use oversell_lock::{
+    Guard, Lease, LockError,
+    redis::{RedisClient, RedisOptions, Replicas},
+};
+use serde::Serialize;
+use serde_json::json;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+
+/// The leases of the locks: longer than a fail-over takes.
+const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
+/// How long a lock is tried for, while nobody leads.
+const SHORT: Duration = Duration::from_millis(500);
+/// So many locks each process has had before something happens to the primary.
+const BEFORE: usize = 20;
+/// How long it may take until there are locks.
+const LOCKS: Duration = Duration::from_secs(30);
+/// The Sentinels begin no fail-over within 20 s of another one.
+const PROMOTED: Duration = Duration::from_secs(60);
+/// The first one that leads.
+const PRIMARY: &str = "redis";
+
+/// The locks that a process has had, and how many of them another one could take as well.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Held {
+    twice: usize,
+    of: usize,
+}
+
+impl Held {
+    fn and(self, other: Self) -> Self {
+        Self {
+            twice: self.twice + other.twice,
+            of: self.of + other.of,
+        }
+    }
+
+    /// At least a tenth was held twice, and not only what was taken in the last moment.
+    fn most_are_lost(self) -> bool {
+        self.of > 0 && self.twice * 10 >= self.of
+    }
+
+    fn all_are_kept(self) -> bool {
+        self.of > 0 && self.twice == 0
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.twice, self.of)
+    }
+}
+
+/// Locks that are held while the Sentinels promote a replica that is well: plain ones, those that one of two replicas has, and
+/// those that both have.
+pub(super) async fn planned(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let group = group(on).await?;
+    let waited_for = if twin { [2; 3] } else { [0, 1, 2] };
+    let (mut held, mut fail_overs) = ([Held::default(); 3], 0);
+    for to in ["replica-2", "replica", PRIMARY] {
+        let promoted = on.fault(Action::Promote, to);
+        let these = held_over(on, &group, waited_for, promoted).await?;
+        held = [0, 1, 2].map(|n: usize| held[n].and(these[n]));
+        fail_overs += 1;
+        if held[..2].iter().all(|held| held.twice > 0) {
+            break;
+        }
+    }
+    lab.stop().await?;
+    let [plain, one, both] = held;
+    let words = words!(
+        "计划内的主从切换 {fail_overs} 次，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点 {one}，等两个从节点 {both}。",
+        "Planned fail-overs: {fail_overs}. Locks held twice at once: {plain} plain ones, {one} that one replica had, {both} that both had."
+    );
+    let holds = plain.twice > 0 && one.twice > 0 && both.all_are_kept();
+    Ok(Seen::holds(holds, words)
+        .value("fail_overs", fail_overs)
+        .value("held", json!(held)))
+}
+
+/// Locks that are held while the primary is cut off from its replicas and Sentinels, but not from its clients: plain ones, those that
+/// one replica has, and plain ones with `min-replicas-to-write`. Beside them, without a verdict, those of a primary that is killed.
+pub(super) async fn cut_off(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let group = group(on).await?;
+    let is_cut = || lost(on, &group, Action::Cut);
+    needs_a_replica(on, twin).await?;
+    let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
+    leads_again(on).await?;
+    needs_a_replica(on, true).await?;
+    let [refused] = held_over(on, &group, [0], is_cut()).await?;
+    leads_again(on).await?;
+    needs_a_replica(on, false).await?;
+    let [killed] = held_over(on, &group, [0], lost(on, &group, Action::Kill)).await?;
+    lab.stop().await?;
+    let words = words!(
+        "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
+        "The primary is cut off from replicas and Sentinels, and its clients go on. Locks held twice at once: {plain} plain ones, {waited} that one replica had (WAIT 1), {refused} plain ones with min-replicas-to-write 1. One try besides in which the primary was killed (kill -9): {killed} plain ones."
+    );
+    let holds = plain.most_are_lost()
+        && waited.all_are_kept()
+        && refused.of > 0
+        && refused.twice * 10 <= plain.twice;
+    Ok(Seen::holds(holds, words)
+        .value("plain", json!(plain))
+        .value("wait_1", json!(waited))
+        .value("min_replicas", json!(refused))
+        .value("killed", json!(killed)))
+}
+
+/// A lock that all members have is released at a primary that is cut off by then: who gets it when, from the one that leads next.
+pub(super) async fn lost_release(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const STANDS: Duration = Duration::from_secs(30);
+    /// So much before the end of the lease another one must lead, else nothing is seen of it.
+    const IN_TIME: Duration = Duration::from_secs(5);
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let (group, name) = (group(on).await?, own("lock"));
+    let holder = process(on, &group, 2)?;
+    let lock = holder.lock(&name).lease(Lease::Fixed(STANDS));
+    let taken = Instant::now();
+    let guard = lock.acquire(SHORT).await.map_err(NoVerdict::failed)?;
+    if !twin {
+        on.fault(Action::Cut, PRIMARY).await?;
+    }
+    let released = guard.release().await.is_ok();
+    if twin {
+        // Both have heard of what was written before it.
+        let later = holder.lock(&own("lock")).acquire(SHORT).await;
+        drop(later.map_err(NoVerdict::failed)?);
+        on.fault(Action::Cut, PRIMARY).await?;
+    }
+    another_leads(on, &group).await?;
+    let promoted = taken.elapsed();
+    if promoted + IN_TIME > STANDS {
+        return Err(NoVerdict::failed("the Sentinels took as long as the lease"));
+    }
+    let next = process(on, &group, 0)?;
+    let had = next.lock(&name).acquire(2 * STANDS).await;
+    let had_after = taken.elapsed();
+    drop(had.map_err(NoVerdict::failed)?);
+    lab.stop().await?;
+    let [promoted, had_after, lease] = [promoted, had_after, STANDS].map(|time| time.as_secs_f64());
+    let words = words!(
+        "锁的租约是 {lease} s；释放成功：{released}，新的主节点没有收到。加锁 {promoted:.1} s 后别的节点成了主节点，{had_after:.1} s 后下一个人才拿到锁。",
+        "The lease is {lease} s; released: {released}, which the new primary has not heard of. Another one leads {promoted:.1} s after the lock was taken, and the next one has it after {had_after:.1} s."
+    );
+    let holds = released && had_after + 0.5 >= lease;
+    Ok(Seen::holds(holds, words)
+        .value("lease_s", lease)
+        .value("promoted_after_s", promoted)
+        .value("had_after_s", had_after))
+}
+
+/// What becomes of locks that processes take and hold while `fault` comes about, one for each number of replicas that must have them.
+async fn held_over<const N: usize>(
+    on: &Cluster,
+    group: &str,
+    waited_for: [u32; N],
+    fault: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<[Held; N], NoVerdict> {
+    let processes = waited_for.iter().map(|n| process(on, group, *n));
+    let processes: Vec<_> = processes.collect::<Result<_, _>>()?;
+    let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
+    let fault = async {
+        let begun = async {
+            while had.iter().any(|had| had.load(SeqCst) < BEFORE) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let none = |_| NoVerdict::failed("there are no locks before the fail-over");
+        let done = match timeout(LOCKS, begun).await.map_err(none) {
+            Ok(()) => fault.await,
+            Err(none) => Err(none),
+        };
+        over.store(true, SeqCst);
+        done
+    };
+    let holders = processes.iter().zip(&had);
+    let locks = join_all(holders.map(|(process, had)| hold(process, had, &over)));
+    let (done, locks) = tokio::join!(fault, locks);
+    done?;
+    let other = process(on, group, 0)?;
+    locks_again(&other).await?;
+    let mut held = [Held::default(); N];
+    for (held, locks) in held.iter_mut().zip(&locks) {
+        held.twice = held_twice(&other, locks).await?;
+        held.of = locks.len();
+    }
+    Ok(held)
+}
+
+/// The primary is lost, and the Sentinels have another one lead.
+async fn lost(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
+    on.fault(fault, PRIMARY).await?;
+    another_leads(on, group).await
+}
+
+async fn another_leads(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
+    let mut sentinel = sentinel(on).await?;
+    let first = on.servers()?.main_redis();
+    let promoted = async {
+        let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
+        loop {
+            let (_, port): (String, String) = ask(&mut sentinel, &asked).await?;
+            if !first.ends_with(&format!(":{port}")) {
+                return Ok::<_, NoVerdict>(());
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("the Sentinels promote nobody");
+    timeout(PROMOTED, promoted).await.map_err(late)?
+}
+
+/// The first one leads again, and the others follow it.
+async fn leads_again(on: &Cluster) -> Result<(), NoVerdict> {
+    on.fault(Action::Mend, PRIMARY).await?;
+    on.fault(Action::Promote, PRIMARY).await
+}
+
+/// Whether who leads takes no write without a replica that has answered within 2 s.
+async fn needs_a_replica(on: &Cluster, needs: bool) -> Result<(), NoVerdict> {
+    let at = on.servers()?;
+    let replicas = at.replicas.iter().map(|node| node.url.as_str());
+    for url in replicas.chain([at.main_redis()]) {
+        let mut member = redis_at(url).await?;
+        let least = if needs { "1" } else { "0" };
+        for (setting, value) in [("to-write", least), ("max-lag", "2")] {
+            let setting = format!("min-replicas-{setting}");
+            ask::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
+    let sentinel = on.servers()?.sentinels.first();
+    let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
+    Ok(redis_at(&sentinel.url).await?)
+}
+
+/// What the Sentinels call the primary and its replicas.
+async fn group(on: &Cluster) -> Result<String, NoVerdict> {
+    let mut sentinel = sentinel(on).await?;
+    let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let name = known.first().and_then(|known| known.get("name")).cloned();
+    name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
+}
+
+/// A process with the lock library, whose locks so many replicas must have.
+fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
+    let at = on.servers()?;
+    let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
+    let options = RedisOptions::new(at.main_redis())
+        .sentinels(sentinels, group)
+        .wait_replicas(Replicas::AtLeast(replicas));
+    RedisClient::new(options).map_err(NoVerdict::failed)
+}
+
+/// Takes locks, one after the other, and holds all of them, until it is over.
+async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Vec<(String, Guard)> {
+    let mut held = Vec::new();
+    while !over.load(SeqCst) {
+        let name = own("lock");
+        // While nobody leads there is none to be had.
+        if let Ok(guard) = process.lock(&name).lease(LEASE).acquire(SHORT).await {
+            held.push((name, guard));
+            had.store(held.len(), SeqCst);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    held
+}
+
+/// How many of them another one can take, while their guards say that they are held.
+async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
+    let mut twice = 0;
+    for (name, guard) in held {
+        match other.lock(name).try_acquire().await {
+            Ok(second) => {
+                twice += usize::from(!guard.is_lost());
+                second.release().await.map_err(NoVerdict::failed)?;
+            }
+            Err(LockError::Taken { .. }) => {}
+            Err(error) => return Err(NoVerdict::failed(error)),
+        }
+    }
+    Ok(twice)
+}
+
+async fn locks_again(process: &RedisClient) -> Result<(), NoVerdict> {
+    let had = async {
+        while process.lock(&own("lock")).acquire(SHORT).await.is_err() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("there are no locks after the fail-over");
+    timeout(LOCKS, had).await.map_err(late)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_the_last_moment_is_not_many_and_without_locks_nothing_is_kept() {
+        for (twice, of, lost, kept) in [
+            (2500, 3700, true, false),
+            (5, 3700, false, false),
+            (0, 3700, false, true),
+            (0, 0, false, false),
+        ] {
+            let held = Held { twice, of };
+            assert_eq!(held.most_are_lost(), lost, "{held}");
+            assert_eq!(held.all_are_kept(), kept, "{held}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! [002] Global ids: a time stamp and a counter of Redis.
+
+use super::tools::got;
+use crate::{
+    claims::Words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
+use std::collections::HashSet;
+
+/// The text's test: so many tasks of so many ids each.
+const TASKS: usize = 300;
+const EACH: usize = 100;
+
+#[derive(Deserialize)]
+struct Id {
+    id: String,
+}
+
+/// The tasks are spread over the instances; then each instance in turn is asked for one. Their twin: each instance counts for itself.
+pub(super) async fn unique(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    /// So many are taken one after the other.
+    const IN_TURN: usize = 99;
+    let prefix = format!("course-{:08x}", fastrand::u32(..));
+    let take = async |n: usize, count: usize| {
+        let instance = n % on.instances().len();
+        let mut url = format!("{}/id/{prefix}", on.instances()[instance]);
+        if twin {
+            url += &format!("-{instance}");
+        }
+        let ids: Vec<Id> = serde_json::from_value(got(on, &format!("{url}?count={count}")).await?)?;
+        ids.iter()
+            .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let tasks = stream::iter(0..TASKS).map(|n| take(n, EACH));
+    let batches: Vec<Vec<i64>> = tasks.buffer_unordered(50).try_collect().await?;
+    let mut in_turn = Vec::new();
+    for n in 0..IN_TURN {
+        in_turn.extend(take(n, 1).await?);
+    }
+    let grow = batches
+        .iter()
+        .chain([&in_turn])
+        .all(|ids| ids.is_sorted_by(|a, b| a < b));
+    let all = batches.iter().map(Vec::len).sum::<usize>();
+    let distinct = batches.iter().flatten().collect::<HashSet<_>>().len();
+    let instances = on.instances().len();
+    let words = Words::new(
+        format!(
+            "{instances} 个实例同时取了 {all} 个，不同的有 {distinct} 个；每一批、以及向各实例轮流要的 {IN_TURN} 个，{}。",
+            if grow { "都递增" } else { "不都递增" }
+        ),
+        format!(
+            "{all} ids were taken from {instances} instances at once, {distinct} of them differ; each batch, and {IN_TURN} taken from one instance after the other, {}.",
+            if grow { "grow" } else { "do not all grow" }
+        ),
+    );
+    Ok(
+        Seen::holds(all == TASKS * EACH && distinct == all && grow, words)
+            .value("ids", all)
+            .value("distinct", distinct),
+    )
+}

@@ -1,0 +1,201 @@
+//! [003] Limits: the token bucket, the leaky buckets of nginx, and its limits of connections.
+
+use crate::{
+    claims::{Burst, Words, words},
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::try_join_all;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How a burst was answered, in seconds.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Came {
+    through: usize,
+    refused: usize,
+    /// The slowest of those that came through, and of those that were refused.
+    slowest_s: f64,
+    slowest_refused_s: f64,
+    /// All of it.
+    took_s: f64,
+}
+
+/// Sends a burst, and another one later where the claim is about that too: how many come through, and how long the slowest take.
+pub(super) async fn burst(on: &Cluster, burst: &Burst, route: &str) -> Result<Seen, NoVerdict> {
+    sleep(Duration::from_secs_f64(burst.quiet_s)).await;
+    let url = format!("{}{}", on.address(burst.on), route);
+    let urls = vec![url; burst.requests];
+    let first = at_once(on, &urls).await?;
+    let again = match burst.again {
+        Some(again) => {
+            sleep(Duration::from_secs_f64(again.after_s)).await;
+            Some(at_once(on, &urls).await?)
+        }
+        None => None,
+    };
+    let mut words = vec![words!(
+        "同时 {} 个：放过 {} 个，拒绝 {} 个，放过的最慢 {:.1} 秒，拒绝的最慢 {:.1} 秒。",
+        "{} at once: {} let through, {} refused; the slowest took {:.1} s and {:.1} s.",
+        burst.requests,
+        first.through,
+        first.refused,
+        first.slowest_s,
+        first.slowest_refused_s
+    )];
+    words.extend(burst.again.zip(again).map(|(later, again)| {
+        words!(
+            "{} 秒后再来同样多：放过 {} 个。",
+            "As many again {} s later: {} let through.",
+            later.after_s,
+            again.through
+        )
+    }));
+    let words = Words::join(&words, ["", " "]);
+    let seen = Seen::holds(burst.holds(&first, again.as_ref()), words);
+    Ok(seen.value("burst", serde_json::to_value((first, again))?))
+}
+
+impl Burst {
+    fn holds(&self, first: &Came, again: Option<&Came>) -> bool {
+        let within = |[fewest, most]: [usize; 2], came: &Came| {
+            let most = most + (came.took_s * self.more_per_second) as usize;
+            (fewest..=most).contains(&came.through)
+        };
+        let in_time = |[least, most]: [f64; 2]| (least..=most).contains(&first.slowest_s);
+        within(self.through, first)
+            && self.slowest_s.is_none_or(in_time)
+            && (self.refused_s).is_none_or(|most| first.slowest_refused_s <= most)
+            && (self.again.zip(again)).is_none_or(|(meant, came)| within(meant.through, came))
+    }
+}
+
+/// Sends all of these at once.
+async fn at_once(on: &Cluster, urls: &[String]) -> Result<Came, NoVerdict> {
+    let begun = Instant::now();
+    let asked = urls.iter().enumerate().map(|(n, url)| async move {
+        let joint = if url.contains('?') { '&' } else { '?' };
+        let (url, begun) = (format!("{url}{joint}who=b{n}"), Instant::now());
+        let status = on.get(&url).await?.status.as_u16();
+        match status {
+            200 | 429 => Ok((status == 200, begun.elapsed().as_secs_f64())),
+            _ => Err(NoVerdict::failed(format!("{url} answers {status}"))),
+        }
+    });
+    let mut came = Came::default();
+    for (is_through, took) in try_join_all(asked).await? {
+        let (count, slowest) = match is_through {
+            true => (&mut came.through, &mut came.slowest_s),
+            false => (&mut came.refused, &mut came.slowest_refused_s),
+        };
+        *count += 1;
+        *slowest = slowest.max(took);
+    }
+    came.took_s = begun.elapsed().as_secs_f64();
+    Ok(came)
+}
+
+/// Twenty requests to each of three instances, all at once: by the bucket of each, and by the one limiter in Redis. In the twin
+/// of the former all go to one instance.
+pub(super) async fn each_instance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const EACH: usize = 20;
+    let [one, _, _] = on.instances() else {
+        return Err(NoVerdict::without(
+            "要有三个实例",
+            "it takes three instances",
+        ));
+    };
+    let mut came = Vec::new();
+    for route in ["/seckill/limited", "/seckill/limited/shared"] {
+        // Buckets are full again, and windows empty.
+        sleep(Duration::from_millis(1200)).await;
+        let urls = on.instances().iter().flat_map(|instance| {
+            let at = if twin { one } else { instance };
+            vec![format!("{at}{route}"); EACH]
+        });
+        came.push(at_once(on, &urls.collect::<Vec<_>>()).await?);
+    }
+    let (own, shared) = (came[0], came[1]);
+    let words = words!(
+        "三个实例各 {EACH} 个请求，同时到：各有各的令牌桶，一共放过 {} 个；共用 Redis 里的限流器，放过 {} 个。",
+        "{EACH} requests to each of three instances, all at once: {} let through where each has a bucket of its own, {} by the one limiter in Redis.",
+        own.through,
+        shared.through
+    );
+    Ok(
+        Seen::holds(thirty_and_ten(&own, &shared), words)
+            .value("came", serde_json::to_value(came)?),
+    )
+}
+
+/// Ten of each instance, and ten in all; and what flows in meanwhile.
+fn thirty_and_ten(own: &Came, shared: &Came) -> bool {
+    let more = |came: &Came, a_second: f64| (came.took_s * a_second).ceil() as usize;
+    (30..=30 + more(own, 30.0)).contains(&own.through)
+        && (10..=10 + more(shared, 10.0)).contains(&shared.through)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::{Again, Target};
+
+    fn came(through: usize, slowest_s: f64, slowest_refused_s: f64, took_s: f64) -> Came {
+        Came {
+            through,
+            slowest_s,
+            slowest_refused_s,
+            took_s,
+            ..Came::default()
+        }
+    }
+
+    #[test]
+    fn a_window_is_no_bucket_although_its_first_burst_is_the_same() {
+        let bucket = Burst {
+            route: "",
+            on: Target::One,
+            requests: 60,
+            through: [10, 11],
+            more_per_second: 10.0,
+            slowest_s: Some([0.0, 1.0]),
+            refused_s: Some(0.5),
+            again: Some(Again {
+                after_s: 0.5,
+                through: [4, 7],
+            }),
+            quiet_s: 0.0,
+        };
+        let at_first = came(10, 0.1, 0.1, 0.1);
+        for (first, again, holds) in [
+            (at_first, 5, true),
+            (came(12, 0.1, 0.1, 0.2), 5, true),
+            // A window that slides lets nobody through so soon, one that is over as many as before.
+            (at_first, 0, false),
+            (at_first, 10, false),
+            // Without a limit, with none, and with a queue of those that are refused.
+            (came(60, 0.1, 0.0, 0.1), 5, false),
+            (came(0, 0.0, 0.1, 0.1), 5, false),
+            (came(10, 0.1, 2.0, 2.0), 5, false),
+            (came(10, 2.0, 0.1, 2.0), 5, false),
+        ] {
+            let again = came(again, 0.1, 0.1, 0.1);
+            assert_eq!(bucket.holds(&first, Some(&again)), holds, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn one_bucket_for_all_is_not_thirty_and_one_for_each_is_not_ten() {
+        for (own, shared, holds) in [
+            (30, 10, true),
+            (32, 11, true),
+            (10, 10, false),
+            (30, 30, false),
+            (60, 10, false),
+            (0, 0, false),
+        ] {
+            let [own, shared] = [own, shared].map(|through| came(through, 0.1, 0.1, 0.1));
+            assert_eq!(thirty_and_ten(&own, &shared), holds, "{own:?} {shared:?}");
+        }
+    }
+}

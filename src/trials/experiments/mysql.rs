@@ -1,0 +1,96 @@
+//! §1.7.1: the condition of the text, and the last piece. §1.7.3: where the optimistic lock loses.
+
+use crate::{
+    claims::{Target, words},
+    trials::{Cluster, NoVerdict, Seen, twin::EXACT},
+};
+use sqlx::{Connection, Executor, MySqlConnection, Row};
+
+/// The text's statement, on a product with one piece.
+pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(if twin { 0 } else { 1 }).await?;
+    let mut conn = on.mysql().await?;
+    let mut changed = Vec::new();
+    for condition in ["(count - 1) > 0", "count > 0"] {
+        let take = format!(
+            "UPDATE db_stock SET count = count - 1 WHERE id = {} AND {condition}",
+            product.id
+        );
+        changed.push(conn.execute(take.as_str()).await?.rows_affected());
+    }
+    conn.close().await?;
+    product.remove().await?;
+    let words = words!(
+        "还剩 1 件：原文的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
+        "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
+        changed[0],
+        changed[1]
+    );
+    Ok(Seen::holds(changed == [1, 1], words).value("rows", changed))
+}
+
+/// What MySQL has counted since its start, in the order of the names.
+const COUNTED: &str =
+    "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
+
+/// 100 threads at one row: of the UPDATEs that change nothing, most cannot have waited for the row lock, since there were fewer
+/// waits. They were lost before they were sent.
+pub(super) async fn lost_before(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let mut plan = on.plan(if twin { EXACT } else { "version-cas" }, Target::One);
+    plan.loops = 20;
+    let mut conn = on.mysql().await?;
+    let before = counted(&mut conn).await?;
+    let row = on.send(plan).await?;
+    let after = counted(&mut conn).await?;
+    conn.close().await?;
+    let (updates, waits) = (after[0] - before[0], after[1] - before[1]);
+    let in_vain = updates - row.gone();
+    let words = words!(
+        "卖出 {} 件，执行 UPDATE {updates} 次，落空 {in_vain} 次，等行锁一共 {waits} 次。说的是一半以上落空，其中一半以上没等过行锁。",
+        "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
+        row.counts.sold
+    );
+    let seen = Seen::holds(most_are_lost_before(updates, in_vain, waits), words);
+    Ok(seen
+        .sales([&row])
+        .value("updates", updates)
+        .value("row_lock_waits", waits))
+}
+
+/// Even if every wait was that of an UPDATE in vain.
+fn most_are_lost_before(updates: i64, in_vain: i64, waits: i64) -> bool {
+    in_vain * 2 > updates && waits * 2 < in_vain
+}
+
+async fn counted(conn: &mut MySqlConnection) -> Result<[i64; 2], NoVerdict> {
+    let mut counts = Vec::new();
+    for row in conn.fetch_all(COUNTED).await? {
+        let count: String = row.try_get_unchecked(1)?;
+        counts.extend(count.parse::<i64>());
+    }
+    let both = counts.try_into();
+    both.map_err(|counts| NoVerdict::failed(format!("MySQL has counted {counts:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_tries_are_lost_before_the_row_only_where_most_are_in_vain_and_few_have_waited() {
+        for (updates, in_vain, waits, lost) in [
+            (84_000, 82_000, 19_000, true),
+            (84_000, 82_000, 41_000, false),
+            (2_000, 0, 400, false),
+            (2_000, 0, 0, false),
+            (4_000, 2_000, 0, false),
+            (0, 0, 0, false),
+        ] {
+            assert_eq!(
+                most_are_lost_before(updates, in_vain, waits),
+                lost,
+                "{updates} {in_vain} {waits}"
+            );
+        }
+    }
+}

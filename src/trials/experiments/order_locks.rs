@@ -1,0 +1,53 @@
+//! [002] The locks of the orders in Redis, from SETNX to Redisson.
+
+use super::{
+    orders::{beside, one_each},
+    tools::{ask, until_there},
+};
+use crate::{
+    claims::{Target, words},
+    trials::{Cluster, NoVerdict, Seen},
+};
+
+/// One order each under load, and one beside another is refused.
+pub(super) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+    let voucher = on.on_sale(10).await?;
+    let (status, said) = beside(on, &voucher, step).await?;
+    voucher.remove().await?;
+    let words = words!(
+        "同时来的第二单：{status} {said}。",
+        "One beside it: {status} {said}."
+    );
+    let refused =
+        Seen::holds(status == 409 && said.contains("不允许重复下单"), words).value("beside", said);
+    Ok(one_each(on, step, Target::Three).await?.and(refused))
+}
+
+/// While an order is at work its lock ends, and another has it: the unlock must leave that one alone. The first version does not.
+pub(super) async fn only_its_own(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let step = if twin {
+        "redis-lock-fixed-id"
+    } else {
+        "redis-lock-owner"
+    };
+    let voucher = on.on_sale(10).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
+    let replaced = async {
+        until_there(&mut redis, &key).await?;
+        ask::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
+    };
+    let ordered = voucher.order(on.one(), step, 1, "&hold_ms=1500");
+    let (ordered, replaced) = tokio::join!(ordered, replaced);
+    let ((status, answer), ()) = (ordered?, replaced?);
+    let left: Option<String> = ask(&mut redis, &["GET", &key]).await?;
+    ask::<()>(&mut redis, &["DEL", &key]).await?;
+    voucher.remove().await?;
+    let lock = answer["lock"].as_str().unwrap_or("-").to_owned();
+    let left = left.unwrap_or_else(|| "-".to_owned());
+    let words = words!(
+        "做到一半，锁成了别人的：下单 {status}，自己的锁 {lock}，键里还是 {left}。",
+        "Half-way the lock became another's: ordered {status}, its own lock {lock}, and {left} is still in the key."
+    );
+    let holds = status == 200 && lock == "lost" && left == "another";
+    Ok(Seen::holds(holds, words).value("left", left))
+}

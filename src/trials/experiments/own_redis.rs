@@ -1,0 +1,208 @@
+//! A Redis of an experiment's own, for what the lab's are not set to: a node of a Cluster, and files that are flushed in two ways.
+
+use super::tools::ask;
+use crate::{
+    claims::{Says, Verdict, Words, words},
+    clients::redis_at::redis_at,
+    load::spread::Spread,
+    programs::path as program,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use redis::{Value, aio::MultiplexedConnection};
+use std::{
+    net::TcpListener,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+/// A server that is killed when it is dropped.
+struct OwnRedis {
+    redis: MultiplexedConnection,
+    child: Child,
+    port: u16,
+    folder: TempDir,
+    options: Vec<&'static str>,
+}
+
+impl OwnRedis {
+    async fn start(options: &[&'static str]) -> Result<Self, NoVerdict> {
+        let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
+        let port = (0..50).find_map(|_| free_port());
+        let port = port.ok_or_else(|| NoVerdict::failed("no port is free"))?;
+        let (child, redis) = started(port, &folder, options).await?;
+        let options = options.to_vec();
+        Ok(Self {
+            redis,
+            child,
+            port,
+            folder,
+            options,
+        })
+    }
+
+    /// `kill -9`, and a start with the same files.
+    async fn restart(&mut self) -> Result<(), NoVerdict> {
+        self.child.kill().await.map_err(NoVerdict::failed)?;
+        (self.child, self.redis) = started(self.port, &self.folder, &self.options).await?;
+        Ok(())
+    }
+}
+
+/// A port that nobody has. A node of a Cluster has a second one, 10000 above; both are below those that the kernel gives to clients.
+fn free_port() -> Option<u16> {
+    let port = fastrand::u16(10_000..22_000);
+    let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    both.iter().all(Option::is_some).then_some(port)
+}
+
+async fn started(
+    port: u16,
+    folder: &TempDir,
+    options: &[&str],
+) -> Result<(Child, MultiplexedConnection), NoVerdict> {
+    let absent = |_| NoVerdict::without("没有 redis-server", "there is no redis-server");
+    let mut child = Command::new(program("redis-server"))
+        .args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--save",
+            "",
+        ])
+        .args(options)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(absent)?;
+    while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
+        if let Ok(mut redis) = redis_at(&format!("redis://127.0.0.1:{port}")).await
+            // Not while it loads its file.
+            && ask::<String>(&mut redis, &["PING"]).await.is_ok()
+        {
+            return Ok((child, redis));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Err(NoVerdict::failed("redis-server does not start"))
+}
+
+/// Two nodes with half of the slots each; a key of the other one's that a script names in KEYS, or does not.
+pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    // Only where servers may be started.
+    on.servers()?;
+    let [mut node, mut other] = [
+        OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
+        OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
+    ];
+    let redis = &mut node.redis;
+    if twin {
+        ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
+    } else {
+        let port = other.port.to_string();
+        ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]).await?;
+        ask::<()>(
+            &mut other.redis,
+            &["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"],
+        )
+        .await?;
+        ask::<()>(redis, &["CLUSTER", "MEET", "127.0.0.1", &port]).await?;
+    }
+    let ready = async {
+        while !ask::<String>(redis, &["CLUSTER", "INFO"])
+            .await?
+            .contains("cluster_state:ok")
+        {
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, NoVerdict>(())
+    };
+    let late = |_| NoVerdict::failed("the nodes do not make a Cluster");
+    timeout(Duration::from_secs(30), ready)
+        .await
+        .map_err(late)??;
+    // bar is in slot 5061, foo in slot 12182.
+    let mut said = Vec::new();
+    for line in [
+        ["EVAL", "return redis.call('set', KEYS[1], '1')", "1", "bar"],
+        ["EVAL", "return redis.call('set', KEYS[1], '1')", "1", "foo"],
+        ["EVAL", "return redis.call('set', 'foo', '1')", "1", "bar"],
+    ] {
+        said.push(match ask::<Value>(redis, &line).await {
+            Ok(_) => "OK".to_owned(),
+            // Behind it stands the script's hash.
+            Err(NoVerdict::Failed(error)) => error
+                .to_string()
+                .split(" script:")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            Err(other) => return Err(other),
+        });
+    }
+    let words = words!(
+        "集群里有一半槽的节点：自己的键写在 KEYS 里：{}；别的节点的键写在 KEYS 里：{}，客户端知道该去哪里；不写在 KEYS 里：{}。",
+        "A node of a Cluster with half of the slots: its own key in KEYS: {}; another node's key in KEYS: {}, so the client knows where to go; not in KEYS: {}.",
+        said[0],
+        said[1],
+        said[2]
+    );
+    let holds =
+        said[0] == "OK" && said[1].starts_with("Moved") && said[2].contains("non local key");
+    Ok(Seen::holds(holds, words).value("said", said))
+}
+
+/// Writes, one after the other, with a file that is flushed each second or each time; and what `kill -9` leaves of the first.
+pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let mut by_default = on.redis().await?;
+    let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
+    let when = if twin { "everysec" } else { "always" };
+    let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
+    let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
+    let (mut fast, mut slow) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        fast.push(writes_per_second(&mut second.redis).await?);
+        slow.push(writes_per_second(&mut each.redis).await?);
+    }
+    ask::<()>(&mut second.redis, &["SET", "lock", "A"]).await?;
+    second.restart().await?;
+    let left: Option<String> = ask(&mut second.redis, &["GET", "lock"]).await?;
+    let ratio = Spread::of_ratios(&fast, &slow);
+    let [per_second, each_time] = [fast, slow].map(|rates| Spread::of(rates).median);
+    let default = default.last().map_or("", String::as_str);
+    let (shown, told) = (
+        left.as_deref().unwrap_or("nil"),
+        Says::Faster.told(ratio, 0),
+    );
+    let words = Words::new(
+        format!(
+            "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",
+            told.zh
+        ),
+        format!(
+            "The default is {default}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: {} After a kill -9 right behind a write: {shown}: the kernel writes what a dead process has given it; to lose that second takes a power cut.",
+            told.en
+        ),
+    );
+    let everysec = default == "everysec";
+    let verdict = match everysec && left.is_some() {
+        true => Says::Faster.verdict(ratio),
+        false => Verdict::NotReproduced,
+    };
+    Ok(Seen::of(verdict, words))
+}
+
+async fn writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {
+    let (begun, mut written) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_millis(500) {
+        ask::<()>(redis, &["SET", "key", "value"]).await?;
+        written += 1;
+    }
+    Ok(f64::from(written) / begun.elapsed().as_secs_f64())
+}

@@ -1,0 +1,112 @@
+//! Text 001: the same way in short, and Redisson's read-write lock as a hash.
+
+use super::tools::{ask, clients, own};
+use crate::{
+    claims::words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::try_join_all;
+use redis::Value;
+use std::time::Duration;
+
+/// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
+pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const CLIENTS: usize = 50;
+    const TIMES: usize = 20;
+    let command = if twin { "SET" } else { "SETNX" };
+    let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
+    for _ in 0..TIMES {
+        let key = own("lock");
+        let line = [command, &key, "111"];
+        let sent = clients.iter_mut().map(|client| ask(client, &line));
+        let answers: Vec<Value> = try_join_all(sent).await?;
+        ask::<()>(&mut clients[0], &["DEL", &key]).await?;
+        ones.push(answers.iter().filter(|a| **a != Value::Int(0)).count());
+    }
+    let words = words!(
+        "{CLIENTS} 个客户端同时发，{TIMES} 次；每次成功的个数：{ones:?}。",
+        "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
+    );
+    Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
+}
+
+/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once. In the twin both do as the
+/// first.
+pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let keys = [own("lock"), own("lock")];
+    let two = ["SETNX", &keys[0], "111"];
+    let one = ["SET", &keys[1], "111", "EX", "1", "NX"];
+    let again = ["SETNX", &keys[1], "111"];
+    let second = if twin { &again[..] } else { &one[..] };
+    for line in [&two[..], second] {
+        let mut client = clients(on, 1).await?;
+        ask::<Value>(&mut client[0], line).await?;
+        // It ends here, as when its process dies: nothing follows.
+    }
+    let mut redis = on.redis().await?;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let mut left = Vec::new();
+    for key in &keys {
+        left.push(ask::<i64>(&mut redis, &["TTL", key]).await?);
+    }
+    ask::<()>(&mut redis, &["DEL", &keys[0], &keys[1]]).await?;
+    let words = words!(
+        "1.5 s 以后的 TTL：SETNX 之后、EXPIRE 之前就断开的 {}（-1 是永不过期），SET … EX 1 NX 之后断开的 {}（-2 是键已经没有了）。",
+        "TTL 1.5 s later: {} where the client was gone between SETNX and EXPIRE (-1: it never ends), {} where it was gone after SET … EX 1 NX (-2: there is no key).",
+        left[0],
+        left[1]
+    );
+    Ok(Seen::holds(left == [-1, -2], words).value("ttl", left))
+}
+
+pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (mut redis, key) = (on.redis().await?, own("lock"));
+    let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    if twin {
+        ask::<()>(&mut redis, &["DEL", &key]).await?;
+    }
+    let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    ask::<()>(&mut redis, &["DEL", &key]).await?;
+    let words = words!(
+        "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。",
+        "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
+    );
+    Ok(Seen::holds(
+        first == Value::Int(1) && second == Value::Int(0),
+        words,
+    ))
+}
+
+pub(super) async fn read_lock_hash(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
+    let leases = [20_000, 1000];
+    for stay in &leases[usize::from(twin)..] {
+        on.get(&format!(
+            "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
+            on.three(),
+            product.id
+        ))
+        .await?
+        .success()?;
+    }
+    let fields: Vec<(String, String)> = ask(&mut redis, &["HGETALL", &key]).await?;
+    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    product.remove().await?;
+    let mode = fields
+        .iter()
+        .find(|(field, _)| field == "mode")
+        .map_or("", |(_, mode)| mode.as_str());
+    let readers = fields
+        .iter()
+        .filter(|(field, count)| field != "mode" && count == "1")
+        .count();
+    let words = words!(
+        "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
+        "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
+    );
+    Ok(Seen::holds(
+        mode == "read" && readers == 2 && left > 1000,
+        words,
+    ))
+}

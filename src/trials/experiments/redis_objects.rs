@@ -1,0 +1,108 @@
+//! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
+
+use super::tools::{ask, until_there};
+use crate::{
+    claims::words,
+    fault::Action,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::{join_all, try_join_all};
+use std::time::{Duration, Instant};
+
+/// One has the lock; five wait in an instance that is killed, and behind them one in another.
+pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let [first, second, third] = &on.servers()?.instances[..] else {
+        return Err(NoVerdict::without(
+            "要有三个实例",
+            "it takes three instances",
+        ));
+    };
+    let product = on.product(5000).await?;
+    let (redis, lock, begun) = (
+        on.redis().await?,
+        format!("fairLock:{}", product.id),
+        Instant::now(),
+    );
+    let queue = format!("redisson_lock_queue:{{{lock}}}");
+    let queued = async |waiters: i64| {
+        let mut redis = redis.clone();
+        while ask::<i64>(&mut redis, &["LLEN", &queue]).await? < waiters {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok::<_, NoVerdict>(())
+    };
+    let held = async {
+        product
+            .buy(&first.url, "redis-fair", "&hold_ms=4000")
+            .await?;
+        Ok::<_, NoVerdict>(())
+    };
+    let die = async {
+        until_there(&mut redis.clone(), &lock).await?;
+        // Nobody answers them any more.
+        join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
+        Ok::<_, NoVerdict>(())
+    };
+    let lives = async {
+        queued(5).await?;
+        product
+            .buy(&second.url, "redis-fair", "&wait_ms=60000")
+            .await?;
+        Ok::<_, NoVerdict>(begun.elapsed())
+    };
+    let killed = async {
+        queued(6).await?;
+        if !twin {
+            on.fault(Action::Kill, &third.name).await?;
+        }
+        Ok::<_, NoVerdict>(begun.elapsed())
+    };
+    let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
+    if !twin {
+        on.fault(Action::Start, &third.name).await?;
+    }
+    product.remove().await?;
+    let waited = lives.saturating_sub(killed).as_millis();
+    let words = words!(
+        "五个宕机 {waited} ms 以后，活着的就进去了：每个等待者都留下最后一次来试的时间，5 秒没来的一起出队，不是一个一个地等。",
+        "The living one was through {waited} ms after the five had died: each waiter's last try is noted, and those who have not tried \
+             for 5 s leave the queue together, not one after the other."
+    );
+    let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+    Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
+}
+
+pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const STAY: u128 = 500;
+    let (product, begun) = (on.product(5000).await?, Instant::now());
+    let route = if twin { "fair" } else { "semaphore" };
+    let visits = (0..10).map(|n| {
+        let at = format!(
+            "{}/test/{route}?stock_id={}&hold_ms={STAY}&who={n}",
+            on.three(),
+            product.id
+        );
+        async move {
+            on.get(&at).await?.success()?;
+            Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+        }
+    });
+    let mut left = try_join_all(visits).await?;
+    product.remove().await?;
+    left.sort_unstable();
+    // Who left within one stay of each other were inside together.
+    let together = |from: &u128| {
+        let stay = *from..from + STAY * 9 / 10;
+        left.iter().filter(|at| stay.contains(at)).count()
+    };
+    let most = left.iter().map(together).max().unwrap_or_default();
+    let words = words!(
+        "10 个请求离开的时刻（ms）：{left:?}；同时在里面的最多 {most} 个。",
+        "The ten left after (ms) {left:?}; at most {most} were inside at once."
+    );
+    let left: Vec<_> = left
+        .into_iter()
+        .map(|at| u64::try_from(at).unwrap_or(u64::MAX))
+        .collect();
+    Ok(Seen::holds(most == 3, words).value("left_ms", left))
+}

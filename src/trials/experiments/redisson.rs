@@ -1,0 +1,210 @@
+//! §2.7 and §2.10.1: how long a lease is and how often it is renewed, and the waits of Redisson's lock, which here is
+//! `redis-lock`.
+
+use super::tools::{ask, until_there};
+use crate::{
+    claims::words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::StreamExt;
+use redis::Client;
+use std::time::{Duration, Instant};
+
+pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (strategy, lock) = match twin {
+        true => ("redis-setnx-ttl", "lock:redis-setnx-ttl"),
+        false => ("redis-lock", "lock"),
+    };
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
+    let left = watched(
+        product.buy(on.one(), strategy, "&hold_ms=11500"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let (renewed, most) = (
+        renewals(&left),
+        left.iter().max().copied().unwrap_or_default(),
+    );
+    let words = words!(
+        "持有 11.5 s：租约最多 {most} ms，续了 {renewed} 次。",
+        "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
+    );
+    let holds = (29_000..=30_000).contains(&most) && renewed == 1;
+    Ok(Seen::holds(holds, words)
+        .value("renewed", renewed)
+        .value("most_ms", most))
+}
+
+pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
+    let begun = Instant::now();
+    let lease_ms = if twin { 4000 } else { 1500 };
+    on.get(&format!(
+        "{}/test/write?stock_id={}&hold_ms={lease_ms}",
+        on.one(),
+        product.id
+    ))
+    .await?
+    .success()?;
+    let answered = begun.elapsed().as_millis();
+    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    let gone = tokio::time::timeout(Duration::from_secs(10), async {
+        while ask::<bool>(&mut redis, &["EXISTS", &key]).await? {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+    });
+    let gone = gone
+        .await
+        .map_err(|_| NoVerdict::failed("the lock stays"))??;
+    product.remove().await?;
+    let words = words!(
+        "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。",
+        "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
+    );
+    Ok(Seen::holds(
+        (0..=1500).contains(&left) && (1400..3000).contains(&gone),
+        words,
+    ))
+}
+
+pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
+    let other = on.instances().last().map_or(on.one(), String::as_str);
+    let lock = if twin { "redis-watchdog" } else { "redis-lock" };
+    let tries = async {
+        until_there(&mut redis, &key).await?;
+        let begun = Instant::now();
+        let (short, _) = product.buy(other, lock, "&wait_ms=500").await?;
+        let waited = begun.elapsed().as_millis();
+        let (long, _) = product.buy(other, lock, "&wait_ms=20000").await?;
+        Ok::<_, NoVerdict>((short, waited, long))
+    };
+    let (held, tries) = tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=2500"), tries);
+    held?;
+    let (short, waited, long) = tries?;
+    product.remove().await?;
+    let words = words!(
+        "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。",
+        "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
+    );
+    Ok(Seen::holds(
+        short == 503 && (490..2000).contains(&waited) && long == 200,
+        words,
+    ))
+}
+
+pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let strategy = if twin {
+        "redis-setnx-ttl"
+    } else {
+        "redis-watchdog"
+    };
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
+    // Nine seconds of work under a lease of three.
+    let left = watched(
+        product.buy(on.one(), strategy, "&lease_ms=3000&hold_ms=9500"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let renewed = renewals(&left);
+    let lowest = left.iter().min().copied().unwrap_or_default();
+    let words = words!(
+        "租约 3 s、业务 9.5 s：续了 {renewed} 次，剩得最少时 {lowest} ms。",
+        "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
+    );
+    let holds = (8..=9).contains(&renewed) && lowest > 1500;
+    Ok(Seen::holds(holds, words)
+        .value("renewed", renewed)
+        .value("lowest_ms", lowest))
+}
+
+/// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
+/// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
+/// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
+pub(super) async fn waits_for_the_rest(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const LEFT_MS: u64 = 3250;
+    /// At first, once more when it listens for the release, and every 500 ms.
+    const FEW: usize = 10;
+    let (strategy, lock) = match twin {
+        true => ("redis-watchdog", "lock:redis-watchdog"),
+        false => ("redis-lock", "lock"),
+    };
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
+    ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
+    ask::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
+    let monitor = Client::open(on.servers()?.main_redis())?;
+    let mut told = monitor
+        .get_async_monitor()
+        .await?
+        .into_on_message::<String>();
+    let (begun, mut tries, quoted) = (Instant::now(), Vec::new(), format!("\"{key}\""));
+    let mut purchase = Box::pin(product.buy(on.one(), strategy, ""));
+    let (_, answer) = loop {
+        tokio::select! {
+            bought = &mut purchase => break bought?,
+            Some(line) = told.next() => {
+                // Of what a script does each command has a line, too.
+                if line.contains("\"EVAL") && line.contains(&quoted) {
+                    tries.push(begun.elapsed());
+                }
+            }
+        }
+    };
+    drop(purchase);
+    let waiting = Duration::from_millis(LEFT_MS - 250);
+    let asked = tries.iter().filter(|at| **at < waiting).count();
+    let waited = answer["waited_ms"].as_u64().unwrap_or_default();
+    let left = watched(
+        product.buy(on.one(), strategy, "&lease_ms=1500&hold_ms=4000"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let renewed = renewals(&left);
+    let words = words!(
+        "别人的锁还剩 {LEFT_MS} ms，没有人通知：等的时候问了 {asked} 次（另外每 500 ms 复查一次），{waited} ms 后拿到。租约 1.5 s、业务 4 s：续了 {renewed} 次。",
+        "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
+    );
+    let in_time = (LEFT_MS - 250..LEFT_MS + 200).contains(&waited);
+    Ok(
+        Seen::holds((1..=FEW).contains(&asked) && in_time && renewed >= 4, words)
+            .value("asked", asked)
+            .value("renewed", renewed),
+    )
+}
+
+/// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.
+async fn watched<T>(
+    purchase: impl Future<Output = T>,
+    redis: &mut redis::aio::MultiplexedConnection,
+    key: &str,
+) -> Result<Vec<i64>, NoVerdict> {
+    let mut left = Vec::new();
+    tokio::pin!(purchase);
+    loop {
+        tokio::select! {
+            _ = &mut purchase => return Ok(left),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {
+                left.extend(Some(ask::<i64>(redis, &["PTTL", key]).await?).filter(|left| *left >= 0));
+            }
+        }
+    }
+}
+
+/// How often the lease was renewed.
+fn renewals(left: &[i64]) -> usize {
+    left.windows(2)
+        .filter(|pair| pair[1] > pair[0] + 100)
+        .count()
+}

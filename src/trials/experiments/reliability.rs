@@ -1,0 +1,376 @@
+//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
+//! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
+
+use super::{
+    own_lab::{OwnLab, REPLICATED},
+    tools::{got, until_below},
+};
+use crate::{
+    claims::{Words, words},
+    fault::Action,
+    trials::{Cluster, NoVerdict, Product, Seen},
+};
+use futures::future::{try_join, try_join_all};
+use serde::Serialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::{
+    sync::Barrier,
+    time::{sleep, timeout},
+};
+
+/// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
+const PATIENCE: Duration = Duration::from_secs(16);
+/// Longer than the session and the lease.
+const PAUSE: Duration = Duration::from_secs(13);
+/// The lease of a lock that has one.
+const LEASE: &str = "&lease_ms=5000";
+/// How long the holder stays, in milliseconds: its server fails meanwhile, or it is paused.
+const STAY_MS: u64 = 6000;
+
+/// What happens while the lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Nothing.
+    None,
+    /// The holder's instance dies.
+    HolderKilled,
+    /// The holder's instance stands still, and goes on.
+    HolderPaused,
+    /// The server that has the lock dies, and is started again.
+    ServerRestarted,
+    /// It dies for good; another takes over where there is one.
+    ServerLost,
+}
+
+/// The faults, and what they are called.
+const FAULTS: [(Fault, &str, &str); 4] = [
+    (Fault::HolderKilled, "持有者被杀", "its holder killed"),
+    (
+        Fault::HolderPaused,
+        "持有者停顿 13 s",
+        "its holder paused for 13 s",
+    ),
+    (
+        Fault::ServerRestarted,
+        "服务器被杀、又启动",
+        "its server killed and started",
+    ),
+    (
+        Fault::ServerLost,
+        "服务器不再回来（Redis、ZooKeeper 有备用的）",
+        "its server gone for good (Redis and ZooKeeper have another)",
+    ),
+];
+
+/// The locks, from the one that is said to be the most reliable.
+const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
+
+/// What came of a lock and a fault.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Cell {
+    /// Answers that said success, beyond the pieces that left the shelf.
+    lost: i64,
+    /// How long the second buyer waited; none where it waited in vain.
+    blocked_ms: Option<u64>,
+}
+
+impl Cell {
+    /// It lost a piece, or it needs somebody who mends it.
+    fn fails(self) -> bool {
+        self.lost > 0 || self.blocked_ms.is_none()
+    }
+
+    fn words(self, strategy: &str) -> Words {
+        match (self.lost, self.blocked_ms) {
+            (1.., _) => words!("{strategy} 超卖 {} 件", "{strategy} oversold {}", self.lost),
+            (_, Some(ms)) => words!(
+                "{strategy} 等 {:.1} s",
+                "{strategy} {:.1} s of waiting",
+                ms as f64 / 1000.0
+            ),
+            (_, None) => words!("{strategy} 一直拿不到", "{strategy} never free"),
+        }
+    }
+}
+
+/// A lock that one buyer holds and another wants.
+struct Contest<'a> {
+    on: &'a Cluster,
+    strategy: &'static str,
+    product: Product<'a>,
+}
+
+impl<'a> Contest<'a> {
+    async fn new(on: &'a Cluster, strategy: &'static str) -> Result<Self, NoVerdict> {
+        let product = on.product(5000).await?;
+        Ok(Self {
+            on,
+            strategy,
+            product,
+        })
+    }
+
+    /// Whether a piece was sold. No answer is no sale.
+    async fn buys(&self, at: &str, more: String) -> bool {
+        let more = format!("{LEASE}{more}");
+        let answer = self.product.buy(at, self.strategy, &more).await;
+        matches!(answer, Ok((200, _)))
+    }
+
+    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
+    /// the other waited.
+    async fn under(
+        &self,
+        stay_ms: u64,
+        fault: impl Future<Output = Result<(), NoVerdict>>,
+        mended: impl Future<Output = Result<(), NoVerdict>>,
+    ) -> Result<(i64, Option<u64>), NoVerdict> {
+        let [other, .., holder] = self.on.instances() else {
+            return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        };
+        let second = async {
+            // Until another is refused, nobody is inside: it buys like anybody else.
+            let mut sold = 0;
+            while self.buys(other, "&wait_ms=500".to_owned()).await {
+                sold += 1;
+            }
+            let begun = Instant::now();
+            let waits = async {
+                while let Some(left) = PATIENCE.checked_sub(begun.elapsed()) {
+                    let wait = format!("&wait_ms={}", left.as_millis());
+                    if self.buys(other, wait).await {
+                        return Ok(Some(begun.elapsed().as_millis()));
+                    }
+                    // A server that is down refuses at once.
+                    sleep(Duration::from_millis(100)).await;
+                }
+                Ok(None)
+            };
+            let (waited, ()) = try_join(waits, fault).await?;
+            mended.await?;
+            let waited = waited.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX));
+            Ok::<_, NoVerdict>((sold + i64::from(waited.is_some()), waited))
+        };
+        let stay = format!("&hold_ms={stay_ms}");
+        let (first, second) = tokio::join!(self.buys(holder, stay), second);
+        let (sold, blocked_ms) = second?;
+        Ok((sold + i64::from(first), blocked_ms))
+    }
+
+    /// What came of it: so many were told that they had a piece. The shelf is counted once it can be again.
+    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
+        let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
+        let counted = async {
+            loop {
+                let count = got(self.on, &stock).await.ok();
+                if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
+                    return count;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let late = |_| NoVerdict::failed("the shelf cannot be counted");
+        let left = timeout(PATIENCE, counted).await.map_err(late)?;
+        let lost = sold - (5000 - left);
+        Ok(Cell { lost, blocked_ms })
+    }
+}
+
+/// These locks, which all have the same instance for a holder: what befalls it befalls all of them.
+async fn of_holder(
+    on: &Cluster,
+    locks: &[&'static str],
+    fault: Fault,
+) -> Result<Vec<Cell>, NoVerdict> {
+    let contests = try_join_all(locks.iter().map(|lock| Contest::new(on, lock))).await?;
+    let holder = on.servers()?.instances.last();
+    let holder = holder.map_or("", |instance| instance.name.as_str());
+    let all_inside = Barrier::new(contests.len());
+    let befalls = || async {
+        if !all_inside.wait().await.is_leader() {
+            return Ok(());
+        }
+        match fault {
+            Fault::HolderKilled => on.fault(Action::Kill, holder).await,
+            Fault::HolderPaused => {
+                on.fault(Action::Pause, holder).await?;
+                sleep(PAUSE).await;
+                on.fault(Action::Resume, holder).await
+            }
+            _ => Ok(()),
+        }
+    };
+    let stay_ms = if fault == Fault::HolderKilled {
+        60_000
+    } else {
+        STAY_MS
+    };
+    let still = || std::future::ready(Ok(()));
+    let under = (contests.iter()).map(|contest| contest.under(stay_ms, befalls(), still()));
+    let under = try_join_all(under).await?;
+    if fault == Fault::HolderKilled {
+        on.fault(Action::Start, holder).await?;
+    }
+    let cells = contests.iter().zip(under);
+    let cells = try_join_all(cells.map(|(contest, under)| contest.cell(under))).await?;
+    for contest in contests {
+        contest.product.remove().await?;
+    }
+    Ok(cells)
+}
+
+/// A lock whose server dies.
+async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cell, NoVerdict> {
+    let on = &own.cluster;
+    let server = match lock {
+        "redis-lock" => "redis".to_owned(),
+        "table-lock" => "mysql".to_owned(),
+        _ => own.ensemble("").await?.remove(0),
+    };
+    let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
+    if promotes {
+        // It is gone before it has copied the lock: the Sentinel, which goes the same way, promotes the replica.
+        on.fault(Action::Cut, "replica-redis").await?;
+    }
+    let dies = async {
+        match (promotes, fault) {
+            (true, _) => Ok(()),
+            (_, Fault::ServerRestarted) => {
+                on.fault(Action::Kill, &server).await?;
+                on.fault(Action::Start, &server).await
+            }
+            _ => on.fault(Action::Kill, &server).await,
+        }
+    };
+    let mended = async {
+        // The shelf is in the database.
+        match (lock, fault) {
+            ("table-lock", Fault::ServerLost) => on.fault(Action::Start, &server).await,
+            _ => Ok(()),
+        }
+    };
+    // Its product goes with the lab.
+    let contest = Contest::new(on, lock).await?;
+    let under = contest.under(STAY_MS, dies, mended).await?;
+    contest.cell(under).await
+}
+
+/// Four faults and three stores: fewer failures are more reliable.
+pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let own = OwnLab::start(on, REPLICATED).await?;
+    let mut matrix = Vec::new();
+    for (fault, zh, en) in FAULTS {
+        let cells = match fault {
+            _ if twin => of_holder(&own.cluster, &LOCKS, Fault::None).await?,
+            Fault::ServerRestarted | Fault::ServerLost => {
+                let [zookeeper, redis, mysql] = LOCKS.map(|lock| of_server(&own, lock, fault));
+                let (zookeeper, redis) = try_join(zookeeper, redis).await?;
+                vec![zookeeper, redis, mysql.await?]
+            }
+            _ => of_holder(&own.cluster, &LOCKS, fault).await?,
+        };
+        matrix.push((Words::new(zh, en), cells));
+    }
+    own.stop().await?;
+    let fails = |n: usize| matrix.iter().filter(|(_, cells)| cells[n].fails()).count();
+    let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
+    let mut all: Vec<_> = matrix
+        .iter()
+        .map(|(fault, cells)| said(fault, &LOCKS, cells))
+        .collect();
+    all.push(words!(
+        "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
+        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis}, the database under {mysql}."
+    ));
+    let cells: Vec<_> = matrix
+        .iter()
+        .map(|(fault, cells)| json!({"fault": fault, "cells": cells}))
+        .collect();
+    let seen = Seen::holds(
+        zookeeper < redis && redis == mysql,
+        Words::join(&all, ["", " "]),
+    );
+    Ok(seen
+        .value("locks", json!(LOCKS))
+        .value("matrix", json!(cells)))
+}
+
+/// A pause of the holder, for which one takes Redlock, ZooKeeper or the database itself.
+pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
+    let fault = if twin {
+        Fault::None
+    } else {
+        Fault::HolderPaused
+    };
+    let cells = of_holder(on, &LOCKS, fault).await?;
+    let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
+    let mut words = said(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
+    if lost[1] > 0 {
+        words = Words::join(
+            &[
+                words,
+                Words::new(
+                    "ZooKeeper 的锁也会超卖：要对，得由数据库自己来判断，用事务或者 fencing token（防护令牌）。",
+                    "The lock in ZooKeeper oversells too: to be right the database itself must decide, by a transaction or a fencing token.",
+                ),
+            ],
+            ["", " "],
+        );
+    }
+    let holds = lost[0] > 0 && lost[1] == 0 && lost[2] == 0;
+    Ok(Seen::holds(holds, words).value("lost", json!(lost)))
+}
+
+/// Three servers of ZooKeeper, of which one dies, and then a second one.
+pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let own = OwnLab::start(on, REPLICATED).await?;
+    let on = &own.cluster;
+    let servers = own.ensemble("").await?;
+    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+    let queue = format!("/distributed/zk-lock-{}", product.id);
+    let [one, .., other] = on.instances() else {
+        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+    };
+    let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
+    let meanwhile = async {
+        until_below(&zookeeper, &queue, 1).await?;
+        on.fault(Action::Kill, &servers[0]).await?;
+        if twin {
+            on.fault(Action::Kill, &servers[1]).await?;
+        } else {
+            own.ensemble(&servers[0]).await?;
+        }
+        Ok::<_, NoVerdict>(product.buy(other, "zk-lock", "&wait_ms=1000").await?.0)
+    };
+    let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
+    let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
+    if !twin {
+        on.fault(Action::Kill, &servers[1]).await?;
+    }
+    let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
+    let gone = 5000 - product.left().await?.mysql;
+    own.stop().await?;
+    let lock = answer["lock"].as_str().unwrap_or("-");
+    let words = words!(
+        "三台里的 Leader 被杀：持有者 {first}（lock: {lock}），别人在这期间 {meanwhile}，之后 {after}；又死一台：{minority}。少了 {gone} 件。",
+        "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
+    );
+    let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];
+    Ok(Seen::holds(kept && minority == 503 && gone == 2, words))
+}
+
+/// `持有者被杀：zk-lock 等 9.8 s，…；`
+fn said(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
+    let cells: Vec<_> = locks
+        .iter()
+        .zip(cells)
+        .map(|(lock, cell)| cell.words(lock))
+        .collect();
+    let Words { zh, en } = Words::join(&cells, ["，", ", "]);
+    Words::new(
+        format!("{}：{zh}。", fault.zh),
+        format!("With {}: {en}.", fault.en),
+    )
+}

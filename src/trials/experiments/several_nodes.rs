@@ -1,0 +1,220 @@
+//! §2.9 and [001]: one lock on several independent nodes of Redis.
+
+use super::tools::{ask, own};
+use crate::{
+    claims::{Says, Verdict, Words, words},
+    clients::redis_at::redis_at,
+    fault::Action,
+    load::spread::Spread,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use futures::future::try_join_all;
+use redis::{Value, aio::MultiplexedConnection};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+/// What a node may take for its answer.
+const NODE_PATIENCE: Duration = Duration::from_millis(50);
+/// How long a lock is had at the longest.
+const LEASE_MS: &str = "30000";
+
+/// The nodes of the lab, the main one first.
+async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
+    let mut nodes = Vec::new();
+    for node in &on.servers()?.redis {
+        nodes.push(redis_at(&node.url).await?);
+    }
+    Ok(nodes)
+}
+
+/// Locks and unlocks on one node and on two, in turn; and a second node that dies between the two writes.
+pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (mut nodes, key) = (nodes(on).await?, own("lock"));
+    let both = if twin { 1 } else { 2 };
+    let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
+        two_rate.push(locks_per_second(&mut nodes[1..=both], &key).await?);
+    }
+    // The second one dies after the first has the lock.
+    ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
+    if !twin {
+        on.fault(Action::Kill, "redis-3").await?;
+    }
+    let refused = ask::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
+        .await
+        .is_err();
+    if !twin {
+        on.fault(Action::Start, "redis-3").await?;
+    }
+    let mut left = Vec::new();
+    for node in &on.servers()?.redis[1..3] {
+        let mut node = redis_at(&node.url).await?;
+        left.push(ask::<Option<String>>(&mut node, &["GET", &key]).await?);
+        ask::<()>(&mut node, &["DEL", &key]).await?;
+    }
+    let ratio = Spread::of_ratios(&one_rate, &two_rate);
+    let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
+    let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
+    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.told(ratio, 0));
+    let words = Words::new(
+        format!(
+            "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
+            told.zh
+        ),
+        format!(
+            "One master locks and unlocks {one:.0} times a second, two that are both written {two:.0} times: {} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other.",
+            told.en
+        ),
+    );
+    let apart = refused && left[0].is_some() && left[1].is_none();
+    let verdict = match apart {
+        true => Says::Faster.verdict(ratio),
+        false => Verdict::NotReproduced,
+    };
+    Ok(Seen::of(verdict, words))
+}
+
+/// Locks and unlocks on these nodes, one after the other.
+async fn locks_per_second(
+    nodes: &mut [MultiplexedConnection],
+    key: &str,
+) -> Result<f64, NoVerdict> {
+    let (begun, mut locked) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_millis(500) {
+        for node in nodes.iter_mut() {
+            ask::<()>(node, &["SET", key, "A", "NX", "PX", LEASE_MS]).await?;
+        }
+        for node in nodes.iter_mut() {
+            ask::<()>(node, &["DEL", key]).await?;
+        }
+        locked += 1;
+    }
+    Ok(f64::from(locked) / begun.elapsed().as_secs_f64())
+}
+
+/// A node that stands still is asked for the lock too: it does as it was asked once it goes on, and so it must hear of the release.
+pub(super) async fn released_everywhere(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (nodes, key) = (nodes(on).await?, format!("redLock:{}", product.id));
+    on.fault(Action::Pause, "redis-5").await?;
+    let begun = Instant::now();
+    let status = if twin {
+        locks_and_releases_what_it_has(nodes, &key).await?
+    } else {
+        product.buy(on.one(), "redis-redlock", "").await?.0
+    };
+    let took = begun.elapsed().as_millis();
+    on.fault(Action::Resume, "redis-5").await?;
+    let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
+    // It answers in their order what has come meanwhile.
+    sleep(Duration::from_millis(500)).await;
+    let left: i64 = ask(&mut hung, &["EXISTS", &key]).await?;
+    ask::<()>(&mut hung, &["DEL", &key]).await?;
+    product.remove().await?;
+    let words = words!(
+        "五个节点里一个没有响应：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
+        "One of five nodes does not answer: lock, purchase and release took {took} ms and came to {status}; once it goes on, locks that are left on it: {left}."
+    );
+    Ok(Seen::holds(status == 200 && left == 0, words)
+        .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
+}
+
+/// The algorithm without its last sentence: who has not answered is told nothing.
+async fn locks_and_releases_what_it_has(
+    mut nodes: Vec<MultiplexedConnection>,
+    key: &str,
+) -> Result<u16, NoVerdict> {
+    let mut granted = Vec::new();
+    for node in &mut nodes {
+        let line = ["SET", key, "A", "NX", "PX", LEASE_MS];
+        let answer = timeout(NODE_PATIENCE, ask::<Value>(node, &line)).await;
+        granted.push(matches!(answer, Ok(Ok(Value::Okay))));
+    }
+    let most = granted.iter().filter(|granted| **granted).count() > nodes.len() / 2;
+    for (node, granted) in nodes.iter_mut().zip(granted) {
+        if granted {
+            ask::<()>(node, &["DEL", key]).await?;
+        }
+    }
+    Ok(if most { 200 } else { 503 })
+}
+
+/// Contenders who begin at once, each with another node first: how many attempts one of them needs where all wait equally
+/// long between two attempts, and where each waits as chance has it.
+pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const WINS: usize = 10;
+    let (mut equal, mut random) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        for (each, by_chance) in [(&mut equal, false), (&mut random, !twin)] {
+            let mut attempts = 0;
+            for _ in 0..WINS {
+                attempts += attempts_until_one_wins(on, by_chance).await?;
+            }
+            each.push(attempts as f64 / WINS as f64);
+        }
+    }
+    let ratio = Spread::of_ratios(&equal, &random);
+    let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
+    let told = Says::Faster.told(ratio, 0);
+    let words = Words::new(
+        format!(
+            "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
+            told.zh
+        ),
+        format!(
+            "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: {}",
+            told.en
+        ),
+    );
+    Ok(Seen::of(Says::Faster.verdict(ratio), words))
+}
+
+/// The rounds until one has most of the nodes; 20 at most.
+async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
+    const CLIENTS: usize = 3;
+    let key = own("lock");
+    let mut clients = Vec::new();
+    for first in 0..CLIENTS {
+        let mut nodes = nodes(on).await?;
+        nodes.rotate_left(first * 2);
+        clients.push((format!("client-{first}"), nodes));
+    }
+    for round in 1..=20 {
+        let tries = clients.iter_mut().map(|(name, nodes)| async {
+            let delay = if random { fastrand::u64(0..20) } else { 10 };
+            sleep(Duration::from_millis(delay)).await;
+            let mut granted = 0;
+            for node in nodes.iter_mut() {
+                let answer: Value = ask(node, &["SET", &key, name, "NX", "PX", LEASE_MS]).await?;
+                granted += usize::from(answer == Value::Okay);
+            }
+            let wins = granted > nodes.len() / 2;
+            if !wins {
+                release(nodes, &key, name).await?;
+            }
+            Ok::<_, NoVerdict>(wins)
+        });
+        let won = try_join_all(tries).await?;
+        if won.contains(&true) {
+            for (name, nodes) in &mut clients {
+                release(nodes, &key, name).await?;
+            }
+            return Ok(round);
+        }
+    }
+    Ok(20)
+}
+
+/// On all of these nodes, where it is one's own.
+async fn release(
+    nodes: &mut [MultiplexedConnection],
+    key: &str,
+    name: &str,
+) -> Result<(), NoVerdict> {
+    const SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+    for node in nodes {
+        ask::<()>(node, &["EVAL", SCRIPT, "1", key, name]).await?;
+    }
+    Ok(())
+}

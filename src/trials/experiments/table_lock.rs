@@ -1,0 +1,117 @@
+//! §4.3: a row under a unique key as a lock: what it does not do by itself, and a holder that needs it again.
+
+use crate::{
+    claims::{Words, words},
+    fault::Action,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use sqlx::{Connection, Executor};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+/// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
+pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
+    let [name, other] = ["re-entry", "another"].map(|name| format!("{name}:{}", product.id));
+    let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
+    conn.execute(insert(&name).as_str()).await?;
+    let again = insert(if twin { &other } else { &name });
+    let refused = is_duplicate(&conn.execute(again.as_str()).await);
+    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{other}')");
+    conn.execute(delete.as_str()).await?;
+
+    let holds = async {
+        let holds = format!(
+            "SELECT CAST(holds AS SIGNED) FROM tb_lock WHERE lock_name = 'lock:table-lock-lease:{}'",
+            product.id
+        );
+        loop {
+            let seen: Option<i64> = sqlx::query_scalar(&holds).fetch_optional(&mut conn).await?;
+            if seen == Some(2) {
+                return Ok::<_, NoVerdict>(2);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let buying = product.buy(on.one(), "table-lock-lease", "&hold_ms=1500");
+    let holds = async {
+        timeout(Duration::from_secs(5), holds)
+            .await
+            .unwrap_or(Ok(1))
+    };
+    let (bought, holds) = tokio::join!(buying, holds);
+    let ((status, _), holds) = (bought?, holds?);
+    conn.close().await?;
+    product.remove().await?;
+    let words = Words::new(
+        format!(
+            "同一个连接第二次插入：{}；table-lock-lease 的行里 holds = {holds}，照样卖了。",
+            if refused {
+                "被唯一键拒绝"
+            } else {
+                "插进去了"
+            }
+        ),
+        format!(
+            "The same connection's second insert was {}; in the row of table-lock-lease holds = {holds}, and it sold.",
+            if refused {
+                "refused by the key"
+            } else {
+                "done"
+            }
+        ),
+    );
+    Ok(Seen::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
+}
+
+/// The course's row is inserted by one whose connection then ends. In the twin it has an expiry, as that of `table-lock-lease`.
+pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (strategy, name, expires) = match twin {
+        true => (
+            "table-lock-lease",
+            "lock:table-lock-lease",
+            "now(3) + interval 1 second",
+        ),
+        false => ("table-lock", "lock", "null"),
+    };
+    let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
+    let insert = format!(
+        "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",
+        product.id
+    );
+    dead.execute(insert.as_str()).await?;
+    let not_reentrant = is_duplicate(&dead.execute(insert.as_str()).await);
+    dead.close().await?;
+
+    let (mut another, begun) = (on.mysql().await?, Instant::now());
+    let refused = is_duplicate(&another.execute(insert.as_str()).await);
+    let took = begun.elapsed();
+    // An insert that waited for the holder would wait for ever: it is dead.
+    let at_once = refused && took < Duration::from_secs(1);
+    let (no_expiry, _) = product.buy(on.one(), strategy, "&wait_ms=3000").await?;
+    let delete = format!(
+        "DELETE FROM tb_lock WHERE lock_name = '{name}:{}'",
+        product.id
+    );
+    another.execute(delete.as_str()).await?;
+    let (free, _) = product.buy(on.one(), strategy, "").await?;
+    another.close().await?;
+
+    on.fault(Action::Kill, "mysql").await?;
+    let (down, _) = product.buy(on.one(), strategy, "&wait_ms=1000").await?;
+    on.fault(Action::Start, "mysql").await?;
+    product.remove().await?;
+    let ms = took.as_millis();
+    let words = words!(
+        "持有者死了，等 3 s：{no_expiry}，删掉那一行才 {free}；数据库停了：{down}；别人的插入 {ms} ms 就报主键重复：{refused}；自己再插一次也报：{not_reentrant}。",
+        "Its holder is dead, 3 s later: {no_expiry}, and {free} once the row is deleted; with the database down: {down}; another's insert fails after {ms} ms as a duplicate: {refused}; its own second one too: {not_reentrant}."
+    );
+    let statuses = [no_expiry, free, down];
+    let holds = statuses == [503, 200, 503] && at_once && not_reentrant;
+    Ok(Seen::holds(holds, words).value("statuses", statuses.to_vec()))
+}
+
+fn is_duplicate<T>(done: &Result<T, sqlx::Error>) -> bool {
+    let error = done.as_ref().err().and_then(sqlx::Error::as_database_error);
+    error.is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}

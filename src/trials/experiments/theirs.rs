@@ -1,0 +1,543 @@
+//! A claim about Redisson, Curator, Spring or the JVM, tried on the real thing, ours beside it.
+//!
+//! 1. Every version follows the lesson's lines in processes of its own, all versions at once, each with names of its own.
+//! 2. A line that does not come to what it says ends the script: in that version the claim does not hold.
+//! 3. The verdict is that of the text's own version. What the others and ours come to stands beside it.
+
+use super::{tools::own, typed::carry_out};
+use crate::{
+    claims::{Library, Line, Script, Told, Verdict, Words, words},
+    clients::peer::{CallError, Java, Peer, PendingAnswer},
+    clients::redis_at::redis_at,
+    trials::{Cluster, NoVerdict, Seen, stand::INTEROP},
+};
+use futures::future::{BoxFuture, FutureExt, try_join_all};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    path::Path,
+    time::{Duration, Instant},
+};
+use tokio::{process::Command, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
+use zookeeper_client::{Client, Error as Zk};
+
+/// The longest that a line takes which does not say how long it takes, and so much longer takes one that does.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The time between two tries of a line that is told again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a line has come to.
+struct Done {
+    line: Told,
+    printed: String,
+    took: Duration,
+}
+
+/// What a version has come to.
+struct Version {
+    java: Java,
+    done: Vec<Done>,
+}
+
+/// Tries the script, and puts what ours has come to beside it.
+pub(super) async fn beside(
+    on: &Cluster,
+    script: &Script,
+    twin: bool,
+    ours: Result<Seen, NoVerdict>,
+) -> Result<Seen, NoVerdict> {
+    let versions = on.stand.versions(script.on);
+    if versions.is_empty() {
+        return only_ours(on, script.on, ours);
+    }
+    let ours = match ours {
+        Err(NoVerdict::Failed(why)) => return Err(NoVerdict::Failed(why)),
+        Err(NoVerdict::Unavailable(why)) => Err(why),
+        Ok(seen) => Ok(seen),
+    };
+    on.servers()?;
+    let lines = script.told(twin);
+    let tried = versions
+        .into_iter()
+        .map(|java| tried(on, script.on, java, &lines));
+    let versions = try_join_all(tried).await?;
+    let (of_ours, mut seen) = match ours {
+        Ok(seen) => (Some(seen.verdict), seen),
+        Err(why) => {
+            let nothing = Seen::of(Verdict::Unavailable, why);
+            (
+                None,
+                Seen {
+                    on: Vec::new(),
+                    ..nothing
+                },
+            )
+        }
+    };
+    let any = versions
+        .iter()
+        .any(|version| version.verdict() == Verdict::Reproduced);
+    seen.verdict = match twin {
+        true => Verdict::of(any || of_ours == Some(Verdict::Reproduced)),
+        false => versions[0].verdict(),
+    };
+    seen.words = in_words(script, &versions, of_ours, &seen.words);
+    seen.on
+        .extend(versions.iter().map(|version| version.java.to_string()));
+    let figures: Vec<Value> = versions.iter().map(Version::figures).collect();
+    Ok(seen.value("theirs", figures))
+}
+
+/// Where no Java process can be started, or need be, the verdict is that of ours, and the words say so.
+fn only_ours(
+    on: &Cluster,
+    library: Library,
+    ours: Result<Seen, NoVerdict>,
+) -> Result<Seen, NoVerdict> {
+    let (name, why) = (library.name(), on.stand.why_not(library));
+    let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
+    match (ours, why) {
+        (Ok(seen), why) => {
+            let note = match why {
+                Some(why) => words!(
+                    "（只在本项目上试过，这不说明 {name}：{why}。）",
+                    "(Tried on ours only, which says nothing about {name}: {why}.)"
+                ),
+                None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
+            };
+            let words = with(seen.words.clone(), note);
+            Ok(Seen { words, ..seen })
+        }
+        (Err(NoVerdict::Unavailable(words)), Some(why)) => {
+            let note = words!(
+                "（{name} 也没有：{why}。）",
+                "({name} is not here either: {why}.)"
+            );
+            Err(NoVerdict::Unavailable(with(words, note)))
+        }
+        (Err(why), _) => Err(why),
+    }
+}
+
+/// One version, in processes of its own; what it has written is removed.
+async fn tried(
+    on: &Cluster,
+    library: Library,
+    java: Java,
+    lines: &[Told],
+) -> Result<Version, NoVerdict> {
+    let key = own("theirs").replace(':', "-");
+    let servers = on.servers()?;
+    let mut numbers: Vec<_> = lines.iter().map(|line| line.process).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let starting = numbers.into_iter().map(|number| async move {
+        let interop = Path::new(INTEROP);
+        let mut program = java.program(interop);
+        match library {
+            Library::Redisson => drop(program.args(servers.redis.iter().map(|node| &node.url))),
+            Library::Curator => drop(program.arg(&servers.zookeeper.connect)),
+            Library::Spring => {}
+        }
+        let log = java.folder(interop).join(format!("course-{number}.log"));
+        Ok::<_, NoVerdict>((number, Peer::start(java, program, &log).await?))
+    });
+    let peers: BTreeMap<_, _> = try_join_all(starting).await?.into_iter().collect();
+    let done = follow(on, &peers, lines, &key).await;
+    for peer in peers.values() {
+        peer.stop().await;
+    }
+    match library {
+        Library::Redisson => {
+            remove_keys(servers.redis.iter().map(|node| &node.url[..]), &key).await?
+        }
+        Library::Curator => remove_nodes(&on.zookeeper().await?, "/", &key).await?,
+        Library::Spring => {}
+    }
+    Ok(Version { java, done: done? })
+}
+
+/// A line that goes on beside the next ones: its number, and what it comes to.
+type Beside = (usize, AbortOnDropHandle<(String, Duration)>);
+
+/// Tells the processes one line after the other, until one does not come to what it says.
+async fn follow(
+    on: &Cluster,
+    peers: &BTreeMap<u8, Peer>,
+    lines: &[Told],
+    key: &str,
+) -> Result<Vec<Done>, NoVerdict> {
+    let (places, ports) = (on.places(), [free_port()?, free_port()?]);
+    let mut done: Vec<Done> = Vec::new();
+    let mut beside: Vec<Beside> = Vec::new();
+    let mut printed: Vec<String> = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        let filled = |text: &str| {
+            let text = text
+                .replace("{key}", key)
+                .replace("{port}", &ports[0])
+                .replace("{port-2}", &ports[1]);
+            (printed.iter().enumerate()).fold(
+                places.typed(&Line::new(&text, "")).run,
+                |text, (n, printed)| text.replace(&format!("{{{}}}", n + 1), printed),
+            )
+        };
+        let (run, peer) = (filled(&line.run), &peers[&line.process]);
+        let came = match run.strip_suffix(" &") {
+            Some(run) => {
+                let (pending, limit) = (peer.tell(&line.thread, run), line.limit());
+                let answered = answered(pending, limit);
+                beside.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
+                vec![]
+            }
+            None if run == "wait" => {
+                let is_awaited = |(n, _): &mut Beside| {
+                    (lines[*n].process, &lines[*n].thread) == (line.process, &line.thread)
+                };
+                let mut came = Vec::new();
+                for (n, going) in beside.extract_if(.., is_awaited) {
+                    let (printed, took) = going.await?;
+                    came.push(Done {
+                        line: lines[n].clone(),
+                        printed,
+                        took,
+                    });
+                }
+                came
+            }
+            None => vec![once_or_until(on, peer, line, &run).await?],
+        };
+        printed.push(
+            came.first()
+                .map(|done| done.printed.clone())
+                .unwrap_or_default(),
+        );
+        let as_said = came.iter().all(Done::is_as_said);
+        done.extend(came);
+        if !as_said {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+async fn once_or_until(
+    on: &Cluster,
+    peer: &Peer,
+    line: &Told,
+    run: &str,
+) -> Result<Done, NoVerdict> {
+    let begun = Instant::now();
+    loop {
+        let printed = carried_out(on, peer, line, run).await?;
+        let done = Done {
+            line: line.clone(),
+            printed,
+            took: begun.elapsed(),
+        };
+        if line.until.is_none() || done.prints_as_said() || done.took > line.limit() {
+            return Ok(done);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// What a line prints.
+async fn carried_out(
+    on: &Cluster,
+    peer: &Peer,
+    line: &Told,
+    run: &str,
+) -> Result<String, NoVerdict> {
+    let signal = async |name: &str| {
+        let pid = peer.id().unwrap_or_default().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().await;
+        sent.map(|_| String::new()).map_err(NoVerdict::failed)
+    };
+    match run.split_once(' ').unwrap_or((run, "")) {
+        ("kill", _) => {
+            peer.stop().await;
+            Ok(String::new())
+        }
+        ("stop", _) => signal("-STOP").await,
+        ("go-on", _) => signal("-CONT").await,
+        ("sleep", seconds) => {
+            sleep(Duration::from_secs_f64(
+                seconds.parse().map_err(NoVerdict::failed)?,
+            ))
+            .await;
+            Ok(String::new())
+        }
+        ("redis-cli", _) => carry_out(on, run).await,
+        _ => Ok(answered(peer.tell(&line.thread, run), line.limit()).await.0),
+    }
+}
+
+/// The answer, and how long it took.
+fn answered(pending: PendingAnswer, limit: Duration) -> BoxFuture<'static, (String, Duration)> {
+    let begun = Instant::now();
+    async move {
+        let printed = match pending.within(limit).await {
+            Ok(printed) => printed,
+            Err(CallError::Failed { why, .. }) => format!("failed {why}"),
+            Err(CallError::Ended(_)) => "ended".to_owned(),
+            Err(CallError::Unanswered(_)) => "no answer".to_owned(),
+        };
+        (printed, begun.elapsed())
+    }
+    .boxed()
+}
+
+/// A port that nobody has just now.
+fn free_port() -> Result<String, NoVerdict> {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr());
+    Ok(port.map_err(NoVerdict::failed)?.port().to_string())
+}
+
+async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(), NoVerdict> {
+    for node in nodes {
+        let mut redis = redis_at(node).await?;
+        let mut scan = redis::cmd("KEYS");
+        let keys: Vec<String> = scan.arg(format!("*{key}*")).query_async(&mut redis).await?;
+        for key in keys {
+            let _: i64 = redis::cmd("UNLINK")
+                .arg(key)
+                .query_async(&mut redis)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the nodes below this one whose names begin so, with all that is below them.
+fn remove_nodes<'a>(
+    zookeeper: &'a Client,
+    below: &'a str,
+    begins: &'a str,
+) -> BoxFuture<'a, Result<(), NoVerdict>> {
+    async move {
+        for name in zookeeper.list_children(below).await? {
+            if name.starts_with(begins) {
+                let path = format!("{}/{name}", below.trim_end_matches('/'));
+                remove_nodes(zookeeper, &path, "").await?;
+                match zookeeper.delete(&path, None).await {
+                    // The server removes an empty container by itself.
+                    Ok(()) | Err(Zk::NoNode) => {}
+                    Err(why) => return Err(why.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+impl Told {
+    /// After so long it is no longer waited for.
+    fn limit(&self) -> Duration {
+        PATIENCE
+            + self
+                .takes_ms
+                .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
+    }
+
+    /// For people: a key is a key, and the thread is named where it is not the first.
+    fn words(&self) -> String {
+        let run = self.run.replace("{key}", "key");
+        let run = run.replace("{redis} ", "").replace(" &", "");
+        match (self.process, &self.thread[..]) {
+            (1, "A") => run,
+            (1, thread) => format!("{thread} {run}"),
+            (process, "A") => format!("[{process}] {run}"),
+            (process, thread) => format!("[{process}] {thread} {run}"),
+        }
+    }
+}
+
+impl Done {
+    fn prints_as_said(&self) -> bool {
+        let text = self.line.prints.as_ref().or(self.line.until.as_ref());
+        let number = || self.printed.parse::<i64>().ok();
+        text.is_none_or(|text| Line::new("", text).is_printed(&self.printed))
+            && (self.line.between)
+                .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
+    }
+
+    fn is_as_said(&self) -> bool {
+        let in_time = |[least, most]: [u64; 2]| {
+            (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis())
+        };
+        self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
+    }
+
+    /// With the bounds beside the figure.
+    fn words(&self) -> String {
+        let mut words = self.line.words();
+        if !self.printed.is_empty() {
+            words += &format!(" → {}", shortened(&self.printed));
+        }
+        if let Some([least, most]) = self.line.between {
+            words += &format!(" ({least}–{most})");
+        }
+        if let Some([least, most]) = self.line.takes_ms {
+            words += &format!(", {} ms ({least}–{most})", self.took.as_millis());
+        }
+        words
+    }
+}
+
+/// The first words of a long answer.
+fn shortened(text: &str) -> String {
+    const LONG: usize = 60;
+    match text.char_indices().nth(LONG) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.replace('\n', " "),
+    }
+}
+
+impl Version {
+    fn verdict(&self) -> Verdict {
+        Verdict::of(self.done.iter().all(Done::is_as_said))
+    }
+
+    fn figures(&self) -> Value {
+        let line = |done: &Done| {
+            let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
+            json!({"line": done.line.words(), "printed": done.printed, "took_ms": took})
+        };
+        let lines: Vec<_> = self.done.iter().map(line).collect();
+        json!({"on": self.java.to_string(), "verdict": self.verdict(), "lines": lines})
+    }
+
+    /// Of the first all that counts; of another where it did not come to what it says.
+    fn words(&self, is_first: bool) -> Words {
+        let said = |done: &&Done| match is_first {
+            true => {
+                done.line.prints.is_some()
+                    || done.line.between.is_some()
+                    || done.line.takes_ms.is_some()
+                    || !done.is_as_said()
+            }
+            false => !done.is_as_said(),
+        };
+        let said: Vec<_> = self.done.iter().filter(said).map(Done::words).collect();
+        let (version, verdict, said) = (self.java.version, self.verdict().words(), said.join("; "));
+        let behind = |open: &str, close: &str| match said.is_empty() {
+            true => String::new(),
+            false => format!("{open}{said}{close}"),
+        };
+        Words::new(
+            format!("{version} {}{}", verdict.zh, behind("（", "）")),
+            format!("{version} {}{}", verdict.en, behind(" (", ")")),
+        )
+    }
+}
+
+/// `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
+fn in_words(script: &Script, versions: &[Version], ours: Option<Verdict>, seen: &Words) -> Words {
+    let library = script.on.name();
+    let each = (versions.iter().enumerate()).map(|(n, version)| version.words(n == 0));
+    let each = Words::join(&each.collect::<Vec<_>>(), ["；", "; "]);
+    let note = script.note.map_or(["", ""], |note| [note.zh, note.en]);
+    let ours = ours.map_or(["", ""], |verdict| [verdict.words().zh, verdict.words().en]);
+    let space = |text: &str| if text.is_empty() { "" } else { " " };
+    Words::new(
+        format!(
+            "{library} {}。{}本项目{}：{}",
+            each.zh, note[0], ours[0], seen.zh
+        ),
+        format!(
+            "{library} {}.{}{} Ours{}{}: {}",
+            each.en,
+            space(note[1]),
+            note[1],
+            space(ours[1]),
+            ours[1],
+            seen.en
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::lessons;
+
+    fn done(line: &str, printed: &str, took_ms: u64) -> Done {
+        Done {
+            line: toml::from_str(line).unwrap(),
+            printed: printed.to_owned(),
+            took: Duration::from_millis(took_ms),
+        }
+    }
+
+    #[test]
+    fn a_line_must_print_what_it_says_within_its_bounds() {
+        let words = "run = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
+        let number = "run = 'redis-cli {redis} pttl {key}'\nbetween = [29000, 30000]";
+        for (line, printed, took, good) in [
+            (words, "false", 500, true),
+            (words, "true", 500, false),
+            (words, "false", 489, false),
+            (words, "false", 1501, false),
+            (number, "29000", 0, true),
+            (number, "30001", 0, false),
+            (number, "-2", 0, false),
+            (number, "no answer", 0, false),
+            ("run = 'ping'", "anything", 0, true),
+        ] {
+            assert_eq!(
+                done(line, printed, took).is_as_said(),
+                good,
+                "{line}: {printed}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_the_first_versions_and_the_others_stand_beside_it() {
+        let line =
+            "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
+        let version = |version, printed| Version {
+            java: Java {
+                library: "redisson",
+                version,
+            },
+            done: vec![done(line, printed, 501)],
+        };
+        let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
+        assert_eq!(versions[0].verdict(), Verdict::Reproduced);
+        let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
+        let script: Script = toml::from_str(script).unwrap();
+        let said = in_words(
+            &script,
+            &versions,
+            Some(Verdict::Noise),
+            &Words::new("看到", "seen"),
+        );
+        assert_eq!(
+            said.en,
+            "Redisson 3.11.2 reproduced (B try lock key 500 → false, 501 ms (490–1500)); \
+             4.7.0 not reproduced (B try lock key 500 → true, 501 ms (490–1500)). Ours noise: seen"
+        );
+        assert!(said.zh.ends_with("。本项目在误差之内：看到"), "{}", said.zh);
+    }
+
+    #[test]
+    fn a_line_that_goes_on_beside_others_and_says_what_it_prints_is_waited_for() {
+        for script in lessons().filter_map(|lesson| lesson.theirs.as_ref()) {
+            for (n, line) in script.lines.iter().enumerate() {
+                let waits = |later: &Told| {
+                    later.run == "wait"
+                        && (later.process, &later.thread) == (line.process, &line.thread)
+                };
+                let is_said = line.prints.is_some() || line.takes_ms.is_some();
+                if line.run.ends_with(" &") && is_said {
+                    assert!(script.lines[n..].iter().any(waits), "{}", line.run);
+                }
+            }
+        }
+    }
+}

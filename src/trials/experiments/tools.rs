@@ -1,0 +1,146 @@
+//! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
+
+use crate::{
+    claims::{Target, Words, words},
+    clients::http_client::{Ask, HttpError},
+    clients::redis_at::redis_at,
+    load::Row,
+    terminal::bilingual::Bilingual,
+    trials::{Cluster, NoVerdict},
+};
+use futures::future::try_join_all;
+use http::{Method, header::ACCEPT};
+use redis::{FromRedisValue, aio::MultiplexedConnection};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use zookeeper_client::{Client, Error as Zk};
+
+/// A key of an experiment's own.
+pub(super) fn own(name: &str) -> String {
+    format!("course:{:08x}:{name}", fastrand::u32(..))
+}
+
+/// One command, as it is typed into `redis-cli`.
+pub(in crate::trials) async fn ask<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    line: &[&str],
+) -> Result<T, NoVerdict> {
+    let mut command = redis::Cmd::new();
+    Ok(command.arg(line).query_async(redis).await?)
+}
+
+/// So many clients of the main Redis, each with a connection of its own.
+pub(super) async fn clients(
+    on: &Cluster,
+    n: usize,
+) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
+    let url = on.servers()?.main_redis();
+    Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
+}
+
+/// Waits until there is such a key.
+pub(super) async fn until_there(
+    redis: &mut MultiplexedConnection,
+    key: &str,
+) -> Result<(), NoVerdict> {
+    let there = async {
+        while !ask::<bool>(redis, &["EXISTS", key]).await? {
+            sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    };
+    let there = timeout(Duration::from_secs(10), there).await;
+    there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
+}
+
+/// The answer to a GET as JSON.
+pub(in crate::trials) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+    let request = on
+        .request(Method::GET, url)
+        .header(ACCEPT, "application/json");
+    Ok(request.answer().await?.success()?.json()?)
+}
+
+/// Whether a purchase has sold a piece; `None` where that is not known.
+pub(super) fn is_sold(answer: &Result<(u16, Value), HttpError>) -> Option<bool> {
+    match answer {
+        Ok((200, _)) => Some(true),
+        Ok((409 | 503, answer)) if answer["outcome"] != "unknown" => Some(false),
+        _ => None,
+    }
+}
+
+/// How many nodes are below this one.
+pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+    match zookeeper.list_children(path).await {
+        Err(Zk::NoNode) => Ok(0),
+        nodes => Ok(nodes?.len()),
+    }
+}
+
+/// Waits until so many nodes are below this one.
+pub(super) async fn until_below(
+    zookeeper: &Client,
+    path: &str,
+    wanted: usize,
+) -> Result<(), NoVerdict> {
+    let there = async {
+        while below(zookeeper, path).await? != wanted {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    };
+    let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
+    timeout(Duration::from_secs(30), there)
+        .await
+        .unwrap_or_else(|_| Err(late()))
+}
+
+/// `mutex 三个实例：卖出 5000 件，少了 4321 件，超卖 679 件。`
+pub(super) fn sale(row: &Row) -> Words {
+    let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
+    let Bilingual { zh, en } = if row.target == Target::One.name() {
+        Target::One
+    } else {
+        Target::Three
+    }
+    .words();
+    let errors = row.counts.failed();
+    let (mut more_zh, mut more_en) = (format!("超卖 {over} 件"), format!("{over} oversold"));
+    if errors > 0 {
+        more_zh += &format!("，{errors} 个请求出错");
+        more_en += &format!(", {errors} requests failed");
+    }
+    words!(
+        "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
+        "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
+        row.strategy
+    )
+}
+
+/// The same for several.
+pub(super) fn sales(rows: &[Row]) -> Words {
+    let each: Vec<_> = rows.iter().map(sale).collect();
+    Words::join(&each, ["", " "])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_answered_without_a_result_is_neither_sold_nor_refused() {
+        for (status, outcome, sold) in [
+            (200, "sold", Some(true)),
+            (409, "sold-out", Some(false)),
+            (503, "failed", Some(false)),
+            (503, "unknown", None),
+            (500, "failed", None),
+        ] {
+            let answer = Ok((status, json!({"outcome": outcome})));
+            assert_eq!(is_sold(&answer), sold, "{status} {outcome}");
+        }
+    }
+}

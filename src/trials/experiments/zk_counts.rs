@@ -1,0 +1,33 @@
+//! §3.7.7: numbers that all instances share.
+
+use super::tools::got;
+use crate::{
+    claims::words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use serde_json::json;
+
+pub(super) async fn shared_count(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(1).await?;
+    let mut seen = Vec::new();
+    for (n, at) in on.instances().iter().enumerate() {
+        let n = if twin { n as i64 } else { 0 };
+        let answer = got(
+            on,
+            &format!("{at}/test/zk/share/count?stock_id={}", product.id + n),
+        )
+        .await?;
+        seen.push((
+            answer["before"].as_i64().unwrap_or(-1),
+            answer["after"].as_i64().unwrap_or(-2),
+        ));
+    }
+    product.remove().await?;
+    let chained = seen.first().is_some_and(|(before, _)| *before == 0)
+        && seen.windows(2).all(|pair| pair[0].1 == pair[1].0);
+    let words = words!(
+        "每个实例依次读到的和改成的：{seen:?}。",
+        "What each instance in turn has read and set: {seen:?}."
+    );
+    Ok(Seen::holds(chained, words).value("counts", json!(seen)))
+}

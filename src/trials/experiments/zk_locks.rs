@@ -1,0 +1,32 @@
+//! §3.3 to §3.6: the hand-written locks, from one node that all fight for to a queue in which each watches the one before.
+
+use super::tools::got;
+use crate::{
+    claims::Words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use serde_json::json;
+
+pub(super) async fn herd(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let herd = got(on, &format!("{}/test/zk/herd?waiters=50", on.one())).await?;
+    let mut ways = ["watch_parent", "watch_predecessor"];
+    if twin {
+        ways.reverse();
+    }
+    let [parent, predecessor] = ways.map(|way| &herd["each"][way]);
+    let all: Vec<u64> = (0..=50).rev().collect();
+    let one: Vec<u64> = (0..=50).map(|n| u64::from(n < 50)).collect();
+    let words = Words::new(
+        "50 个排队，一个一个释放锁：都监听父节点依次唤醒 50、49、48 … 1、0 个；只监听前一个依次唤醒 1、1、1 … 1、0 个。",
+        "50 wait, one release after the other: watching the directory, 50, 49, 48 … 1, 0 are woken; watching the node before, 1, 1, 1 … 1, 0.",
+    );
+    let holds = *parent == json!(all) && *predecessor == json!(one);
+    let words = if holds {
+        words
+    } else {
+        Words::same(herd.to_string())
+    };
+    Ok(Seen::holds(holds, words)
+        .value("watch_parent", parent.clone())
+        .value("watch_predecessor", predecessor.clone()))
+}

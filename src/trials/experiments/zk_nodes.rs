@@ -1,0 +1,110 @@
+//! §3.1 and §3.2: the types of nodes, the four watches, and what becomes of the node of a holder that dies.
+
+use super::tools::until_below;
+use crate::{
+    claims::words,
+    trials::{Cluster, NoVerdict, Seen},
+};
+use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
+
+/// A directory of an experiment's own.
+async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
+    let path = format!("/course-{:08x}", fastrand::u32(..));
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    zookeeper.create(&path, b"", &options).await?;
+    Ok(path)
+}
+
+pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    use CreateMode::{Ephemeral, EphemeralSequential, Persistent, PersistentSequential};
+    let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
+    let path = directory(&stays).await?;
+    for (name, mode) in [
+        ("aa", Persistent),
+        (
+            "bb",
+            if twin {
+                Persistent
+            } else {
+                PersistentSequential
+            },
+        ),
+        ("cc", Ephemeral),
+        ("dd", EphemeralSequential),
+    ] {
+        let options = mode.with_acls(Acls::anyone_all());
+        goes.create(&format!("{path}/{name}"), b"test", &options)
+            .await?;
+    }
+    let before = names(&stays, &path).await?;
+    // The last handle ends the session.
+    drop(goes);
+    until_below(&stays, &path, 2).await?;
+    let after = names(&stays, &path).await?;
+    for name in &after {
+        stays.delete(&format!("{path}/{name}"), None).await?;
+    }
+    stays.delete(&path, None).await?;
+    let words = words!(
+        "四种各建一个：{}；会话结束以后：{}。",
+        "One of each: {}; after the session: {}.",
+        before.join(", "),
+        after.join(", ")
+    );
+    let holds =
+        before == ["aa", "bb0000000001", "cc", "dd0000000003"] && after == ["aa", "bb0000000001"];
+    Ok(Seen::holds(holds, words)
+        .value("before", before)
+        .value("after", after))
+}
+
+async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict> {
+    let mut names = zookeeper.list_children(path).await?;
+    names.sort();
+    Ok(names)
+}
+
+pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
+    let path = directory(&changes).await?;
+    let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let mut told = Vec::new();
+
+    let (_, watcher) = watches.check_and_watch_stat(&node).await?;
+    changes.create(&node, b"a", &options).await?;
+    told.push(fired(watcher).await);
+    let (_, _, watcher) = watches.get_and_watch_data(&node).await?;
+    changes.set_data(&node, b"b", None).await?;
+    told.push(fired(watcher).await);
+    let (_, watcher) = watches.list_and_watch_children(&node).await?;
+    changes.create(&child, b"c", &options).await?;
+    told.push(fired(watcher).await);
+    let (_, watcher) = watches.check_and_watch_stat(&child).await?;
+    match twin {
+        true => drop(changes.set_data(&child, b"d", None).await?),
+        false => changes.delete(&child, None).await?,
+    }
+    told.push(fired(watcher).await);
+
+    if twin {
+        changes.delete(&child, None).await?;
+    }
+    changes.delete(&node, None).await?;
+    changes.delete(&path, None).await?;
+    use EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
+    let holds = told
+        == [
+            NodeCreated,
+            NodeDataChanged,
+            NodeChildrenChanged,
+            NodeDeleted,
+        ];
+    let told: Vec<_> = told.iter().map(|event| format!("{event:?}")).collect();
+    let words = words!("依次收到：{}。", "Told, in turn: {}.", told.join(", "));
+    Ok(Seen::holds(holds, words).value("told", told))
+}
+
+async fn fired(watcher: OneshotWatcher) -> EventType {
+    watcher.changed().await.event_type
+}

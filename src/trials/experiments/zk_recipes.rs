@@ -1,0 +1,309 @@
+//! §3.7.4 to §3.7.7.2: several locks as one, leases, a barrier, a counter that is promoted to a lock.
+
+use super::tools::{below, until_below};
+use crate::{
+    claims::{Words, words},
+    fault::Action,
+    trials::{Cluster, NoVerdict, Product, Seen},
+};
+use futures::future::{join_all, try_join_all};
+use oversell_lock::{
+    LockError,
+    zk::{ZkClient, ZkOptions},
+};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+use zookeeper_client::{Acls, CreateMode};
+
+/// The lines that those who came in and left have written.
+async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
+    let mut redis = on.redis().await?;
+    let lines: Result<Vec<String>, _> = redis::cmd("LRANGE")
+        .arg(format!("log:{}", product.id))
+        .arg(0)
+        .arg(-1)
+        .query_async(&mut redis)
+        .await;
+    Ok(lines?
+        .iter()
+        .map(|line| line.contains("获取了资源"))
+        .collect())
+}
+
+pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let of = if twin { "" } else { "zk/" };
+    let visits = (0..7).map(|n| {
+        let at = &on.instances()[n % on.instances().len()];
+        let url = format!(
+            "{at}/test/{of}semaphore?stock_id={}&hold_ms=500&who=v{n}",
+            product.id
+        );
+        async move { on.get(&url).await?.success() }
+    });
+    try_join_all(visits).await?;
+    let (mut inside, mut most) = (0_i64, 0);
+    for came in log(on, &product).await? {
+        inside += if came { 1 } else { -1 };
+        most = most.max(inside);
+    }
+    product.remove().await?;
+    let words = words!(
+        "七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
+        "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
+    );
+    Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
+}
+
+pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+    let instances = &on.servers()?.instances;
+    let [alive, .., dies] = &instances[..] else {
+        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+    };
+    let hold = if twin { 3000 } else { 60_000 };
+    let url = |at: &str, wait: u32| {
+        format!(
+            "{at}/test/zk/semaphore?stock_id={}&hold_ms={hold}&wait_ms={wait}",
+            product.id
+        )
+    };
+    let taken = format!("/locks/semaphore-{}/leases", product.id);
+    let all = try_join_all((0..5).map(|n| {
+        let url = format!("{}&who=v{n}", url(&dies.url, 60_000));
+        async move { on.get(&url).await }
+    }));
+    let killed = async {
+        until_below(&zookeeper, &taken, 5).await?;
+        let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
+        if !twin {
+            on.fault(Action::Kill, &dies.name).await?;
+        }
+        // Once the session has ended, by itself.
+        while !twin && below(&zookeeper, &taken).await? > 0 {
+            sleep(Duration::from_millis(100)).await;
+        }
+        let after = on
+            .get(&format!(
+                "{}/test/zk/semaphore?stock_id={}&hold_ms=0&wait_ms=500",
+                alive.url, product.id
+            ))
+            .await?;
+        Ok::<_, NoVerdict>((before, after.status.as_u16()))
+    };
+    // Those who were inside have no answer: their instance is dead.
+    let (_, answers) = tokio::join!(all, killed);
+    let (before, after) = answers?;
+    if !twin {
+        on.fault(Action::Start, &dies.name).await?;
+    }
+    product.remove().await?;
+    let words = words!(
+        "五个租约都在 {} 手里时：{before}；它被杀、会话结束以后：{after}。",
+        "With all five leases in {}: {before}; after it was killed and its session ended: {after}.",
+        dies.name
+    );
+    Ok(Seen::holds((before, after) == (503, 200), words))
+}
+
+/// A client of its own, with a session of its own.
+fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
+    ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
+}
+
+const PATIENT: Duration = Duration::from_secs(5);
+const IMPATIENT: Duration = Duration::from_secs(1);
+
+/// One says that there are two leases, the other five.
+pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (zookeeper, other) = (client(on)?, client(on)?);
+    let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
+    let two = zookeeper.semaphore(&path, 2).acquire(2, PATIENT).await;
+    let two = two.map_err(NoVerdict::failed)?;
+    let says = if twin { 2 } else { 5 };
+    let third = match other.semaphore(&path, says).acquire(1, IMPATIENT).await {
+        Ok(third) => third,
+        Err(LockError::Taken { .. }) => Vec::new(),
+        Err(error) => return Err(NoVerdict::failed(error)),
+    };
+    let inside = two.len() + third.len();
+    for lease in two.into_iter().chain(third) {
+        lease.release().await.map_err(NoVerdict::failed)?;
+    }
+    zookeeper.close().await;
+    other.close().await;
+    let words = words!(
+        "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时在里面的 {inside} 个。",
+        "One says that there are 2 leases and has them; another says {says} and comes for one: {inside} are inside at once."
+    );
+    Ok(Seen::holds(inside > 2, words).value("inside", inside))
+}
+
+/// A lease that nobody gives back, while its client lives and after.
+pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let (forgetful, other) = (client(on)?, client(on)?);
+    let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
+    let lease = forgetful.semaphore(&path, 1).acquire(1, PATIENT).await;
+    for lease in lease.map_err(NoVerdict::failed)? {
+        if twin {
+            lease.release().await.map_err(NoVerdict::failed)?;
+        } else {
+            std::mem::forget(lease);
+        }
+    }
+    let mut had = Vec::new();
+    for ends in [false, true] {
+        if ends {
+            forgetful.close().await;
+        }
+        match other.semaphore(&path, 1).acquire(1, PATIENT).await {
+            Ok(leases) => {
+                had.push(true);
+                for lease in leases {
+                    lease.release().await.map_err(NoVerdict::failed)?;
+                }
+            }
+            Err(LockError::Taken { .. }) => had.push(false),
+            Err(error) => return Err(NoVerdict::failed(error)),
+        }
+    }
+    other.close().await;
+    let said = |had: &bool| {
+        if *had {
+            ("拿到", "had")
+        } else {
+            ("等了 5 s，没有", "not had in 5 s")
+        }
+    };
+    let (lives, ended) = (said(&had[0]), said(&had[1]));
+    let words = Words::new(
+        format!(
+            "唯一的租约没有归还：它的客户端还在时，别人{}；会话结束以后，别人{}。",
+            lives.0, ended.0
+        ),
+        format!(
+            "The only lease is not given back: another's is {} while its client lives, and {} once the session has ended.",
+            lives.1, ended.1
+        ),
+    );
+    Ok(Seen::holds(had == [false, true], words))
+}
+
+/// Additions one after the other, and many at once.
+pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const CLIENTS: usize = 8;
+    let clients = (0..CLIENTS)
+        .map(|_| client(on))
+        .collect::<Result<Vec<_>, _>>()?;
+    let path = format!("/course/counter-{:08x}", fastrand::u32(..));
+    let mut promoted = [0; 2];
+    let counters: Vec<_> = clients
+        .iter()
+        .map(|client| client.atomic_long(&path))
+        .collect();
+    for counter in &counters {
+        let outcome = counter.add(1).await.map_err(NoVerdict::failed)?;
+        promoted[0] += usize::from(outcome.promoted);
+    }
+    for _ in 0..10 {
+        let outcomes = if twin {
+            vec![counters[0].add(1).await]
+        } else {
+            join_all(counters.iter().map(|counter| counter.add(1))).await
+        };
+        for outcome in outcomes {
+            promoted[1] += usize::from(outcome.map_err(NoVerdict::failed)?.promoted);
+        }
+    }
+    let sum = counters[0].get().await.map_err(NoVerdict::failed)?;
+    for client in clients {
+        client.close().await;
+    }
+    let [alone, at_once] = promoted;
+    let words = words!(
+        "一个一个地加：{alone} 次用了锁；一起加：{at_once} 次用了锁；总和 {sum}。",
+        "One after the other: {alone} took the mutex; at once: {at_once} did; the sum is {sum}."
+    );
+    let all = CLIENTS as i64 * 11;
+    Ok(Seen::holds(alone == 0 && at_once > 0 && sum == all, words))
+}
+
+/// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
+pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    let strategy = if twin { "zk-mutex" } else { "zk-multi" };
+    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+    let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
+    let count = async || -> Result<[usize; 3], NoVerdict> {
+        let mut nodes = [0; 3];
+        for (nodes, part) in nodes.iter_mut().zip(&parts) {
+            *nodes = below(&zookeeper, part).await?;
+        }
+        Ok(nodes)
+    };
+    let inside = async {
+        let all = async {
+            while count().await? != [1; 3] {
+                sleep(Duration::from_millis(10)).await;
+            }
+            Ok([1; 3])
+        };
+        match timeout(Duration::from_secs(2), all).await {
+            Ok(all) => all,
+            Err(_) => count().await,
+        }
+    };
+    let buying = async { Ok(product.buy(on.one(), strategy, "&hold_ms=3000").await?) };
+    let (_, inside) = tokio::try_join!(buying, inside)?;
+    let after = count().await?;
+
+    let directory = CreateMode::Container.with_acls(Acls::anyone_all());
+    zookeeper.mkdir(&parts[1], &directory).await?;
+    let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let prefix = format!("{}/_c_00000000-0000-0000-0000-000000000000-lock-", parts[1]);
+    let (_, number) = zookeeper.create(&prefix, b"another", &node).await?;
+    let (refused, _) = product.buy(on.one(), strategy, "&wait_ms=700").await?;
+    let beside = count().await?;
+    zookeeper.delete(&format!("{prefix}{number}"), None).await?;
+    let (had, _) = product.buy(on.one(), strategy, "").await?;
+    product.remove().await?;
+    let words = words!(
+        "三把锁里的节点：拿着时 {inside:?}，放了以后 {after:?}；第二把被别人占着：{refused}，这时 {beside:?}；别人走了：{had}。",
+        "Nodes in the three locks: {inside:?} while it is held, {after:?} afterwards; with the second another's: {refused}, and {beside:?} then; once that is free: {had}."
+    );
+    let holds =
+        (inside, after, beside) == ([1; 3], [0; 3], [0, 1, 0]) && [refused, had] == [503, 200];
+    Ok(Seen::holds(holds, words))
+}
+
+/// Six wait behind a barrier, which is removed a second later. In the twin nobody has set it.
+pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+    const WAITERS: usize = 6;
+    let (product, begun) = (on.product(1).await?, Instant::now());
+    let stock_id = product.id;
+    let go = async |at: &str, what: &str| {
+        let url = format!("{at}/test/zk/barrier/{what}?stock_id={stock_id}&wait_ms=20000");
+        on.get(&url).await?.success()?;
+        Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+    };
+    if !twin {
+        go(on.three(), "set").await?;
+    }
+    let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));
+    let removed = async {
+        // Whoever is let through has time to be.
+        sleep(Duration::from_secs(1)).await;
+        let from = begun.elapsed().as_millis();
+        Ok::<_, NoVerdict>([from, go(on.three(), "remove").await?])
+    };
+    let (passed, [from, to]) = tokio::try_join!(try_join_all(waits), removed)?;
+    product.remove().await?;
+    let (first, last) = (
+        passed.iter().min().copied().unwrap_or_default(),
+        passed.iter().max().copied().unwrap_or_default(),
+    );
+    let words = words!(
+        "{WAITERS} 个在三个实例上等：{from} 到 {to} ms 之间移除栅栏，最早通过的在 {first} ms，最晚的在 {last} ms。",
+        "{WAITERS} waited on three instances: the barrier was removed between {from} and {to} ms; the first passed after {first} ms, the last after {last} ms."
+    );
+    Ok(Seen::holds(first >= from && last <= to + 1000, words))
+}

@@ -1,0 +1,163 @@
+//! `oversell faults`: the fault matrix, on labs that it starts itself.
+
+use super::{ENGINES, Engine, Matrix, Ran, page, run};
+use crate::{
+    load::{conditions::Conditions, terminal::stopped},
+    terminal::chinese::{self, told},
+    terminal::failure::Failure,
+    terminal::stdout::{Output, Outputs, mark, note, say},
+    trials::{NoVerdict, experiments::own_lab::OwnLab, table::Lang},
+};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// Breaks servers while strategies sell, and says what was lost, doubled, refused and unknown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell faults                                all engines, each on a lab of its own
+  oversell faults --engine sentinels ensemble    two of them
+
+The server that is written, or that leads, is killed, paused, cut off, or replaced by plan, and mended after 8 s. What each strategy
+promises under that stands beside what was seen: docs/faults.md has the last full run.
+
+Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
+pub struct Args {
+    /// Only these engines
+    #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = known())]
+    engines: Vec<&'static Engine>,
+    /// Writes every figure to this file; - is stdout, and the table then goes to stderr
+    #[arg(long, value_name = "FILE")]
+    json: Option<Output>,
+}
+
+fn known() -> impl TypedValueParser<Value = &'static Engine> {
+    let find = |id: String| ENGINES.iter().find(|engine| engine.id == id);
+    PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id))
+        .map(move |id| find(id).expect("it is one of them"))
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.json.iter().collect()
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure::Promise`] where a strategy did not keep what it promises, [`Failure::Unusable`] where a lab does not start,
+/// [`Failure::Interrupted`].
+pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
+    let lang = match chinese::is_wanted() {
+        true => Lang::Zh,
+        false => Lang::En,
+    };
+    let mut found = Matrix::default();
+    let done = tokio::select! {
+        done = all(&args, &mut found, &stop) => done,
+        () = stop.cancelled() => Err(stopped()),
+    };
+    // What was found before it was stopped is printed all the same.
+    if !found.runs.is_empty() {
+        say!("{}", page::shown(&found, lang));
+    }
+    if let Some(file) = &args.json {
+        file.write_json(&found)?;
+    }
+    done?;
+    let broken = broken(&found);
+    let (sign, verdict) = match broken.is_empty() {
+        true => ("✓", told!("承诺都兑现了", "every promise kept")),
+        false => ("✗", told!("有承诺被打破", "a promise was broken")),
+    };
+    say!("{} {verdict}", mark(sign));
+    match broken {
+        broken if broken.is_empty() => Ok(()),
+        broken => Err(Failure::Promise(broken.join("; "))),
+    }
+}
+
+/// All engines that are asked for; a lab that several have in common is started once.
+async fn all(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Result<(), Failure> {
+    let asked = |engine: &&Engine| {
+        args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id)
+    };
+    let engines: Vec<_> = ENGINES.iter().filter(asked).collect();
+    for engines in engines.chunk_by(|one, next| one.lab == next.lab) {
+        let own = OwnLab::alone(engines[0].lab, stop.clone()).await;
+        let own = own.map_err(failure)?;
+        if found.conditions.is_empty() {
+            let conditions = Conditions::of(own.cluster.servers().ok()).await;
+            if let Ok(Value::Object(conditions)) = serde_json::to_value(conditions) {
+                found.conditions = conditions;
+            }
+        }
+        for engine in engines {
+            for fault in engine.faults {
+                note(format_args!("{}: {}", engine.id, fault.words().here()));
+                let ran = run::run(&own, engine, *fault).await.map_err(failure)?;
+                found.runs.push(ran);
+            }
+        }
+        own.stop().await.map_err(failure)?;
+    }
+    Ok(())
+}
+
+fn failure(why: NoVerdict) -> Failure {
+    match why {
+        NoVerdict::Failed(why) => why,
+        NoVerdict::Unavailable(words) => Failure::Unusable(words.here()),
+    }
+}
+
+/// The promises that were not kept, a line for each.
+fn broken(found: &Matrix) -> Vec<String> {
+    let cells = |run: &Ran| {
+        let (engine, fault) = (run.engine.clone(), run.fault.words().here());
+        let broken = run.cells.iter().filter_map(move |cell| {
+            let words = cell.broken()?;
+            Some(format!(
+                "{engine}, {fault}: {}: {}",
+                cell.strategy,
+                words.here()
+            ))
+        });
+        broken.collect::<Vec<_>>()
+    };
+    found.runs.iter().flat_map(cells).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trials::fault_matrix::{Cell, Fault};
+
+    #[test]
+    fn a_promise_that_is_not_kept_is_named_with_its_engine_fault_and_strategy() {
+        let cell = |promises| Cell {
+            strategy: "redis-fenced".into(),
+            promises,
+            sold: 9,
+            doubled: 1,
+            without_service_ms: Some(80),
+            ..Cell::default()
+        };
+        let found = |promises| Matrix {
+            runs: vec![Ran {
+                engine: "sentinels".into(),
+                fault: Fault::Kill,
+                cells: vec![cell(promises)],
+            }],
+            ..Matrix::default()
+        };
+        assert!(broken(&found(false)).is_empty());
+        let said = broken(&found(true)).join("\n");
+        assert!(
+            said.contains("sentinels") && said.contains("redis-fenced"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,542 @@
+//! The fault matrix, as jepsen has one: strategies × engines × faults, and what buyers saw of each from outside.
+//!
+//! 1. An `Engine` is a lab on one machine or on several, and the server of it that is hit: the only one, the one that is
+//!    written, the one that leads. All strategies that need it sell at the same time, each a product of its own.
+//! 2. A `Fault` comes, stays for a while, and is mended; then each sells again.
+//! 3. A `Cell` has what a strategy told its buyers, what left the shelf, and how long nobody was served. It has a promise, and
+//!    `Cell::broken` says where that is not kept.
+//!
+//! What is never seen here: which of two buyers has the piece that both were told of, and what a machine loses that goes down
+//! with its disk's cache: processes die, and the machine stays.
+//!
+//! Next: `run.rs`, which does it; `page.rs`, which prints it; `command.rs`.
+
+pub mod command;
+mod page;
+mod run;
+
+#[cfg(test)]
+pub(super) use page::page;
+
+use crate::{
+    claims::{Words, words},
+    seckill::{
+        self,
+        check::{Answers, Books, Entry, check},
+    },
+    stock::{self, Promise, Store},
+    terminal::bilingual::Bilingual,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Servers on one machine or on several.
+#[derive(Debug)]
+pub(super) struct Engine {
+    id: &'static str,
+    title: Bilingual,
+    /// What `oversell lab` is told to start it.
+    lab: &'static str,
+    hits: Hits,
+    faults: &'static [Fault],
+    strategies: &'static [&'static str],
+}
+
+/// Which server is hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hits {
+    /// The database, or the node of the cluster that is written: with several, that of the first instance.
+    MySql,
+    /// The Redis that leads.
+    Redis,
+    /// The ZooKeeper server that leads.
+    ZooKeeper,
+}
+
+/// What happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Fault {
+    /// Nothing: what the strategy does on this engine while all is well.
+    None,
+    /// `kill -9`; it is started again.
+    Kill,
+    /// SIGSTOP; it goes on.
+    Pause,
+    /// No instance reaches it; of a Redis with Sentinels, none of the others in its group. Then they do again.
+    Cut,
+    /// Another is promoted in its place, by plan.
+    Promote,
+}
+
+impl Fault {
+    const fn words(self) -> Bilingual {
+        match self {
+            Self::None => Bilingual::of("无", "none"),
+            Self::Kill => Bilingual::of("被杀", "killed"),
+            Self::Pause => Bilingual::of("停顿", "paused"),
+            Self::Cut => Bilingual::of("断开", "cut off"),
+            Self::Promote => Bilingual::of("计划内切换", "planned fail-over"),
+        }
+    }
+}
+
+const BREAKS: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+const IN_MYSQL: &[&str] = &[
+    "single-update",
+    "single-update-retried",
+    "single-update-node-buckets",
+    "select-for-update",
+    "select-for-update-retried",
+    "version-cas",
+    "version-cas-retried",
+    "mysql-named-lock",
+];
+const IN_REDIS: &[&str] = &[
+    "redis-script",
+    "script-stream",
+    "redis-lock",
+    "redis-fenced",
+];
+const IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
+
+/// All engines; those with the same lab stand behind each other, so that it is started once.
+static ENGINES: [Engine; 7] = [
+    Engine {
+        id: "mysql",
+        title: Bilingual::of("一个 MariaDB", "One MariaDB"),
+        lab: ONE,
+        hits: Hits::MySql,
+        faults: BREAKS,
+        strategies: IN_MYSQL,
+    },
+    Engine {
+        id: "redis",
+        title: Bilingual::of("一个 Redis", "One Redis"),
+        lab: ONE,
+        hits: Hits::Redis,
+        faults: BREAKS,
+        strategies: IN_REDIS,
+    },
+    Engine {
+        id: "zookeeper",
+        title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
+        lab: ONE,
+        hits: Hits::ZooKeeper,
+        faults: BREAKS,
+        strategies: IN_ZOOKEEPER,
+    },
+    Engine {
+        id: "galera-one",
+        title: Bilingual::of(
+            "三个节点的 Galera，只写一个：`--galera 3 --writers one`",
+            "Galera with three nodes, one of which is written: `--galera 3 --writers one`",
+        ),
+        lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers one",
+        hits: Hits::MySql,
+        faults: BREAKS,
+        strategies: IN_MYSQL,
+    },
+    Engine {
+        id: GALERA_EACH,
+        title: Bilingual::of(
+            "三个节点的 Galera，每个都写：`--galera 3 --writers each`",
+            "Galera with three nodes, each of which is written: `--galera 3 --writers each`",
+        ),
+        lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers each",
+        hits: Hits::MySql,
+        faults: BREAKS,
+        strategies: IN_MYSQL,
+    },
+    Engine {
+        id: SENTINELS,
+        title: Bilingual::of(
+            "Redis 一主两副本、三个哨兵：`--sentinels 3`",
+            "Redis with two replicas and three Sentinels: `--sentinels 3`",
+        ),
+        lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
+        hits: Hits::Redis,
+        faults: &[
+            Fault::None,
+            Fault::Kill,
+            Fault::Pause,
+            Fault::Cut,
+            Fault::Promote,
+        ],
+        strategies: IN_REDIS,
+    },
+    Engine {
+        id: ENSEMBLE,
+        title: Bilingual::of(
+            "三台 ZooKeeper：`--zookeeper 3`",
+            "Three ZooKeeper servers: `--zookeeper 3`",
+        ),
+        lab: "--instances 0,0,0 --redis-ports 0 --ways --zookeeper 3",
+        hits: Hits::ZooKeeper,
+        faults: BREAKS,
+        strategies: IN_ZOOKEEPER,
+    },
+];
+const ONE: &str = "--instances 0,0,0 --redis-ports 0 --ways";
+const GALERA_EACH: &str = "galera-each";
+const SENTINELS: &str = "sentinels";
+const ENSEMBLE: &str = "ensemble";
+
+/// Without a sale for so long, something is broken: while all is well there is a sale every 0.3 s at least.
+const NOTICED_MS: u64 = 1000;
+
+impl Engine {
+    /// Whether every strategy must notice the fault: nobody is served by a server that is killed or paused. Where one of several is
+    /// only cut off from the instances, they may be at another one. A planned fail-over, and the election of another ZooKeeper
+    /// server, can be over between two purchases: that another one leads is asked of the servers.
+    fn is_felt(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::None | Fault::Promote => false,
+            Fault::Cut => self.lab == ONE,
+            Fault::Kill | Fault::Pause => self.id != ENSEMBLE,
+        }
+    }
+
+    /// Whether a strategy, or a step of the seckill, promises to sell each piece once, and to lose none: what is safe does, but for
+    /// what is in a Redis whose replica may lack the last sales; a lock with a lease does while nothing breaks, but for one that each
+    /// node has for itself.
+    fn promises(&self, slug: &str, fault: Fault) -> bool {
+        let step = seckill::find(slug).map(|step| (step.promise, Store::Redis));
+        let strategy = stock::find(slug).map(|strategy| (strategy.promise, strategy.store));
+        match strategy.or(step) {
+            Some((Promise::Safe, store)) => {
+                store == Store::MySql || fault == Fault::None || self.id != SENTINELS
+            }
+            Some((Promise::Lease, _)) => {
+                fault == Fault::None && (self.id != GALERA_EACH || slug != "mysql-named-lock")
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What was found, as `oversell faults --json` writes it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Matrix {
+    /// Where and how it was run; empty where it was not yet.
+    conditions: Map<String, Value>,
+    runs: Vec<Ran>,
+}
+
+/// A fault of an engine, and what came of its strategies.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ran {
+    engine: String,
+    fault: Fault,
+    cells: Vec<Cell>,
+}
+
+/// What came of a strategy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Cell {
+    strategy: String,
+    /// Whether it promises to sell each piece once, and to lose none.
+    promises: bool,
+    /// Answers that said that a piece was sold.
+    sold: i64,
+    /// Sold by answer, and still on the shelf.
+    lost: i64,
+    /// Answers that told of a piece of which another answer had told: by the number that each says is left.
+    doubled: i64,
+    /// Left the shelf, and nobody can have been told.
+    vanished: i64,
+    /// Answers that said that nothing was done.
+    refused: i64,
+    /// Requests of which nobody knows.
+    unknown: i64,
+    /// How many of them were done, at least.
+    done: i64,
+    /// The longest time from one sale to the next; `None` where there was none any more.
+    without_service_ms: Option<u64>,
+}
+
+impl Cell {
+    /// Judges what buyers were told, and how many pieces have left the shelf. `left` is what each answer says is left, where it
+    /// says so.
+    fn of(told: &Told, gone: i64) -> Self {
+        let mut left = told.left.clone();
+        left.sort_unstable();
+        left.dedup();
+        let doubled = signed(told.left.len() - left.len());
+        let beyond = told.sold - doubled - gone;
+        let untold = (-beyond).max(0);
+        Self {
+            sold: told.sold,
+            lost: beyond.max(0),
+            doubled,
+            vanished: (untold - told.unknown).max(0),
+            refused: told.refused,
+            unknown: told.unknown,
+            done: untold.min(told.unknown),
+            ..Self::default()
+        }
+    }
+
+    /// The same of a voucher, whose orders are in these books: an order that was answered and is not there is lost, and one that a
+    /// user or a number has twice is doubled.
+    fn of_orders(told: &Told, books: &Books) -> Self {
+        let answers = Answers {
+            orders: told.orders.clone(),
+            unknown: u64::try_from(told.unknown).unwrap_or_default(),
+        };
+        let report = check(books, Some(&answers));
+        let lost = signed(report.lost_orders);
+        let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
+        Self {
+            sold: told.sold,
+            lost,
+            doubled: signed(report.duplicate_orders + report.repeated_ids) + report.oversold,
+            vanished,
+            refused: told.refused,
+            unknown: told.unknown,
+            done: (report.orders - (told.sold - lost) - vanished).max(0),
+            ..Self::default()
+        }
+    }
+
+    /// Whether its buyers noticed that something was broken.
+    fn felt(&self) -> bool {
+        let waited = self.without_service_ms.is_none_or(|gap| gap >= NOTICED_MS);
+        waited || self.refused + self.unknown > 0
+    }
+
+    /// What is not as it was promised. Whatever it promises, it sells again once the fault is mended.
+    fn broken(&self) -> Option<Words> {
+        let Self {
+            lost,
+            doubled,
+            vanished,
+            ..
+        } = self;
+        if self.promises && lost + doubled + vanished > 0 {
+            return Some(words!(
+                "丢了 {lost} 件，卖重了 {doubled} 件，凭空少了 {vanished} 件",
+                "{lost} lost, {doubled} doubled, {vanished} gone without a buyer"
+            ));
+        }
+        let again = self.without_service_ms.is_some() && self.sold > 0;
+        (!again).then(|| Words::new("不再卖出", "no sale any more"))
+    }
+}
+
+/// What the buyers of a strategy were told.
+#[derive(Debug, Default)]
+struct Told {
+    sold: i64,
+    refused: i64,
+    unknown: i64,
+    /// What is left of a product, where an answer says so.
+    left: Vec<i64>,
+    /// The orders of a voucher.
+    orders: Vec<Entry>,
+}
+
+fn signed(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
+        let told = Told {
+            sold,
+            unknown,
+            left: left.to_vec(),
+            ..Told::default()
+        };
+        Cell {
+            promises: true,
+            without_service_ms: Some(7),
+            ..Cell::of(&told, gone)
+        }
+    }
+
+    /// The twins: cells that break a promise, each in one way, and the judge names it.
+    #[test]
+    fn a_cell_that_breaks_its_promise_is_refused_and_a_sound_one_is_not() {
+        // Sold, the numbers left, unknown, gone; lost, doubled, vanished, done.
+        for (what, told, [lost, doubled, vanished, done], sound) in [
+            ("all told", cell(3, &[9, 8, 7], 0, 3), [0, 0, 0, 0], true),
+            ("no numbers", cell(3, &[], 0, 3), [0, 0, 0, 0], true),
+            (
+                "one of two unknown done",
+                cell(3, &[], 2, 4),
+                [0, 0, 0, 1],
+                true,
+            ),
+            ("unknown, none done", cell(3, &[], 2, 3), [0, 0, 0, 0], true),
+            ("sold, still there", cell(3, &[], 0, 2), [1, 0, 0, 0], false),
+            (
+                "the same beside unknowns",
+                cell(3, &[], 2, 2),
+                [1, 0, 0, 0],
+                false,
+            ),
+            (
+                "told to two",
+                cell(3, &[9, 8, 8], 0, 2),
+                [0, 1, 0, 0],
+                false,
+            ),
+            (
+                "told to two, and hidden by an unknown",
+                cell(3, &[9, 8, 8], 1, 3),
+                [0, 1, 0, 1],
+                false,
+            ),
+            (
+                "gone, nobody was told",
+                cell(3, &[], 1, 5),
+                [0, 0, 1, 1],
+                false,
+            ),
+            ("nothing sold", cell(0, &[], 0, 0), [0, 0, 0, 0], false),
+        ] {
+            let seen = [told.lost, told.doubled, told.vanished, told.done];
+            assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
+            assert_eq!(told.broken().is_none(), sound, "{what}: {told:?}");
+            let promised_nothing = Cell {
+                promises: false,
+                ..told.clone()
+            };
+            assert_eq!(promised_nothing.broken().is_none(), told.sold > 0, "{what}");
+        }
+        let never_again = Cell {
+            without_service_ms: None,
+            ..cell(3, &[], 0, 3)
+        };
+        assert!(never_again.broken().is_some());
+    }
+
+    /// The twins of orders: lost, written twice, and never asked for.
+    #[test]
+    fn orders_that_are_not_as_they_were_answered_are_refused() {
+        let order = |order_id, user_id| Entry { order_id, user_id };
+        let cell = |books: &[Entry], unknown| {
+            let told = Told {
+                sold: 2,
+                unknown,
+                orders: vec![order(1, 10), order(2, 20)],
+                ..Told::default()
+            };
+            let books = Books {
+                pieces: 100,
+                stock: 100 - signed(books.len()),
+                redis_stock: None,
+                orders: books.to_vec(),
+            };
+            Cell {
+                promises: true,
+                without_service_ms: Some(7),
+                ..Cell::of_orders(&told, &books)
+            }
+        };
+        let [first, second, third] = [order(1, 10), order(2, 20), order(3, 30)];
+        for (what, cell, [lost, doubled, vanished, done], sound) in [
+            ("as answered", cell(&[first, second], 0), [0, 0, 0, 0], true),
+            (
+                "one unknown, done",
+                cell(&[first, second, third], 1),
+                [0, 0, 0, 1],
+                true,
+            ),
+            (
+                "answered, not there",
+                cell(&[first], 0),
+                [1, 0, 0, 0],
+                false,
+            ),
+            (
+                "nobody asked",
+                cell(&[first, second, third], 0),
+                [0, 0, 1, 0],
+                false,
+            ),
+            (
+                "twice for a user",
+                cell(&[first, second, order(3, 10)], 1),
+                [0, 1, 0, 1],
+                false,
+            ),
+        ] {
+            let seen = [cell.lost, cell.doubled, cell.vanished, cell.done];
+            assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
+            assert_eq!(cell.broken().is_none(), sound, "{what}: {cell:?}");
+        }
+    }
+
+    /// The twin: a fault that nobody has made.
+    #[test]
+    fn a_fault_that_no_buyer_noticed_is_none() {
+        let seen = |refused, gap| Cell {
+            refused,
+            without_service_ms: gap,
+            ..cell(3, &[], 0, 3)
+        };
+        assert!(!seen(0, Some(330)).felt(), "all was well");
+        assert!(seen(1, Some(330)).felt() && seen(0, Some(5025)).felt() && seen(0, None).felt());
+        let must_be = |id: &str| {
+            let engine = ENGINES.iter().find(|known| known.id == id);
+            let faults = [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+            faults.map(|fault| engine.expect("an engine").is_felt(fault))
+        };
+        assert_eq!(must_be("redis"), [false, true, true, true]);
+        assert_eq!(must_be("sentinels"), [false, true, true, false]);
+        assert_eq!(must_be("ensemble"), [false; 4]);
+    }
+
+    #[test]
+    fn the_row_that_decides_is_safe_under_every_fault_and_a_plain_lock_under_none() {
+        let promises = |engine: &str, slug: &str, fault| {
+            let engine = ENGINES.iter().find(|known| known.id == engine);
+            engine.expect("an engine").promises(slug, fault)
+        };
+        for fault in [
+            Fault::None,
+            Fault::Kill,
+            Fault::Pause,
+            Fault::Cut,
+            Fault::Promote,
+        ] {
+            assert!(promises(SENTINELS, "redis-fenced", fault));
+            assert!(promises("ensemble", "zk-fenced", fault));
+            assert!(promises(GALERA_EACH, "version-cas-retried", fault));
+            for slug in ["redis-script", "script-stream"] {
+                assert!(promises("redis", slug, fault));
+            }
+            for slug in ["redis-lock", "redis-script", "script-stream"] {
+                assert_eq!(promises(SENTINELS, slug, fault), fault == Fault::None);
+            }
+        }
+        assert!(promises("galera-one", "mysql-named-lock", Fault::None));
+        assert!(!promises(GALERA_EACH, "mysql-named-lock", Fault::None));
+    }
+
+    #[test]
+    fn each_strategy_of_an_engine_is_one_and_needs_the_server_that_is_hit() {
+        for engine in &ENGINES {
+            for slug in engine.strategies {
+                let needs = match stock::find(slug) {
+                    Some(strategy) => strategy.needs,
+                    None => {
+                        assert!(seckill::find(slug).is_some(), "no {slug}");
+                        continue;
+                    }
+                };
+                let hit = match engine.hits {
+                    Hits::MySql => "mysql",
+                    Hits::Redis => "redis",
+                    Hits::ZooKeeper => "zookeeper",
+                };
+                assert!(needs.iter().any(|server| server.name() == hit), "{slug}");
+            }
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! A fault of an engine: buyers of all its strategies, the fault while they buy, and what is left when it is mended.
+
+use super::{Cell, Engine, Fault, Hits, Ran, Told};
+use crate::{
+    clients::http_client::HttpError,
+    clients::redis_at::redis_at,
+    fault::Action,
+    load::{history::Outcome, meaning},
+    seckill::check::Entry,
+    stock::{self, Store},
+    trials::{
+        Cluster, NoVerdict, Product,
+        experiments::{
+            members::{Purchases, longest_gap, sold_since},
+            own_lab::OwnLab,
+            tools::{ask, got},
+        },
+        voucher::Voucher,
+    },
+};
+use futures::future::{join_all, try_join_all};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    mem,
+    sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+
+/// The pieces of a product: more than anybody buys.
+const STOCK: i64 = 1_000_000;
+/// Each request stays inside for a moment, so that others wait for it, and waits for 3 s at most.
+const TERMS: &str = "&hold_ms=10&wait_ms=3000";
+/// What a buyer does between two purchases.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long the server stays broken: longer than others wait before they go on without it.
+const BROKEN: Duration = Duration::from_secs(8);
+/// How long all sell where nothing breaks.
+const WELL: Duration = Duration::from_secs(4);
+/// How long it may take until instances are ready, and until all sell again.
+const BACK: Duration = Duration::from_secs(60);
+/// How long it may take until orders that were answered are written.
+const WRITTEN: Duration = Duration::from_secs(10);
+
+/// A strategy or step that is sold by, what is sold, and what its buyers have seen.
+struct Stall<'a> {
+    slug: &'static str,
+    goods: Goods<'a>,
+    purchases: Purchases,
+    told: Mutex<Told>,
+}
+
+enum Goods<'a> {
+    /// A product, and where its pieces are counted.
+    Product(Product<'a>, Store),
+    /// A voucher, and how many users have ordered it: each once.
+    Voucher(Voucher<'a>, AtomicI64),
+}
+
+impl<'a> Goods<'a> {
+    async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
+        let Some(strategy) = stock::find(slug) else {
+            return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
+        };
+        let product = on.product(STOCK).await?;
+        for at in on.instances() {
+            // It waits until its node has what was written before.
+            got(on, &format!("{at}/stock?stock_id={}", product.id)).await?;
+        }
+        Ok(Self::Product(product, strategy.store))
+    }
+
+    /// Buys a piece, or orders one for a user who has none: the answer, and that user.
+    async fn buy(&self, at: &str, slug: &str) -> Result<(u16, Value, Option<i64>), HttpError> {
+        match self {
+            Self::Product(product, _) => {
+                let (status, answer) = product.buy(at, slug, TERMS).await?;
+                Ok((status, answer, None))
+            }
+            Self::Voucher(voucher, users) => {
+                let user = users.fetch_add(1, Relaxed);
+                let (status, answer) = voucher.order(at, slug, user, TERMS).await?;
+                Ok((status, answer, Some(voucher.user(user))))
+            }
+        }
+    }
+
+    /// What came of it, as soon as it can be counted.
+    async fn counted(&self, on: &Cluster, told: &Told) -> Cell {
+        let begun = Instant::now();
+        loop {
+            let cell = match self {
+                Self::Product(product, store) => {
+                    let store = match store {
+                        Store::MySql => "mysql",
+                        Store::Redis => "redis",
+                    };
+                    let stock = format!("{}/stock?stock_id={}", on.three(), product.id);
+                    let stock = got(on, &stock).await.ok();
+                    let left = stock.and_then(|stock| stock[store]["count"].as_i64());
+                    left.map(|left| Cell::of(told, STOCK - left))
+                }
+                Self::Voucher(voucher, _) => {
+                    let books = format!("{}/voucher/{}/orders", on.three(), voucher.id);
+                    let books = got(on, &books).await.ok();
+                    let books = books.and_then(|books| serde_json::from_value(books).ok());
+                    let cell = books.map(|books| Cell::of_orders(told, &books));
+                    // What is answered first and written behind may not be there yet.
+                    cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITTEN)
+                }
+            };
+            if let Some(cell) = cell {
+                return cell;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn remove(self) -> Result<(), NoVerdict> {
+        match self {
+            Self::Product(product, _) => product.remove().await,
+            Self::Voucher(voucher, _) => voucher.remove().await,
+        }
+    }
+}
+
+impl Stall<'_> {
+    /// Buys at an instance, until it is over.
+    async fn buy_at(&self, at: &str, over: &AtomicBool) {
+        while !over.load(Relaxed) {
+            let begun = Instant::now();
+            let answer = self.goods.buy(at, self.slug).await;
+            let sold = self.told.lock().hear(answer.ok());
+            self.purchases.lock().push((begun, Instant::now(), sold));
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// What came of it, from `since` on; `back`: whether it sold again.
+    async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
+        let told = mem::take(&mut *self.told.lock());
+        let late = |_| NoVerdict::failed("the shelf cannot be counted");
+        let counted = timeout(BACK, self.goods.counted(on, &told)).await;
+        let gap = longest_gap(&self.purchases.lock(), since, Instant::now());
+        Ok(Cell {
+            strategy: self.slug.to_owned(),
+            without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
+            ..counted.map_err(late)?
+        })
+    }
+}
+
+impl Told {
+    /// Notes an answer, and the user of an order; whether it sold a piece, `None` where nobody knows: without an answer, too.
+    fn hear(&mut self, answer: Option<(u16, Value, Option<i64>)>) -> Option<bool> {
+        let Some((status, said, user)) = answer else {
+            self.unknown += 1;
+            return None;
+        };
+        match meaning(status, said.to_string().as_bytes()).0 {
+            Outcome::Sold => {
+                self.sold += 1;
+                self.left.extend(said["remaining"].as_i64());
+                let order_id = said["order_id"].as_str().and_then(|id| id.parse().ok());
+                let order = order_id.zip(user);
+                self.orders
+                    .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
+                Some(true)
+            }
+            Outcome::SoldOut | Outcome::Refused(_) => {
+                self.refused += 1;
+                Some(false)
+            }
+            Outcome::Unknown(_) => {
+                self.unknown += 1;
+                None
+            }
+        }
+    }
+}
+
+/// Breaks the server that the engine's strategies need, and mends it.
+pub(super) async fn run(
+    own: &OwnLab,
+    engine: &'static Engine,
+    fault: Fault,
+) -> Result<Ran, NoVerdict> {
+    let on = &own.cluster;
+    // Their connections go to where they go first, wherever the last fault has led them.
+    for instance in &on.servers()?.instances {
+        on.fault(Action::Kill, &instance.name).await?;
+        on.fault(Action::Start, &instance.name).await?;
+    }
+    try_join_all(on.instances().iter().map(|at| ready(on, at))).await?;
+    let stalls = try_join_all(engine.strategies.iter().map(|slug| async move {
+        Ok::<_, NoVerdict>(Stall {
+            slug,
+            goods: Goods::of(on, slug).await?,
+            purchases: Mutex::default(),
+            told: Mutex::default(),
+        })
+    }))
+    .await?;
+    let over = AtomicBool::new(false);
+    let buyers = stalls
+        .iter()
+        .flat_map(|stall| on.instances().iter().map(|at| stall.buy_at(at, &over)));
+    let all_sell = async |since| {
+        let sold = stalls
+            .iter()
+            .map(|stall| sold_since(&stall.purchases, since, BACK));
+        join_all(sold).await
+    };
+    let broken = async {
+        let sells = all_sell(Instant::now()).await;
+        if let Some((stall, _)) = stalls.iter().zip(&sells).find(|(_, sold)| sold.is_none()) {
+            let slug = stall.slug;
+            return Err(NoVerdict::failed(format!(
+                "{slug} does not sell, and nothing is broken"
+            )));
+        }
+        let since = Instant::now();
+        breaks(own, engine.hits, fault).await?;
+        Ok((since, all_sell(Instant::now()).await))
+    };
+    let broken = async {
+        let broken = broken.await;
+        over.store(true, Relaxed);
+        broken
+    };
+    let (broken, _) = tokio::join!(broken, join_all(buyers));
+    let (since, back) = broken?;
+    let mut cells = Vec::new();
+    for (stall, back) in stalls.into_iter().zip(back) {
+        let cell = stall.cell(on, since, back.is_some()).await?;
+        let promises = engine.promises(stall.slug, fault);
+        cells.push(Cell { promises, ..cell });
+        stall.goods.remove().await?;
+    }
+    if let Some(cell) = cells
+        .iter()
+        .find(|cell| engine.is_felt(fault) && !cell.felt())
+    {
+        let (engine, slug) = (engine.id, &cell.strategy);
+        let why = format!("{engine}, {fault:?}: {slug} sold on, as if nothing were broken");
+        return Err(NoVerdict::failed(why));
+    }
+    Ok(Ran {
+        engine: engine.id.to_owned(),
+        fault,
+        cells,
+    })
+}
+
+/// Does to the server what the fault says, for as long as it stays so.
+async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
+    let on = &own.cluster;
+    let (does, mends) = match fault {
+        Fault::None => {
+            sleep(WELL).await;
+            return Ok(());
+        }
+        Fault::Promote => {
+            let leads = leading_redis(on).await?;
+            let to = match leads.0 {
+                "replica" => "replica-2",
+                _ => "replica",
+            };
+            on.fault(Action::Promote, to).await?;
+            return follows(&leads.1).await;
+        }
+        Fault::Kill => (Action::Kill, Action::Start),
+        Fault::Pause => (Action::Pause, Action::Resume),
+        Fault::Cut => (Action::Cut, Action::Mend),
+    };
+    let one_zookeeper = !on.servers()?.zookeeper.connect.contains(',');
+    let mut led = None;
+    let server = match hits {
+        Hits::MySql => "mysql".to_owned(),
+        Hits::Redis if on.servers()?.sentinels.is_empty() => "redis".to_owned(),
+        Hits::Redis => {
+            let (name, url) = leading_redis(on).await?;
+            led = Some(url);
+            name.to_owned()
+        }
+        Hits::ZooKeeper if one_zookeeper => "zookeeper".to_owned(),
+        Hits::ZooKeeper => own.ensemble("").await?.remove(0),
+    };
+    on.fault(does, &server).await?;
+    sleep(BROKEN).await;
+    if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
+        // Buyers may not notice the election. Where the server that was hit still leads, nothing was broken.
+        own.ensemble(&server).await?;
+    }
+    on.fault(mends, &server).await?;
+    match led {
+        Some(url) => follows(&url).await,
+        None => Ok(()),
+    }
+}
+
+/// The Redis that leads, as the Sentinels say: its name, and where it is.
+async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
+    let at = on.servers()?;
+    let none = || NoVerdict::failed("the Sentinels know nobody who leads");
+    let sentinel = at.sentinels.first().ok_or_else(none)?;
+    let mut sentinel = redis_at(&sentinel.url).await?;
+    let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let port = known.first().and_then(|known| known.get("port"));
+    let port = port.ok_or_else(none)?;
+    let members = at.redis.iter().chain(&at.replicas);
+    let mut named = members.zip(["redis", "replica", "replica-2"]);
+    let leads = named.find(|(member, _)| member.url.rsplit(':').next() == Some(port));
+    let (member, name) = leads.ok_or_else(none)?;
+    Ok((name, member.url.clone()))
+}
+
+/// Waits until the Redis that led follows another: until then it takes writes, which are lost.
+async fn follows(led: &str) -> Result<(), NoVerdict> {
+    let followed = async {
+        loop {
+            let role = redis::cmd("INFO").arg("replication").to_owned();
+            let said: Option<String> = match redis_at(led).await {
+                Ok(mut at) => role.query_async(&mut at).await.ok(),
+                Err(_) => None,
+            };
+            if said.is_some_and(|said| said.contains("role:slave")) {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("the Redis that led does not follow");
+    timeout(BACK, followed).await.map_err(late)
+}
+
+async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
+    let url = format!("{at}/health/ready");
+    let ready = async {
+        while !on
+            .get(&url)
+            .await
+            .is_ok_and(|answer| answer.status.is_success())
+        {
+            sleep(PAUSE).await;
+        }
+    };
+    let late = |_| NoVerdict::failed(format!("{at} is not ready"));
+    timeout(BACK, ready).await.map_err(late)
+}

@@ -1,0 +1,190 @@
+//! What a run has found: a row for each lesson that it tried, and what they come to together.
+
+use super::{NoVerdict, Seen, last_run};
+use crate::{
+    claims::{Lesson, Verdict, Words},
+    terminal::bilingual::Bilingual,
+};
+use crate::{
+    load::conditions::Conditions,
+    terminal::{
+        chinese::told,
+        failure::{Failure, unusable_told},
+    },
+};
+use serde::Serialize;
+use std::time::Duration;
+
+/// All that a run has found.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    pub(super) conditions: Conditions,
+    pub(super) lessons: Vec<Tried>,
+}
+
+/// What was tried in the place of a lesson, and what came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct TriedTwin {
+    pub(super) what: Words,
+    verdict: Verdict,
+}
+
+/// A lesson, and what came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Tried {
+    pub(super) id: &'static str,
+    pub(super) chapter: &'static str,
+    pub(super) place: &'static str,
+    pub(super) claim: Bilingual,
+    /// Whether the verdict rests on timing.
+    pub(super) timing: bool,
+    /// What was tried in its place: then verdict, words and figures are the twin's.
+    pub(super) twin: Option<TriedTwin>,
+    #[serde(flatten)]
+    pub(super) seen: Seen,
+    pub(super) took_ms: u64,
+    /// Why it went wrong, where it did.
+    #[serde(skip)]
+    pub(super) failed: Option<String>,
+}
+
+impl Tried {
+    /// This lesson, of what its experiment has come to.
+    pub(super) fn of(
+        chapter: &'static str,
+        lesson: &Lesson,
+        twin: bool,
+        seen: Result<Seen, NoVerdict>,
+        took: Duration,
+    ) -> Self {
+        let failed = match &seen {
+            Err(NoVerdict::Failed(why)) => Some(why.to_string()),
+            _ => None,
+        };
+        let seen = seen.unwrap_or_else(|why| {
+            let words = match why {
+                NoVerdict::Unavailable(words) => words,
+                NoVerdict::Failed(why) => Words::same(why.to_string()),
+            };
+            let on = Vec::new();
+            Seen {
+                on,
+                ..Seen::of(Verdict::Unavailable, words)
+            }
+        });
+        let verdict = seen.verdict;
+        let twin = lesson.twin_words().filter(|_| twin);
+        Self {
+            id: lesson.id,
+            chapter,
+            place: lesson.place,
+            claim: lesson.claim,
+            timing: lesson.timing,
+            twin: twin.map(|what| TriedTwin { what, verdict }),
+            seen,
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            failed,
+        }
+    }
+
+    pub(super) const fn verdict(&self) -> Verdict {
+        self.seen.verdict
+    }
+
+    /// Whether a claim that does not rest on timing came out otherwise than in the last full run, or a twin was not refused.
+    pub(super) fn is_otherwise(&self) -> bool {
+        if self.twin.is_some() {
+            return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
+        }
+        let before = last_run::verdict(self.id, &self.seen.on);
+        !self.timing
+            && self.verdict() != Verdict::Unavailable
+            && before.is_some_and(|before| before != self.verdict())
+    }
+}
+
+impl Found {
+    /// How many claims came out so.
+    pub(super) fn count(&self, verdict: Verdict) -> usize {
+        let so = self
+            .lessons
+            .iter()
+            .filter(|tried| tried.verdict() == verdict);
+        so.count()
+    }
+
+    /// # Errors
+    ///
+    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where one could not be
+    /// tried.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
+        let otherwise: Vec<_> = otherwise
+            .map(|t| format!("{}: {}", t.id, t.verdict().words().here()))
+            .collect();
+        let failed = self
+            .lessons
+            .iter()
+            .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
+        let failed: Vec<_> = failed.collect();
+        match (otherwise.is_empty(), failed.is_empty()) {
+            (false, _) => Err(Failure::Promise(told!(
+                "与上一次完整运行不同：{}",
+                "otherwise than in the last full run: {}",
+                otherwise.join("; ")
+            ))),
+            (true, false) => Err(unusable_told!(
+                "没能验证：{}",
+                "could not be tried: {}",
+                failed.join("; ")
+            )),
+            (true, true) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::find;
+
+    fn found(id: &str, seen: Result<Verdict, &str>) -> Found {
+        let seen = match seen {
+            Ok(verdict) => Ok(Seen::of(verdict, Words::same("x"))),
+            Err(why) => Err(NoVerdict::failed(why)),
+        };
+        let lesson = find(id).expect("a lesson");
+        Found {
+            conditions: Conditions::default(),
+            lessons: vec![Tried::of("1", lesson, false, seen, Duration::ZERO)],
+        }
+    }
+
+    #[test]
+    fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
+        assert!(matches!(
+            found("1.4", Ok(Verdict::NotReproduced)).verdict(),
+            Err(Failure::Promise(_))
+        ));
+        assert!(found("1.4", Ok(Verdict::Reproduced)).verdict().is_ok());
+        assert!(found("1.4", Ok(Verdict::Unavailable)).verdict().is_ok());
+        assert!(found("1.6.2", Ok(Verdict::NotReproduced)).verdict().is_ok());
+    }
+
+    #[test]
+    fn a_twin_that_is_not_refused_breaks_a_promise_whatever_it_rests_on() {
+        use Verdict::{Noise, Reproduced, Unavailable};
+        for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
+            let mut found = found("1.6.2", Ok(verdict));
+            let what = Words::same("x");
+            found.lessons[0].twin = Some(TriedTwin { what, verdict });
+            assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_is_neither_kept_nor_broken() {
+        let failed = found("1.4", Err("no Redis"));
+        assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
+    }
+}

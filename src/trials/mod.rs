@@ -1,0 +1,87 @@
+//! The course, re-run: every claim of `claims`, tried on a running cluster, with a verdict each.
+//!
+//! 1. An experiment is handed a [`Cluster`], which can do what anybody outside can: requests, loads, replays, the lab's
+//!    faults, and the servers' own clients.
+//! 2. What it has [`Seen`] is a verdict, words in both languages, and figures in the forms that the report draws.
+//!
+//! Next: `experiments/mod.rs`, `seen.rs`; `command.rs` runs them.
+
+mod cluster;
+pub mod command;
+#[cfg(test)]
+mod docs;
+mod experiments;
+pub mod fault_matrix;
+mod found;
+mod last_run;
+mod product;
+mod replay;
+mod report;
+mod seen;
+mod stand;
+mod table;
+mod twin;
+mod voucher;
+
+pub use cluster::Cluster;
+pub use product::{Left, Product};
+pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen};
+
+/// What the lessons say of other rooms is so.
+#[cfg(test)]
+mod tests {
+    use super::experiments;
+    use crate::{
+        claims::{Lesson, Run, find, lessons},
+        classroom::deadlocks,
+        replay, seckill, stock,
+    };
+    use std::collections::{BTreeSet, HashSet};
+
+    #[test]
+    fn a_lesson_has_one_race_at_most_and_each_that_plays_one_has_it() {
+        let shown: Vec<_> = replay::lessons().map(|(lesson, _)| lesson).collect();
+        let unique: HashSet<_> = shown.iter().copied().collect();
+        assert_eq!(unique.len(), shown.len(), "{shown:?}");
+        let unknown: Vec<_> = shown.iter().filter(|id| find(id).is_none()).collect();
+        assert!(unknown.is_empty(), "no lessons: {unknown:?}");
+        let is_replay = |run: &Run| matches!(run, Run::Replay);
+        let without: Vec<_> = lessons()
+            .filter(|lesson| lesson.run.parts().iter().any(is_replay))
+            .filter(|lesson| !unique.contains(lesson.id))
+            .map(|lesson| lesson.id)
+            .collect();
+        assert!(without.is_empty(), "no race: {without:?}");
+    }
+
+    #[test]
+    fn each_custom_experiment_belongs_to_one_lesson_that_asks_for_it() {
+        let is_custom = |run: &Run| matches!(run, Run::Custom);
+        let asked = lessons().filter(|lesson| lesson.run.parts().iter().any(is_custom));
+        let asked: Vec<_> = asked.map(|lesson| lesson.id).collect();
+        let known: Vec<_> = experiments::CUSTOM.iter().map(|(id, _)| *id).collect();
+        assert_eq!(asked, known);
+    }
+
+    /// A lesson names no strategy, step or deadlock that there is not, and each stands in a lesson.
+    #[test]
+    fn the_lessons_name_what_is_in_the_registries() {
+        let slugs = |of: fn(&Lesson) -> &[&'static str]| lessons().flat_map(of).copied();
+        for (named, registered) in [
+            (
+                slugs(|lesson| &lesson.strategies).collect::<BTreeSet<_>>(),
+                stock::ALL.iter().map(|entry| entry.slug).collect(),
+            ),
+            (
+                slugs(|lesson| &lesson.steps).collect(),
+                seckill::ALL.iter().map(|entry| entry.slug).collect(),
+            ),
+            (
+                slugs(|lesson| &lesson.deadlocks).collect(),
+                deadlocks::ALL.iter().map(|entry| entry.slug).collect(),
+            ),
+        ] {
+            assert_eq!(named, registered);
+        }
+    }
+}

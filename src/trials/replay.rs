@@ -1,0 +1,229 @@
+//! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
+
+use super::{Cluster, NoVerdict, Play, Seen, cluster::PATIENCE};
+use crate::{
+    claims::{Words, words},
+    clients::http_client::{Ask, Events, HttpError},
+    replay::ReplayResult,
+};
+use eventsource_stream::Event;
+use futures::TryStreamExt;
+use http::{Method, StatusCode};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Known {
+    enabled: bool,
+    replays: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    lesson: String,
+    cannot: Option<Words>,
+    ends: Meant,
+    cured_ends: Meant,
+}
+
+/// How it must end.
+#[derive(Default, Deserialize)]
+struct Meant {
+    sold: i64,
+    gone: i64,
+    inside: usize,
+    saw: String,
+    said: Words,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    events: String,
+}
+
+/// Plays the flaw and its cure: the claim holds where both end as they must. The twin is the flaw in the place of its cure.
+///
+/// # Errors
+///
+/// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+pub(super) async fn flaw_and_cure(
+    on: &Cluster,
+    lesson: &str,
+    twin: bool,
+) -> Result<Seen, NoVerdict> {
+    let flaw = on.replay(lesson, false, false).await?;
+    let cure = on.replay(lesson, !twin, true).await?;
+    let words = |Play { ends, said, .. }: &Play| {
+        let ReplayResult {
+            sold, gone, inside, ..
+        } = ends;
+        let (zh, en) = if ends.saw.is_empty() {
+            Default::default()
+        } else {
+            (format!("，{}", said.zh), format!(", {}", said.en))
+        };
+        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
+        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
+        (zh, en)
+    };
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
+    let (how_zh, how_en) = match flaw.ends.forced.max(cure.ends.forced) {
+        Some(true) => (
+            "（强制：租约、会话、持有者由命令结束）",
+            ", forced (leases, sessions, holders ended by order)",
+        ),
+        Some(false) => ("（没有强制：到时间自己结束）", ", by the clock"),
+        None => ("", ""),
+    };
+    let words = words!(
+        "重演{how_zh}：{flaw_zh}；换成解法：{cure_zh}。",
+        "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
+    );
+    Ok(Seen::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
+}
+
+impl Cluster {
+    /// Plays a race by the clock, or in the quick form by force, and waits for its end, which must be that of the flaw or that of
+    /// the cure.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the race to end by itself.
+    pub async fn replay(
+        &self,
+        lesson: &str,
+        cured: bool,
+        ends_cured: bool,
+    ) -> Result<Play, NoVerdict> {
+        let at = self.one();
+        let none = || NoVerdict::without("这个集群不能重演", "this cluster plays no replays");
+        let known = self.get(&format!("{at}/replays")).await?;
+        let known: Known = match known.success() {
+            Ok(answer) => answer.json()?,
+            Err(HttpError::Refused {
+                status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN,
+                ..
+            }) => return Err(none()),
+            Err(error) => return Err(error.into()),
+        };
+        let listed = known
+            .replays
+            .into_iter()
+            .find(|listed| listed.lesson == lesson);
+        let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
+        if let Some(Words { zh, en }) = listed.cannot {
+            return Err(NoVerdict::without(zh, en));
+        }
+        let meant = if ends_cured {
+            listed.cured_ends
+        } else {
+            listed.ends
+        };
+        let pace = if self.quick { "fast" } else { "clock" };
+        let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
+        let started: Started = self
+            .request(Method::POST, &start)
+            .answer()
+            .await?
+            .success()?
+            .json()?;
+        // The stream begins with the first event for whoever comes, and ends after the last.
+        ended(
+            lesson,
+            cured,
+            meant,
+            self.request(Method::GET, &format!("{at}{}", started.events))
+                .events(PATIENCE)
+                .await?,
+        )
+        .await
+    }
+}
+
+/// Reads a whole stream of events.
+async fn ended(
+    lesson: &str,
+    cured: bool,
+    meant: Meant,
+    mut stream: Events,
+) -> Result<Play, NoVerdict> {
+    let mut events = Vec::new();
+    while let Some(Event { event, data, .. }) = stream.try_next().await? {
+        match event.as_str() {
+            "message" => events.push(serde_json::from_str(&data)?),
+            "done" => {
+                let mut ends: ReplayResult = serde_json::from_str(&data)?;
+                ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.saw)
+                    == (meant.sold, meant.gone, meant.inside, &meant.saw);
+                let said = if ends.as_meant {
+                    meant.said
+                } else {
+                    Words::same(&ends.saw)
+                };
+                return Ok(Play {
+                    lesson: lesson.to_owned(),
+                    cured,
+                    ends,
+                    said,
+                    events,
+                });
+            }
+            _ => {
+                return Err(NoVerdict::failed(format!(
+                    "the replay of {lesson} failed: {data}"
+                )));
+            }
+        }
+    }
+    Err(NoVerdict::failed(format!(
+        "the replay of {lesson} ended without its last event"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::{StreamExt, stream};
+
+    const READ: [&str; 2] = [
+        "message",
+        r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#,
+    ];
+
+    fn stream(events: &[[&str; 2]]) -> Events {
+        let event = |[event, data]: &[&str; 2]| Event {
+            event: (*event).into(),
+            data: (*data).into(),
+            ..Event::default()
+        };
+        stream::iter(events.iter().map(event).map(Ok).collect::<Vec<_>>()).boxed()
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_read_to_its_end() {
+        let ends = r#"{"sold":3,"gone":2,"inside":2,"saw":"","as_meant":true}"#;
+        let meant = r#"{"sold":3,"gone":2,"inside":2,"saw":"","said":{"zh":"","en":""}}"#;
+        for (gone, as_meant) in [("2", true), ("3", false)] {
+            let meant = serde_json::from_str(&meant.replace('2', gone)).unwrap();
+            let events = stream(&[READ, ["done", ends]]);
+            let play = ended("2.3", false, meant, events).await.unwrap();
+            assert_eq!((play.events.len(), play.ends.as_meant), (1, as_meant));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_fails_or_is_cut_off_is_no_end() {
+        for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
+            assert!(
+                matches!(
+                    ended("2.3", false, Meant::default(), stream(events)).await,
+                    Err(NoVerdict::Failed(_))
+                ),
+                "{events:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The report: one HTML page that needs no service and no other host. Here are its words and the lengths of its bars; how it
+//! looks stands in `templates/course.html`. The page's own modules draw its races.
+
+mod modules;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    Play, Rated, Ratio, Sale,
+    found::{Found, Tried},
+};
+use crate::{
+    claims::{ALL, Chapter, Lesson, Verdict, Words, find},
+    terminal::bilingual::Bilingual,
+};
+use crate::{
+    load::filters,
+    terminal::failure::{Failure, unusable},
+};
+use askama::Template;
+use modules::{import_map, timeline_style};
+use serde_json::json;
+
+/// Fills the template.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where the template cannot be filled.
+pub(super) fn html(found: &Found) -> Result<String, Failure> {
+    Report::of(found)
+        .render()
+        .map_err(|e| unusable!("report: {e}"))
+}
+
+#[derive(Template)]
+#[template(path = "course.html")]
+struct Report<'a> {
+    found: &'a Found,
+    chapters: Vec<Part<'a>>,
+    conditions: String,
+    /// What happened in the races, as the script of the page reads it.
+    races: String,
+    import_map: String,
+    timeline_style: String,
+}
+
+/// A chapter, and what came of its lessons.
+struct Part<'a> {
+    chapter: &'static Chapter,
+    lessons: Vec<Shown<'a>>,
+}
+
+/// A lesson in pictures.
+struct Shown<'a> {
+    lesson: &'static Lesson,
+    tried: &'a Tried,
+    sales: Vec<Bar<'a>>,
+    ratios: Vec<Scale<'a>>,
+    races: Vec<Race<'a>>,
+}
+
+/// A race that is drawn.
+struct Race<'a> {
+    /// Which of all that the page has.
+    number: usize,
+    play: &'a Play,
+}
+
+/// A load as a bar, in percent of the longest of its lesson.
+struct Bar<'a> {
+    sale: &'a Sale,
+    gone: f64,
+    over: f64,
+}
+
+/// A ratio on a logarithmic axis with 1 in the middle; positions in percent.
+struct Scale<'a> {
+    ratio: &'a Ratio,
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl<'a> Report<'a> {
+    fn of(found: &'a Found) -> Self {
+        let mut plays = Vec::new();
+        let part = |chapter: &'static Chapter| {
+            let lessons = found
+                .lessons
+                .iter()
+                .filter(|tried| tried.chapter == chapter.id);
+            Part {
+                chapter,
+                lessons: lessons
+                    .filter_map(|tried| Shown::of(tried, &mut plays))
+                    .collect(),
+            }
+        };
+        let chapters = ALL
+            .iter()
+            .map(part)
+            .filter(|part| !part.lessons.is_empty())
+            .collect();
+        // No event can end the script element that it stands in.
+        let races = json!(plays).to_string().replace('<', r"\u003c");
+        Self {
+            found,
+            chapters,
+            conditions: found.conditions.to_string(),
+            races,
+            import_map: import_map("js/course-report/course-report.js"),
+            timeline_style: timeline_style(),
+        }
+    }
+
+    const fn command(&self) -> &'static str {
+        "course"
+    }
+
+    fn so(&self) -> usize {
+        self.found.count(Verdict::Reproduced)
+    }
+
+    fn otherwise(&self) -> usize {
+        self.found.count(Verdict::NotReproduced)
+    }
+
+    fn noise(&self) -> usize {
+        self.found.count(Verdict::Noise)
+    }
+
+    fn unavailable(&self) -> usize {
+        self.found.count(Verdict::Unavailable)
+    }
+}
+
+impl<'a> Shown<'a> {
+    fn of(tried: &'a Tried, plays: &mut Vec<&'a Play>) -> Option<Self> {
+        let figures = &tried.seen.figures;
+        let longest = figures
+            .sales
+            .iter()
+            .map(|sale| sale.sold.max(sale.gone))
+            .max()
+            .unwrap_or(1)
+            .max(1) as f64;
+        let percent = |pieces: i64| 100.0 * pieces.max(0) as f64 / longest;
+        let bar = |sale: &'a Sale| Bar {
+            sale,
+            gone: percent(sale.gone),
+            over: percent(sale.oversold),
+        };
+        let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
+        let race = |play: &'a Play| {
+            plays.push(play);
+            Race {
+                number: plays.len() - 1,
+                play,
+            }
+        };
+        let races = happened.map(race).collect();
+        Some(Self {
+            lesson: find(tried.id)?,
+            tried,
+            sales: figures.sales.iter().map(bar).collect(),
+            ratios: figures.ratios.iter().map(Scale::of).collect(),
+            races,
+        })
+    }
+
+    /// The mark of its verdict, which is also a class of the style.
+    fn mark(&self) -> &'static str {
+        self.tried.verdict().mark()
+    }
+
+    fn class(&self) -> &'static str {
+        match self.tried.verdict() {
+            Verdict::Reproduced => "so",
+            Verdict::NotReproduced => "not",
+            Verdict::Noise => "noise",
+            Verdict::Unavailable => "none",
+        }
+    }
+
+    fn words(&self) -> Bilingual {
+        self.tried.verdict().words()
+    }
+}
+
+impl<'a> Scale<'a> {
+    /// The axis ends at 16 times, on both sides.
+    fn of(ratio: &'a Ratio) -> Self {
+        let at = |times: f64| (50.0 + 50.0 * times.log2() / 4.0).clamp(0.0, 100.0);
+        Self {
+            ratio,
+            median: at(ratio.ratio.median),
+            min: at(ratio.ratio.min),
+            max: at(ratio.ratio.max),
+        }
+    }
+
+    /// The two sides, each with its name.
+    fn sides(&self) -> [(Words, &Rated); 2] {
+        let [first, second] = self.ratio.names();
+        [(first, &self.ratio.first), (second, &self.ratio.second)]
+    }
+
+    fn left(&self) -> f64 {
+        self.median.min(50.0)
+    }
+
+    fn width(&self) -> f64 {
+        (self.median - 50.0).abs()
+    }
+}

@@ -1,0 +1,75 @@
+//! The Java processes that can be started here: built where they are not yet, and where they cannot be, why.
+
+use crate::{
+    claims::{Lesson, Library, Script},
+    clients::peer::Java,
+    terminal::failure::{Failure, unusable},
+};
+use std::path::Path;
+use tokio::process::Command;
+
+/// Where the projects are, in the tree.
+pub(super) const INTEROP: &str = "interop";
+
+/// What can be started.
+#[derive(Debug, Default)]
+pub(super) struct Stand {
+    ready: Vec<Java>,
+    /// Why others are not.
+    missing: Vec<(Java, String)>,
+}
+
+impl Stand {
+    /// What these lessons need, built where it is not.
+    pub(super) async fn of(lessons: impl Iterator<Item = &Lesson>) -> Self {
+        let mut stand = Self::default();
+        let needed: Vec<_> = lessons
+            .filter_map(|lesson| lesson.theirs.as_ref())
+            .collect();
+        let all = [Library::Redisson, Library::Curator, Library::Spring];
+        let is_needed =
+            |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
+        for java in (all.into_iter().filter(is_needed)).flat_map(Library::versions) {
+            match get_ready(java).await {
+                Ok(()) => stand.ready.push(java),
+                Err(why) => stand.missing.push((java, why.to_string())),
+            }
+        }
+        stand
+    }
+
+    /// Why this library cannot be started; `None` where that was not asked for.
+    pub(super) fn why_not(&self, library: Library) -> Option<&str> {
+        let mut missing = self.missing.iter();
+        let (_, why) = missing.find(|(java, _)| library.versions().contains(java))?;
+        Some(why)
+    }
+
+    /// The versions of this library, the text's own first.
+    pub(super) fn versions(&self, library: Library) -> Vec<Java> {
+        let mut versions = library.versions();
+        versions.retain(|java| self.ready.contains(java));
+        versions
+    }
+
+    /// Whether the lesson's twin can be tried: of one that is tried on theirs only it takes them.
+    pub(super) fn has_a_twin(&self, lesson: &Lesson) -> bool {
+        let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
+        lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)
+    }
+}
+
+async fn get_ready(java: Java) -> Result<(), Failure> {
+    let interop = Path::new(INTEROP);
+    let runs = Command::new("java").arg("-version").output().await;
+    runs.map_err(|_| unusable!("java is not installed"))?;
+    if java.is_built(interop) {
+        return Ok(());
+    }
+    java.check_build_tools(interop).await?;
+    eprintln!(
+        "oversell: building {}/{} {}",
+        INTEROP, java.library, java.version
+    );
+    java.build(interop).await
+}

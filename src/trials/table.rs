@@ -1,0 +1,138 @@
+//! The verdicts as a table for the terminal: a row for each claim.
+
+use super::found::{Found, Tried};
+use crate::{
+    claims::{Verdict, Words},
+    terminal::{
+        bilingual::Bilingual,
+        stdout::{columns, has_colours, mark},
+        wrap::wrapped,
+    },
+};
+use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
+
+/// As wide as it gets, also where it goes to no terminal.
+const WIDTH: u16 = 100;
+/// On a terminal that is narrower its lines break.
+const NARROWEST: u16 = 60;
+
+const LESSON: Bilingual = Bilingual::of("课", "lesson");
+const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
+const SEEN: Bilingual = Bilingual::of("看到", "seen");
+const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
+const TIMING: Bilingual = Bilingual::of("（结果取决于计时）", " (timing)");
+const OTHERWISE: Bilingual = Bilingual::of(
+    "，与上次完整运行不同",
+    ", otherwise than in the last full run",
+);
+
+/// A language of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Lang {
+    /// Chinese
+    Zh,
+    /// English
+    En,
+}
+
+impl Lang {
+    pub(super) const fn of(self, title: Bilingual) -> &'static str {
+        match self {
+            Self::Zh => title.zh,
+            Self::En => title.en,
+        }
+    }
+
+    pub(super) fn words(self, words: &Words) -> &str {
+        match self {
+            Self::Zh => &words.zh,
+            Self::En => &words.en,
+        }
+    }
+}
+
+/// A line for a claim: verdict and claim, as much of it as one line of a terminal takes.
+pub(super) fn verdict_line(tried: &Tried, lang: Lang) -> String {
+    let verdict = verdict(tried, lang);
+    let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
+    // Its mark and a space stand before it.
+    let width = columns().map(|width| width.saturating_sub(2));
+    let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
+    format!("{} {line}", mark(tried.verdict().mark()))
+}
+
+/// The words that fit in one line, and a sign that there are more.
+fn shortened(line: &str, width: usize) -> String {
+    if textwrap::core::display_width(line) <= width {
+        return line.to_owned();
+    }
+    let lines = wrapped(line, width.saturating_sub(2));
+    format!("{} …", lines.lines().next().unwrap_or_default())
+}
+
+/// The verdict in words, and what is to be known of it.
+fn verdict(tried: &Tried, lang: Lang) -> String {
+    let mut verdict = lang.of(tried.verdict().words()).to_owned();
+    if tried.timing {
+        verdict += lang.of(TIMING);
+    }
+    if tried.is_otherwise() {
+        verdict += lang.of(OTHERWISE);
+    }
+    verdict
+}
+
+pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
+    let width = columns().and_then(|columns| u16::try_from(columns).ok());
+    let width = width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH));
+    let mut table = Table::new();
+    if !has_colours() {
+        table.force_no_tty();
+    }
+    table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width);
+    table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
+    table.add_rows(lessons.iter().map(|tried| {
+        [
+            tried.id.to_owned(),
+            match &tried.twin {
+                Some(twin) => lang.words(&twin.what).to_owned(),
+                None => lang.of(tried.claim).to_owned(),
+            },
+            lang.words(&tried.seen.words).to_owned(),
+            format!("{} {}", tried.verdict().mark(), verdict(tried, lang)),
+        ]
+    }));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    table
+}
+
+/// How many claims came out how.
+pub(super) fn summary(found: &Found, lang: Lang) -> String {
+    let (so, otherwise, noise, unavailable) = (
+        found.count(Verdict::Reproduced),
+        found.count(Verdict::NotReproduced),
+        found.count(Verdict::Noise),
+        found.count(Verdict::Unavailable),
+    );
+    let all = found.lessons.len();
+    let sign = mark(if found.verdict().is_ok() {
+        "✓"
+    } else {
+        "✗"
+    });
+    match lang {
+        Lang::Zh => {
+            format!(
+                "{sign} {all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{noise} 条在误差之内，{unavailable} 条未验证"
+            )
+        }
+        Lang::En => format!(
+            "{sign} {all} claims: {so} reproduced, {otherwise} not reproduced, {noise} noise, {unavailable} unavailable"
+        ),
+    }
+}

@@ -1,0 +1,125 @@
+//! A claim's twin: a system in which the claim is false, so its experiment must not say that it is reproduced.
+//!
+//! Most follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A lesson whose
+//! experiment is a function of its own names its twin, and the function knows it.
+
+use crate::{
+    claims::{Instead, Lesson, Run, Twin, Words, words},
+    seckill::check::Verdict as Orders,
+    terminal::bilingual::Bilingual,
+};
+
+/// Oversells.
+pub(super) const OVERSELLS: &str = "none";
+/// Sells exactly, and never tries again.
+pub(super) const EXACT: &str = "single-update";
+/// The step of the seckill of which the checker's verdict is another than this.
+pub(super) const fn other_step(comes_to: Orders) -> &'static str {
+    match comes_to {
+        Orders::Exact => "check-then-deduct",
+        _ => "redis-rlock",
+    }
+}
+/// A route without a limit.
+pub(super) const UNLIMITED: &str = "/seckill/unlimited";
+
+impl Lesson {
+    /// Its twin in words: `None` where a lesson that is tried has none, which a unit test refuses.
+    pub(super) fn twin_words(&self) -> Option<Words> {
+        let theirs = self.theirs.as_ref().map(|script| instead(&script.twin));
+        if self.why_not().is_some() {
+            return theirs;
+        }
+        let both: Vec<_> = [self.our_twin()?].into_iter().chain(theirs).collect();
+        Some(Words::join(&both, ["；", "; "]))
+    }
+
+    fn our_twin(&self) -> Option<Words> {
+        match (&self.twin, &self.run) {
+            (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
+            (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
+                Some(words!("不输入第 {n} 行", "line {n} is not typed"))
+            }
+            (Some(Twin::Typed(n, line)), _) => {
+                Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
+            }
+            (Some(Twin::Run(run)), _) | (None, run) => {
+                let each = run.parts().iter();
+                let each = each.map(|run| of(run, self.twin.is_some()));
+                let each = each.collect::<Option<Vec<_>>>()?;
+                Some(Words::join(&each, ["；", "; "]))
+            }
+        }
+    }
+}
+
+/// What a Java process is told otherwise.
+fn instead(twin: &Instead) -> Words {
+    match twin {
+        Instead::Line(n, run) if run.is_empty() => words!(
+            "Java 进程少第 {n} 行",
+            "line {n} for the Java process is left out"
+        ),
+        Instead::Line(n, run) => words!(
+            "Java 进程的第 {n} 行换成 {run}",
+            "line {n} for the Java process is {run}"
+        ),
+        Instead::Word(word, other) if other.is_empty() => words!(
+            "Java 进程里去掉{word}",
+            "the Java process is not told{word}"
+        ),
+        Instead::Word(word, other) => words!(
+            "Java 进程里 {word} 换成 {other}",
+            "the Java process is told {other} for {word}"
+        ),
+    }
+}
+
+/// What stands in the place of this; where it is itself what the lesson has instead, what it is.
+fn of(run: &Run, instead: bool) -> Option<Words> {
+    let place = |other: &str| words!("换成 {other}", "{other} in its place");
+    Some(match run {
+        Run::Replay => words!(
+            "不加解法的竞争，却说有解法",
+            "the race without its cure, said to have it"
+        ),
+        Run::Exact { .. } => place(OVERSELLS),
+        Run::Oversells { .. } | Run::RetriesGrow(_) | Run::FewThenMostFail(_) => place(EXACT),
+        Run::Compared { first, second, .. } => {
+            let (one, other) = if instead {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            words!(
+                "{} 与 {} 相比",
+                "{} compared with {}",
+                one.strategy,
+                other.strategy
+            )
+        }
+        Run::Crowd { comes_to, .. } => place(other_step(*comes_to)),
+        Run::RefusedBeside(_) => place(other_step(Orders::Exact)),
+        Run::Deadlock(_) => words!("只有解法", "its cure alone"),
+        Run::Burst(burst) => place(if instead { burst.route } else { UNLIMITED }),
+        Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
+        Run::Typed => words!("不输入第 1 行", "the first line is not typed"),
+        Run::All(_) | Run::Custom | Run::NotRun(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::lessons;
+
+    #[test]
+    fn every_lesson_that_is_tried_has_a_twin() {
+        for lesson in lessons().filter(|lesson| lesson.is_tried()) {
+            assert!(lesson.twin_words().is_some(), "{} has no twin", lesson.id);
+            if let Some(Twin::Typed(n, _)) = &lesson.twin {
+                assert!((1..=lesson.by_hand.len()).contains(n), "{}", lesson.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A voucher of an experiment's own, and the orders of it.
+
+use super::{Cluster, NoVerdict};
+use crate::{
+    claims::Target,
+    clients::http_client::{Ask, HttpError},
+    load::{Row, row::OrderFigures},
+    terminal::failure::{Failure, unusable},
+};
+use chrono::{TimeDelta, Utc};
+use http::{Method, header::ACCEPT};
+use serde_json::{Value, json};
+
+/// How long each order of a crowd stays inside the section in which its step breaks.
+const HOLD_MS: u64 = 20;
+
+/// A voucher.
+#[derive(Debug)]
+pub(super) struct Voucher<'a> {
+    on: &'a Cluster,
+    /// Its number.
+    pub id: i64,
+}
+
+impl Cluster {
+    /// Puts a voucher on sale, from so long from now until so long from now.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Failed`] where the service does not.
+    pub(super) async fn voucher(
+        &self,
+        pieces: i64,
+        from: TimeDelta,
+        until: TimeDelta,
+    ) -> Result<Voucher<'_>, NoVerdict> {
+        let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
+        let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
+        let added: Value = self
+            .request(Method::POST, &format!("{}/voucher", self.three()))
+            .json(&new)
+            .answer()
+            .await?
+            .success()?
+            .json()?;
+        let id = added["id"]
+            .as_i64()
+            .ok_or_else(|| NoVerdict::failed("a voucher without a number"))?;
+        Ok(Voucher { on: self, id })
+    }
+
+    /// One that is on sale now.
+    pub(super) async fn on_sale(&self, pieces: i64) -> Result<Voucher<'_>, NoVerdict> {
+        self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
+            .await
+    }
+
+    /// So many users order a voucher of so many pieces, each so often and all at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub(super) async fn crowd(
+        &self,
+        step: &str,
+        target: Target,
+        pieces: i64,
+        users: u64,
+        repeats: u64,
+    ) -> Result<(Row, OrderFigures), Failure> {
+        let mut plan = self.plan(step, target);
+        (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
+        let mut row = self.send(plan.ordering(users, repeats)).await?;
+        let orders = row.orders.take();
+        let none = || unusable!("{step}: nobody has counted the orders");
+        Ok((row, orders.ok_or_else(none)?))
+    }
+}
+
+impl Voucher<'_> {
+    /// Orders it for one of the users that only this voucher has: status and answer.
+    pub(super) async fn order(
+        &self,
+        at: &str,
+        step: &str,
+        user: i64,
+        more: &str,
+    ) -> Result<(u16, Value), HttpError> {
+        let url = format!(
+            "{at}/voucher-order/seckill/{}?strategy={step}{more}",
+            self.id
+        );
+        let user = self.user(user).to_string();
+        let request = self
+            .on
+            .request(Method::POST, &url)
+            .header("x-user-id", user);
+        let answer = request.header(ACCEPT, "application/json").answer().await?;
+        Ok((answer.status.as_u16(), answer.json()?))
+    }
+
+    /// The number of a user that only this voucher has.
+    pub(super) const fn user(&self, user: i64) -> i64 {
+        self.id * 1_000_000 + user
+    }
+
+    /// Removes it, with its orders.
+    pub(super) async fn remove(self) -> Result<(), NoVerdict> {
+        self.on
+            .request(
+                Method::DELETE,
+                &format!("{}/voucher/{}", self.on.three(), self.id),
+            )
+            .answer()
+            .await?
+            .success()?;
+        Ok(())
+    }
+}
