@@ -86,7 +86,7 @@ pub(super) struct Args {
 /// A request to the lab, and where its answer goes; a dropped receiver needs none.
 pub(super) enum ControlRequest {
     Fault(FaultCommand, oneshot::Sender<Result<String, Failure>>),
-    Look(oneshot::Sender<Breakable>),
+    Describe(oneshot::Sender<Breakable>),
 }
 
 /// Runs the command.
@@ -113,11 +113,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         by_ms,
     };
     let token = SecretString::from(control.token.0);
-    let ordered = client()
+    let request = client()
         .put(&control.url)
         .json(&command)
         .timeout(FAULT_TIMEOUT);
-    let answer = ordered.token(Some(&token)).answer().await;
+    let answer = request.token(Some(&token)).answer().await;
     match answer.and_then(Answer::success) {
         Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
@@ -142,20 +142,20 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>)
     let (requests, received) = mpsc::channel(1);
     let bearer: Arc<str> = format!("Bearer {}", token.0).into();
     let router = Router::new()
-        .route("/fault", put(take).get(look))
-        .layer(from_fn_with_state(bearer, guard))
+        .route("/fault", put(inject).get(describe))
+        .layer(from_fn_with_state(bearer, require_token))
         .with_state(requests);
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok((Control { url, token }, received))
 }
 
 /// A request without the token is refused.
-async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let shown = request
+async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let presented = request
         .headers()
         .get(header::AUTHORIZATION)
-        .map_or(&[][..], |shown| shown.as_bytes());
-    if bool::from(shown.ct_eq(bearer.as_bytes())) {
+        .map_or(&[][..], |presented| presented.as_bytes());
+    if bool::from(presented.ct_eq(bearer.as_bytes())) {
         return next.run(request).await;
     }
     (
@@ -165,7 +165,7 @@ async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> 
         .into_response()
 }
 
-async fn take(
+async fn inject(
     State(requests): State<mpsc::Sender<ControlRequest>>,
     Json(command): Json<FaultCommand>,
 ) -> Response {
@@ -177,40 +177,41 @@ async fn take(
         && let Ok(done) = answer.await
     {
         return match done {
-            Ok(said) => said.into_response(),
-            Err(refused) => (StatusCode::CONFLICT, refused.to_string()).into_response(),
+            Ok(report) => report.into_response(),
+            Err(refusal) => (StatusCode::CONFLICT, refusal.to_string()).into_response(),
         };
     }
-    ending()
+    lab_is_ending()
 }
 
-async fn look(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
+async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
-    match requests.send(ControlRequest::Look(reply)).await {
-        Ok(()) => answer
-            .await
-            .map_or_else(|_| ending(), |seen| Json(seen).into_response()),
-        Err(_) => ending(),
+    match requests.send(ControlRequest::Describe(reply)).await {
+        Ok(()) => answer.await.map_or_else(
+            |_| lab_is_ending(),
+            |breakable| Json(breakable).into_response(),
+        ),
+        Err(_) => lab_is_ending(),
     }
 }
 
-fn ending() -> Response {
+fn lab_is_ending() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is ending").into_response()
 }
 
 impl Lab {
     /// Does what is wanted, and answers; says what was done, if anything.
-    pub(super) async fn serve(&mut self, given: ControlRequest) -> Option<String> {
-        match given {
-            ControlRequest::Look(reply) => {
+    pub(super) async fn serve(&mut self, request: ControlRequest) -> Option<String> {
+        match request {
+            ControlRequest::Describe(reply) => {
                 drop(reply.send(self.breakable()));
                 None
             }
             ControlRequest::Fault(command, reply) => {
                 let done = self.carry_out(command).await;
-                let said = done.as_ref().ok().cloned();
+                let report = done.as_ref().ok().cloned();
                 drop(reply.send(done));
-                said
+                report
             }
         }
     }
@@ -227,7 +228,7 @@ impl Lab {
         let done = match action {
             Action::Pause => {
                 self.pause(&name)?;
-                self.stands_still(&name).await.map(|()| "is paused")?
+                self.wait_until_paused(&name).await.map(|()| "is paused")?
             }
             Action::Resume => self.resume(&name).map(|()| "goes on")?,
             Action::Kill => self.kill(&name).await.map(|()| "is killed")?,
@@ -250,9 +251,9 @@ impl Lab {
                     .map(|()| "has a clock that is ahead")?
             }
             Action::Mend => {
-                let has_ways = self.ways.iter().any(|way| way.is_called(&name));
+                let has_links = self.links.iter().any(|link| link.is_meant_by(&name));
                 let mended = self.rejoin(&name).await?;
-                if !(self.set_right(&name).await? || mended) || has_ways {
+                if !(self.reset_clock(&name).await? || mended) || has_links {
                     self.mend(&name)?;
                 }
                 "is mended"

@@ -1,13 +1,13 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
 use super::{
+    link::authority,
     mysql,
-    programs::Needed,
+    programs::Requirement,
     redis,
-    sentinel::GROUP,
-    server::{Check, Server, Started, answers},
+    sentinel::GROUP_NAME,
+    server::{Check, CheckContext, Server, check_instance},
     user::User,
-    way::authority,
     zookeeper,
 };
 use crate::addresses::{Addresses, Control};
@@ -19,11 +19,11 @@ use std::{
 };
 
 /// How many threads carry out an instance's tasks: tokio reads it.
-const THREADS: &str = "TOKIO_WORKER_THREADS";
+const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// The threads of each of so many instances: altogether as many as this machine has cores, or one each. Of more, each wakes
 /// the others for work that the cores are too busy for.
-fn threads(instances: usize) -> usize {
+fn threads_per_instance(instances: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (cores / instances.max(1)).max(1)
 }
@@ -41,7 +41,7 @@ pub(super) fn environment(
 ) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
-    let ours = [
+    let settings = [
         ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
         (
             "OVERSELL__MYSQL__URLS",
@@ -64,7 +64,7 @@ pub(super) fn environment(
         ),
         (
             "OVERSELL__REDIS__MASTER",
-            at.sentinels.first().map_or("", |_| GROUP).to_owned(),
+            at.sentinels.first().map_or("", |_| GROUP_NAME).to_owned(),
         ),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         (
@@ -80,11 +80,15 @@ pub(super) fn environment(
             all(at.instances.iter().map(|i| i.url.as_str()).collect()),
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
-        (THREADS, threads(at.instances.len()).to_string()),
+        (
+            TOKIO_THREADS,
+            threads_per_instance(at.instances.len()).to_string(),
+        ),
     ];
     let token = at.admin.as_ref();
     let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
-    ours.into_iter()
+    settings
+        .into_iter()
         .chain(token)
         .map(|(key, value)| (key.to_owned(), value))
         .chain(more.iter().cloned())
@@ -92,7 +96,7 @@ pub(super) fn environment(
 }
 
 /// The servers of which there are several, for the instances' lights: each by its name and its address, or that of the way to it.
-pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
+pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let nodes = nodes.map(|node| node.url.as_str()).enumerate();
     let nodes = nodes.map(|(n, url)| (mysql::name(n), authority(url)));
@@ -106,11 +110,11 @@ pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
     let all = nodes.chain(main).chain(replicas).chain(ensemble);
-    all.map(|(name, at)| member(&name, at))
+    all.map(|(name, at)| cluster_member(&name, at))
 }
 
 /// One of them, as `cluster.members` has it.
-pub(super) fn member(name: &str, at: &str) -> String {
+pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
 
@@ -131,7 +135,7 @@ pub(super) struct FaultControl {
 }
 
 impl Server for Instance {
-    fn needs(&self) -> &'static [Needed] {
+    fn requirements(&self) -> &'static [Requirement] {
         &[]
     }
 
@@ -152,14 +156,17 @@ impl Server for Instance {
         command
     }
 
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
-            let path = if started.complete {
+            let path = if context.dependencies_up {
                 "/health/ready"
             } else {
                 "/health/live"
             };
-            answers(self.port, path, |theirs| theirs == name(self.port)).await
+            check_instance(self.port, path, |name_in_answer| {
+                name_in_answer == name(self.port)
+            })
+            .await
         }
         .boxed()
     }

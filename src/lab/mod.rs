@@ -9,6 +9,7 @@ mod clock;
 mod fault;
 mod folder;
 mod instance;
+mod link;
 mod mysql;
 mod nginx;
 mod options;
@@ -20,7 +21,6 @@ mod redis;
 mod sentinel;
 mod server;
 mod user;
-mod way;
 mod zookeeper;
 
 pub mod command;
@@ -40,36 +40,36 @@ use clock::Clock;
 use folder::Folder;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
+use link::ProxyLink;
 use nix::sys::signal::Signal;
 pub use ports::Port;
 pub use programs::path as program;
 pub use proxy::{Condition, Piece, Proxy};
-use sentinel::{Group, Replicated};
-use server::{Member, Setting, Tier};
+use sentinel::{ProxiedReplica, SentinelGroup};
+use server::{Member, MemberSettings, Tier};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use way::Way;
 
 /// How long an instance has for what is under way, once it is told to end.
-const INSTANCE_PATIENCE: Duration = Duration::from_secs(10);
+const INSTANCE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server has to end well, where its data stay after it.
-const SERVER_PATIENCE: Duration = Duration::from_secs(10);
+const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running lab. [`Lab::stop`] ends it in order; dropping it ends it at once. Nothing is left in either case.
 #[derive(Debug)]
 pub struct Lab {
     // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
     members: Vec<Member>,
-    ways: Vec<Arc<Way>>,
+    links: Vec<Arc<ProxyLink>>,
     clocks: Vec<Clock>,
-    replicated: Option<Replicated>,
-    group: Option<Group>,
+    replica_pair: Option<ProxiedReplica>,
+    group: Option<SentinelGroup>,
     /// The members of the group that are cut off from the others.
     isolated: HashSet<String>,
-    following: JoinSet<()>,
+    follower_tasks: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
-    setting: Setting,
+    settings: MemberSettings,
     warning: Option<String>,
     unavailable: Vec<String>,
     _ports: Vec<Port>,
@@ -84,10 +84,10 @@ impl Lab {
     }
 
     /// The ways that can be cut, and where each begins: `8100-redis`, `127.0.0.1:41200`.
-    pub fn ways(&self) -> impl Iterator<Item = (String, String)> {
-        self.ways
+    pub fn links(&self) -> impl Iterator<Item = (String, String)> {
+        self.links
             .iter()
-            .map(|way| (way.name(), way.proxy.address()))
+            .map(|link| (link.name(), link.proxy.address()))
     }
 
     /// What the user should know of this lab: that its servers run as root, and why.
@@ -115,13 +115,13 @@ impl Lab {
     ///
     /// Safe; it only asks.
     pub async fn zookeeper_leader(&self) -> Option<String> {
-        let asked = self
+        let checks = self
             .addresses
             .zookeeper
             .connect
             .split(',')
             .map(zookeeper::leads);
-        join_all(asked)
+        join_all(checks)
             .await
             .into_iter()
             .position(|leads| leads)
@@ -134,9 +134,9 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if nothing of this name runs.
     pub async fn kill(&self, name: &str) -> Result<(), Failure> {
-        let process = self.member(name)?.running()?;
+        let process = self.member(name)?.running_process()?;
         process.signal_all(Signal::SIGKILL);
-        process.gone().await;
+        process.wait_until_gone().await;
         Ok(())
     }
 
@@ -146,7 +146,10 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if nothing of this name runs.
     pub async fn terminate(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.stop(INSTANCE_PATIENCE).await;
+        self.member(name)?
+            .running_process()?
+            .stop(INSTANCE_STOP_TIMEOUT)
+            .await;
         Ok(())
     }
 
@@ -156,7 +159,9 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if nothing of this name runs.
     pub fn pause(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.signal_all(Signal::SIGSTOP);
+        self.member(name)?
+            .running_process()?
+            .signal_all(Signal::SIGSTOP);
         Ok(())
     }
 
@@ -166,7 +171,9 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if nothing of this name runs.
     pub fn resume(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.signal_all(Signal::SIGCONT);
+        self.member(name)?
+            .running_process()?
+            .signal_all(Signal::SIGCONT);
         Ok(())
     }
 
@@ -175,9 +182,9 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] if there is no such way.
-    pub fn cut(&self, way: &str) -> Result<(), Failure> {
-        self.condition(way, Condition::Cut)
+    /// [`Failure::Unusable`] if there is no such link.
+    pub fn cut(&self, link: &str) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Cut)
     }
 
     /// Answers on these ways come so much later.
@@ -185,24 +192,24 @@ impl Lab {
     /// # Errors
     ///
     /// As [`cut`](Self::cut).
-    pub fn slow(&self, way: &str, by: Duration) -> Result<(), Failure> {
-        self.condition(way, Condition::Slow(by))
+    pub fn slow(&self, link: &str, by: Duration) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Slow(by))
     }
 
-    /// The clock of this Redis node jumps forward by so much, and stays ahead until it is [set right](Self::set_right) or the
+    /// The clock of this Redis node jumps forward by so much, and stays ahead until it is [set right](Self::reset_clock) or the
     /// node is started again; returns once the node says so. Only a lab with [`Options::ways`] has such clocks.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] if there is no such clock, or its node does not answer.
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
-        self.member(node)?.running()?;
+        self.member(node)?.running_process()?;
         let clock = self.clock(node).ok_or_else(|| {
             let none = "its clock cannot jump: that takes a Redis node and `oversell lab --ways`, which says at its start whether clocks can jump";
             unusable!("{node}: {none}")
         })?;
         clock.set(by)?;
-        clock.shows(by).await
+        clock.wait_until_shown(by).await
     }
 
     /// The clock of this Redis node goes right again; whether it has one that can jump.
@@ -210,13 +217,13 @@ impl Lab {
     /// # Errors
     ///
     /// [`Failure::Unusable`] if its node runs, and does not answer.
-    pub async fn set_right(&self, node: &str) -> Result<bool, Failure> {
+    pub async fn reset_clock(&self, node: &str) -> Result<bool, Failure> {
         let Some(clock) = self.clock(node) else {
             return Ok(false);
         };
         clock.set(Duration::ZERO)?;
         if self.member(node)?.state() == MemberState::Running {
-            clock.shows(Duration::ZERO).await?;
+            clock.wait_until_shown(Duration::ZERO).await?;
         }
         Ok(true)
     }
@@ -230,16 +237,18 @@ impl Lab {
     /// # Errors
     ///
     /// As [`cut`](Self::cut).
-    pub fn mend(&self, way: &str) -> Result<(), Failure> {
-        self.condition(way, Condition::Open)
+    pub fn mend(&self, link: &str) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Open)
     }
 
-    fn condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
-        let is_meant = |way: &&Arc<Way>| way.is_called(name);
-        let ways: Vec<_> = self.ways.iter().filter(is_meant).collect();
-        ways.iter().for_each(|way| way.proxy.becomes(condition));
-        if ways.is_empty() {
-            Err(self.no_way(name))
+    fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
+        let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
+        let links: Vec<_> = self.links.iter().filter(is_meant).collect();
+        links
+            .iter()
+            .for_each(|link| link.proxy.set_condition(condition));
+        if links.is_empty() {
+            Err(self.unknown_link(name))
         } else {
             Ok(())
         }
@@ -251,25 +260,29 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(&way.server);
-        let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
-        if ways.is_empty() {
-            return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
+        let to_zookeeper = |link: &&Arc<ProxyLink>| {
+            link.is_of(instance) && zookeeper::is_member_name(&link.server)
+        };
+        let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
+        if links.is_empty() {
+            return Err(self.unknown_link(&format!("{instance}-{}", zookeeper::NAME)));
         }
         // The instance would take its session back.
-        let before: Vec<_> = ways.iter().map(|way| way.proxy.condition()).collect();
-        ways.iter()
-            .for_each(|way| way.proxy.becomes(Condition::Cut));
-        let mut ended = Ok(false);
-        for way in &ways {
-            if matches!(ended, Ok(false)) {
-                ended = way.expire().await;
+        let before: Vec<_> = links.iter().map(|link| link.proxy.condition()).collect();
+        links
+            .iter()
+            .for_each(|link| link.proxy.set_condition(Condition::Cut));
+        let mut was_closed = Ok(false);
+        for link in &links {
+            if matches!(was_closed, Ok(false)) {
+                was_closed = link.expire().await;
             }
         }
-        ways.iter()
+        links
+            .iter()
             .zip(before)
-            .for_each(|(way, before)| way.proxy.becomes(before));
-        match ended? {
+            .for_each(|(link, before)| link.proxy.set_condition(before));
+        match was_closed? {
             true => Ok(()),
             false => Err(unusable!("instance {instance} has no session")),
         }
@@ -282,8 +295,8 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn promote(&self) -> Result<(), Failure> {
-        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
-        tokio::try_join!(self.promoted(), sentinel::promote(of.sentinel)).map(drop)
+        let of = self.replica_pair.as_ref().ok_or_else(no_replica)?;
+        tokio::try_join!(self.wait_until_promoted(), sentinel::promote(of.sentinel)).map(drop)
     }
 
     /// Has the Sentinels promote this one, which follows: a planned fail-over. Returns once all Sentinels that run say that it
@@ -357,8 +370,8 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn restore(&self) -> Result<(), Failure> {
-        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
-        sentinel::restore(of, &self.ways_to_main()).await
+        let of = self.replica_pair.as_ref().ok_or_else(no_replica)?;
+        sentinel::restore(of, &self.links_to_main()).await
     }
 
     /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.
@@ -366,19 +379,20 @@ impl Lab {
     /// # Errors
     ///
     /// [`Failure::Unusable`] if it does not.
-    pub async fn promoted(&self) -> Result<(), Failure> {
-        sentinel::promoted(&self.ways_to_main()).await
+    pub async fn wait_until_promoted(&self) -> Result<(), Failure> {
+        sentinel::wait_until_promoted(&self.links_to_main()).await
     }
 
     /// The instances' ways to the main Redis.
-    fn ways_to_main(&self) -> Vec<Arc<Way>> {
-        let is_one = |way: &&Arc<Way>| way.server == redis::name(0) && !way.is_of(redis::REPLICA);
-        self.ways.iter().filter(is_one).cloned().collect()
+    fn links_to_main(&self) -> Vec<Arc<ProxyLink>> {
+        let leads_to_main =
+            |link: &&Arc<ProxyLink>| link.server == redis::name(0) && !link.is_of(redis::REPLICA);
+        self.links.iter().filter(leads_to_main).cloned().collect()
     }
 
-    fn no_way(&self, name: &str) -> Failure {
-        let ways: Vec<_> = self.ways.iter().map(|way| way.name()).collect();
-        Failure::Unusable(match ways.is_empty() {
+    fn unknown_link(&self, name: &str) -> Failure {
+        let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
+        Failure::Unusable(match links.is_empty() {
             true => {
                 "this lab has no ways that can be cut: `oversell lab --ways` starts one that has"
                     .to_owned()
@@ -386,7 +400,7 @@ impl Lab {
             false => {
                 format!(
                     "the lab has no way {name}; it has {}, and by their servers those of all",
-                    ways.join(", ")
+                    links.join(", ")
                 )
             }
         })
@@ -400,7 +414,7 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
-        let complete = self.has_what_it_needs(name);
+        let dependencies_up = self.dependencies_are_up(name);
         let place = self
             .members
             .iter()
@@ -411,17 +425,17 @@ impl Lab {
         }
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
-            process.stop(INSTANCE_PATIENCE).await;
+            process.stop(INSTANCE_STOP_TIMEOUT).await;
         }
-        member.start(complete, &self.setting).await?;
+        member.start(dependencies_up, &self.settings).await?;
         self.isolated.remove(name);
         self.publish()
     }
 
     /// The members that end, each when it does: a line on each, with its name and how it ended.
-    pub fn ends(&self) -> impl Stream<Item = String> + use<> {
+    pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
-        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.watch())));
+        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
         running
             .map(async |(title, end)| format!("{title} has ended: {}", end.await))
             .collect::<FuturesUnordered<_>>()
@@ -435,14 +449,14 @@ impl Lab {
     /// Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.stays() {
-            SERVER_PATIENCE
+        let servers = if self.folder.is_kept() {
+            SERVER_STOP_TIMEOUT
         } else {
             Duration::ZERO
         };
-        for (tier, patience) in [
-            (Tier::Gate, SERVER_PATIENCE),
-            (Tier::Instance, INSTANCE_PATIENCE),
+        for (tier, grace) in [
+            (Tier::Gate, SERVER_STOP_TIMEOUT),
+            (Tier::Instance, INSTANCE_STOP_TIMEOUT),
             (Tier::Server, servers),
         ] {
             let running = self
@@ -450,7 +464,7 @@ impl Lab {
                 .iter()
                 .filter(|m| m.tier == tier)
                 .filter_map(|m| m.process.as_ref());
-            join_all(running.map(|process| process.stop(patience))).await;
+            join_all(running.map(|process| process.stop(grace))).await;
         }
     }
 
@@ -465,12 +479,14 @@ impl Lab {
     }
 
     /// Whether what this member stands on is up: for one of an ensemble, with it, a majority; for others, every server.
-    fn has_what_it_needs(&self, name: &str) -> bool {
+    fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
-        if !zookeeper::is_name(name) {
+        if !zookeeper::is_member_name(name) {
             return servers.all(|m| m.pid().is_some());
         }
-        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_name(&m.name)).collect();
+        let ensemble: Vec<_> = servers
+            .filter(|m| zookeeper::is_member_name(&m.name))
+            .collect();
         let up = ensemble
             .iter()
             .filter(|m| m.name == name || m.pid().is_some())

@@ -2,8 +2,8 @@
 
 use super::{
     instance,
-    programs::{self, Needed},
-    server::{Check, Server, Started, answers},
+    programs::{self, Requirement},
+    server::{Check, CheckContext, Server, check_instance},
     user::User,
 };
 use futures::FutureExt;
@@ -29,18 +29,18 @@ pub(super) struct Nginx {
 }
 
 /// What it cannot do without.
-pub(super) const NEEDED: [Needed; 1] = [(NAME, "nginx-light")];
+pub(super) const REQUIREMENTS: [Requirement; 1] = [(NAME, "nginx-light")];
 
 /// What this program says that it is: `nginx 1.22.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
-    let text = programs::says(program, "-v")?;
+    let text = programs::output_of(program, "-v")?;
     let (_, version) = text.split_once("nginx/")?;
-    Some(format!("{NAME} {}", programs::number(version)))
+    Some(format!("{NAME} {}", programs::version_number(version)))
 }
 
 impl Server for Nginx {
-    fn needs(&self) -> &'static [Needed] {
-        programs::missing(&self.program, &NEEDED)
+    fn requirements(&self) -> &'static [Requirement] {
+        programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
@@ -67,14 +67,14 @@ impl Server for Nginx {
     }
 
     /// SIGKILL would take the master only and leave its workers; at SIGTERM it takes them along.
-    fn orphaned(&self) -> &'static str {
+    fn death_signal(&self) -> &'static str {
         "TERM"
     }
 
-    fn check<'a>(&'a self, _started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, _context: CheckContext<'a>) -> Check<'a> {
         async move {
             let is_ours = |name: &str| self.behind.iter().any(|port| instance::name(*port) == name);
-            answers(self.port, "/health/live", is_ours).await
+            check_instance(self.port, "/health/live", is_ours).await
         }
         .boxed()
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn all_instances_share_the_requests_and_runs_stay_with_the_first_that_lives() {
+    fn instances_share_requests_and_runs_stay_with_the_first() {
         let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(

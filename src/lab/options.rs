@@ -5,15 +5,15 @@ use super::{
     clock::{self, Clock},
     folder::Folder,
     instance::{self, FaultControl, Instance},
+    link::{self, ProxyLink},
     mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
     ports::Port,
     programs::{self, SETPRIV},
     redis::{self, Redis, Role},
-    sentinel::{self, Group, Replicated, Sentinel},
-    server::{Member, Server, Setting, Tier},
+    sentinel::{self, ProxiedReplica, Sentinel, SentinelGroup},
+    server::{Member, MemberSettings, Server, Tier},
     user::User,
-    way::{self, Way},
     zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
@@ -59,7 +59,7 @@ pub enum Writers {
 }
 
 /// How many replicas a main Redis has whose instances ask Sentinels: one may go, and one is left to be waited for.
-const REPLICAS: usize = 2;
+const GROUP_REPLICAS: usize = 2;
 
 /// What a lab is to have. By default everything, on free ports, in a folder that is removed at the end:
 ///
@@ -127,7 +127,7 @@ pub struct Options {
     #[arg(long, value_name = "SENTINELS", default_value_t = 0, conflicts_with = "replica", value_parser = clap::value_parser!(u16).range(0..=5))]
     pub sentinels: u16,
     /// The strategy that sells by `/check/lock`, as stock.strategy of the instances [default: none]
-    #[arg(long, value_name = "NAME", value_parser = slugs(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = strategy_names(), hide_possible_values = true)]
     pub strategy: Option<String>,
     /// Other programs than the system's own.
     #[command(flatten)]
@@ -157,7 +157,7 @@ pub struct Options {
 }
 
 /// The names of the strategies; clap says which is meant where one is mistyped.
-fn slugs() -> impl TypedValueParser<Value = String> {
+fn strategy_names() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug))
 }
 
@@ -191,9 +191,9 @@ impl Servers {
     fn programs(&self) -> Result<Programs, Failure> {
         let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
         Ok(Programs {
-            redis: programs::server(("--redis-server", redis), redis::PROGRAM)?,
+            redis: programs::server_program(("--redis-server", redis), redis::PROGRAM)?,
             mysql: mysql::Program::chosen(self.mysql_server.as_deref())?,
-            nginx: programs::server(("--nginx", nginx), nginx::NAME)?,
+            nginx: programs::server_program(("--nginx", nginx), nginx::NAME)?,
             class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
         })
     }
@@ -255,7 +255,7 @@ struct Ports {
     /// The replica's, and the Sentinel's.
     replicas: Option<(u16, u16)>,
     /// Those of a main one whose instances ask who leads.
-    group: Option<Group>,
+    group: Option<SentinelGroup>,
     claimed: Vec<Port>,
 }
 
@@ -287,9 +287,12 @@ impl Lab {
         let complete = lab
             .members
             .iter()
-            .all(|m| m.tier != Tier::Server || m.wanted);
+            .all(|m| m.tier != Tier::Server || m.starts_with_lab);
         let progress = if progress {
-            stdout::progress(lab.members.iter().filter(|m| m.wanted).count(), false)
+            stdout::progress(
+                lab.members.iter().filter(|m| m.starts_with_lab).count(),
+                false,
+            )
         } else {
             ProgressBar::hidden()
         };
@@ -297,11 +300,11 @@ impl Lab {
             let members = lab
                 .members
                 .iter_mut()
-                .filter(|m| m.tier == tier && m.wanted);
+                .filter(|m| m.tier == tier && m.starts_with_lab);
             try_join_all(members.map(async |member| {
                 // All servers start together, and the members of an ensemble with the majority that they need.
                 member
-                    .start(complete || tier == Tier::Server, &lab.setting)
+                    .start(complete || tier == Tier::Server, &lab.settings)
                     .await?;
                 progress.inc(1);
                 let name = member.title();
@@ -310,9 +313,10 @@ impl Lab {
             }))
             .await?;
         }
-        if let Some(of) = lab.replicated.clone() {
-            let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
-            lab.following.spawn(sentinel::follow(of, ways, console));
+        if let Some(of) = lab.replica_pair.clone() {
+            let (links, console) = (lab.links_to_main(), lab.settings.console.clone());
+            lab.follower_tasks
+                .spawn(sentinel::follow_failovers(of, links, console));
         }
         progress.finish_and_clear();
         if let Some(version) = zookeeper::version(&lab.addresses.zookeeper.connect).await {
@@ -336,7 +340,7 @@ impl Options {
                 servers.mysql.path.display()
             ));
         }
-        let ports = self.claim()?;
+        let ports = self.claim_ports()?;
         let mut addresses = self.addresses(&ports);
         addresses.versions = servers.versions();
         let folder = Folder::open(self.dir.as_deref())?;
@@ -347,10 +351,10 @@ impl Options {
             }
         };
         let page = nginx::static_root();
-        let page_itself = page.join("index.html");
+        let page_file = page.join("index.html");
         let files = [
             &*program,
-            &page_itself,
+            &page_file,
             &servers.redis,
             &servers.mysql.path,
             &servers.nginx,
@@ -360,16 +364,16 @@ impl Options {
             .filter(|file| file.is_absolute())
             .collect();
         let (user, warning) = User::choose(&folder.of(""), &files);
-        let mut ways = if self.ways || self.replica {
-            way::all(&addresses)?
+        let mut links = if self.ways || self.replica {
+            link::all(&addresses)?
         } else {
             Vec::new()
         };
-        let replicated = match ports.replicas {
+        let replica_pair = match ports.replicas {
             Some((replica, sentinel)) => {
                 let main = format!("127.0.0.1:{}", self.redis_ports[0]);
-                let main = Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main)?);
-                Some(Replicated {
+                let main = Arc::new(ProxyLink::open(redis::REPLICA, &redis::name(0), &main)?);
+                Some(ProxiedReplica {
                     main,
                     replica,
                     sentinel,
@@ -379,7 +383,7 @@ impl Options {
         };
         let mut unavailable = Vec::new();
         let mut has_clocks = self.ways || self.replica;
-        if has_clocks && let Err(why) = clock::put_library(&folder.of(""), &servers.redis) {
+        if has_clocks && let Err(why) = clock::install_library(&folder.of(""), &servers.redis) {
             has_clocks = false;
             unavailable.push(told!(
                 "拨动 Redis 时钟的课不能演：{why}",
@@ -387,7 +391,7 @@ impl Options {
             ));
         }
         let clock = |(index, &port): (usize, &u16)| Clock {
-            file: folder.of(&redis::name(index)).join(clock::FILE),
+            file: folder.of(&redis::name(index)).join(clock::OFFSET_FILE),
             node: redis::name(index),
             port,
         };
@@ -396,12 +400,13 @@ impl Options {
             true => nodes.map(clock).collect(),
             false => Vec::new(),
         };
-        let mut members = self.members(&folder, &ports, &servers, replicated.as_ref(), has_clocks);
-        members.extend(self.group(&folder, &ports, &servers.redis));
-        let kinds = self.kinds(has_clocks);
-        let main = replicated.as_ref();
-        members.extend(self.instances(&folder, &program, &addresses, &ways, &kinds, main));
-        if let Some(of) = &replicated {
+        let mut members =
+            self.server_members(&folder, &ports, &servers, replica_pair.as_ref(), has_clocks);
+        members.extend(self.group_members(&folder, &ports, &servers.redis));
+        let kinds = self.fault_kinds(has_clocks);
+        let main = replica_pair.as_ref();
+        members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
+        if let Some(of) = &replica_pair {
             let (port, main) = (of.sentinel, of.main.proxy.port());
             let server = |name, server| {
                 Member::new(&folder, name, server, Tier::Server, self.has(Part::Redis))
@@ -415,16 +420,16 @@ impl Options {
                 grouped: false,
             };
             members.push(server(redis::REPLICA, Box::new(replica)));
-            let (of, replicas) = (1, 1);
-            let watches = Sentinel {
+            let (sentinels, replicas) = (1, 1);
+            let sentinel = Sentinel {
                 program: servers.redis,
                 port,
                 main,
-                of,
+                sentinels,
                 replicas,
                 grouped: false,
             };
-            members.push(server(sentinel::SENTINEL, Box::new(watches)));
+            members.push(server(sentinel::SENTINEL, Box::new(sentinel)));
         }
         // nginx cannot be without anyone behind it.
         if !self.instance_ports.is_empty() {
@@ -438,22 +443,22 @@ impl Options {
             let wanted = self.has(Part::Nginx) && self.has(Part::Instances);
             members.push(Member::new(&folder, nginx::NAME, nginx, Tier::Gate, wanted));
         }
-        let wanted = members.iter().filter(|m| m.wanted);
-        let needed = wanted.flat_map(|m| m.server.needs()).copied();
-        programs::check(needed.chain([SETPRIV]))?;
+        let wanted = members.iter().filter(|m| m.starts_with_lab);
+        let needed = wanted.flat_map(|m| m.server.requirements()).copied();
+        programs::check_installed(needed.chain([SETPRIV]))?;
 
-        ways.extend(replicated.iter().map(|of| Arc::clone(&of.main)));
+        links.extend(replica_pair.iter().map(|of| Arc::clone(&of.main)));
         Ok(Lab {
             members,
-            ways,
+            links,
             clocks,
-            replicated,
+            replica_pair,
             group: ports.group.clone(),
             isolated: HashSet::new(),
-            following: JoinSet::new(),
+            follower_tasks: JoinSet::new(),
             folder,
             addresses,
-            setting: Setting {
+            settings: MemberSettings {
                 user,
                 console: self.console,
             },
@@ -468,12 +473,12 @@ impl Options {
     }
 
     /// MariaDB, ZooKeeper and the Redis nodes.
-    fn members(
+    fn server_members(
         &self,
         folder: &Folder,
         ports: &Ports,
         servers: &Programs,
-        main: Option<&Replicated>,
+        main: Option<&ProxiedReplica>,
         has_clocks: bool,
     ) -> Vec<Member> {
         let mut members = Vec::new();
@@ -513,9 +518,11 @@ impl Options {
         for (index, &port) in self.redis_ports.iter().enumerate() {
             let role = match (index, main) {
                 (0, Some(main)) => Role::Main {
-                    known_by: main.main.proxy.port(),
+                    announced_port: main.main.proxy.port(),
                 },
-                (0, None) => Role::Main { known_by: port },
+                (0, None) => Role::Main {
+                    announced_port: port,
+                },
                 _ => Role::Independent,
             };
             let node = Redis {
@@ -531,7 +538,7 @@ impl Options {
     }
 
     /// The replicas and Sentinels of a main Redis whose instances ask who leads.
-    fn group(&self, folder: &Folder, ports: &Ports, program: &Path) -> Vec<Member> {
+    fn group_members(&self, folder: &Folder, ports: &Ports, program: &Path) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
         };
@@ -550,35 +557,36 @@ impl Options {
             server(name, Box::new(replica) as Box<dyn Server>)
         });
         let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
-            let watches = Sentinel {
+            let sentinel = Sentinel {
                 program: program.to_owned(),
                 port,
                 main,
-                of: group.sentinels.len(),
+                sentinels: group.sentinels.len(),
                 replicas: group.members.len() - 1,
                 grouped: true,
             };
-            server(&sentinel::name(n), Box::new(watches))
+            server(&sentinel::name(n), Box::new(sentinel))
         });
         replicas.chain(sentinels).collect()
     }
 
-    fn instances(
+    fn instance_members(
         &self,
         folder: &Folder,
         program: &Path,
         at: &Addresses,
-        ways: &[Arc<Way>],
+        links: &[Arc<ProxyLink>],
         kinds: &[&'static str],
-        main: Option<&Replicated>,
+        main: Option<&ProxiedReplica>,
     ) -> impl Iterator<Item = Member> {
         let all = self.instance_ports.iter().enumerate();
         all.map(move |(n, &port)| {
             let name = instance::name(port);
-            let seen = way::seen_by(&name, &self.seen_by_instance(n, at), ways);
-            let named = instance::members(at).chain(instance::members(&seen));
+            let visible = link::through_links(&name, &self.addresses_for_instance(n, at), links);
+            let named = instance::cluster_members(at).chain(instance::cluster_members(&visible));
             // By the way to it the Sentinel and the replica know the main one.
-            let main = main.map(|of| instance::member(&redis::name(0), &of.main.proxy.address()));
+            let main =
+                main.map(|of| instance::cluster_member(&redis::name(0), &of.main.proxy.address()));
             let named = named.chain(main);
             let members = (
                 "OVERSELL__CLUSTER__MEMBERS".to_owned(),
@@ -591,7 +599,7 @@ impl Options {
             let instance = Box::new(Instance {
                 port,
                 program: program.to_owned(),
-                env: instance::environment(&seen, self.has(Part::Nginx), &more),
+                env: instance::environment(&visible, self.has(Part::Nginx), &more),
                 faults: self.control.clone().map(|control| FaultControl {
                     control,
                     kinds: kinds.to_vec(),
@@ -603,7 +611,7 @@ impl Options {
     }
 
     /// The addresses for the instance at this place: its own node is the only one that it knows, or all are.
-    fn seen_by_instance(&self, place: usize, at: &Addresses) -> Addresses {
+    fn addresses_for_instance(&self, place: usize, at: &Addresses) -> Addresses {
         let own = at.mysql_nodes().nth(place % usize::from(self.galera));
         match (self.writers, own) {
             (Writers::Each, Some(own)) => Addresses {
@@ -616,7 +624,7 @@ impl Options {
     }
 
     /// What it has for orders besides those that each lab carries out.
-    fn kinds(&self, clocks: bool) -> Vec<&'static str> {
+    fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.ways || self.replica),
             ("replica", self.replica),
@@ -628,11 +636,11 @@ impl Options {
     }
 
     fn zookeeper_ports(&self) -> Vec<u16> {
-        following(self.zookeeper_port, self.zookeeper)
+        consecutive_ports(self.zookeeper_port, self.zookeeper)
     }
 
     fn mysql_ports(&self) -> Vec<u16> {
-        following(self.mysql_port, self.galera)
+        consecutive_ports(self.mysql_port, self.galera)
     }
 
     pub(super) fn check(&self) -> Result<(), Failure> {
@@ -678,7 +686,7 @@ impl Options {
     }
 
     /// Claims every port; those that are options and 0 become what was claimed for them.
-    fn claim(&mut self) -> Result<Ports, Failure> {
+    fn claim_ports(&mut self) -> Result<Ports, Failure> {
         let mut ports = Ports::default();
         let wanted = self.ports().into_iter();
         let claimed: Vec<u16> = wanted
@@ -697,9 +705,9 @@ impl Options {
         let nodes: Result<_, Failure> = (0..members(self.galera))
             .map(|_| {
                 Ok(mysql::Peer {
-                    group: free(mysql::NAME)?,
-                    missed: free(mysql::NAME)?,
-                    whole: free(mysql::NAME)?,
+                    group_port: free(mysql::NAME)?,
+                    ist_port: free(mysql::NAME)?,
+                    sst_port: free(mysql::NAME)?,
                 })
             })
             .collect();
@@ -720,9 +728,9 @@ impl Options {
             sentinels => {
                 let main = Ok((redis::name(0), self.redis_ports[0]));
                 let replicas =
-                    (0..REPLICAS).map(|n| Ok((redis::replica(n), free(redis::REPLICA)?)));
+                    (0..GROUP_REPLICAS).map(|n| Ok((redis::replica(n), free(redis::REPLICA)?)));
                 let members = [main].into_iter().chain(replicas);
-                Some(Group {
+                Some(SentinelGroup {
                     members: members.collect::<Result<_, Failure>>()?,
                     sentinels: (0..sentinels)
                         .map(|_| free(sentinel::SENTINEL))
@@ -742,7 +750,7 @@ impl Options {
         let process = |url: String| addresses::Process { url, pid: 0 };
         let mysql = |port: &u16| process(format!("mysql://root@127.0.0.1:{port}/test"));
         let redis = |port: u16| process(format!("redis://127.0.0.1:{port}"));
-        let group = |of: fn(&Group) -> Vec<u16>| {
+        let group = |of: fn(&SentinelGroup) -> Vec<u16>| {
             let ports = ports.group.as_ref().map(of).unwrap_or_default();
             ports.into_iter().map(redis).collect()
         };
@@ -774,10 +782,10 @@ impl Options {
             sentinels: group(|group| group.sentinels.clone()),
             phones: self
                 .lan
-                .then(way_out)
+                .then(lan_address)
                 .and_then(Result::ok)
                 .map(|ip| format!("http://{ip}:{}", self.http_port)),
-            admin: token(self.lan),
+            admin: admin_token(self.lan),
             versions: BTreeMap::new(),
             control: self.control.clone(),
         }
@@ -785,7 +793,7 @@ impl Options {
 }
 
 /// So many ports from the first on; where that is 0, each is a free one.
-fn following(first: u16, ports: u16) -> Vec<u16> {
+fn consecutive_ports(first: u16, ports: u16) -> Vec<u16> {
     let follows = |n| match first {
         0 => 0,
         first => first.saturating_add(n),
@@ -794,7 +802,7 @@ fn following(first: u16, ports: u16) -> Vec<u16> {
 }
 
 /// The address from which this machine would send into its network. Nothing is sent.
-fn way_out() -> io::Result<IpAddr> {
+fn lan_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // An address of the documentation (RFC 5737), which is nobody's.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
@@ -802,7 +810,7 @@ fn way_out() -> io::Result<IpAddr> {
 }
 
 /// The admin token that the instances get: the one that the environment has for them, or where others are let in a new one.
-fn token(lan: bool) -> Option<Token> {
+fn admin_token(lan: bool) -> Option<Token> {
     let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))
 }
@@ -812,7 +820,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_members_of_an_ensemble_and_of_a_cluster_have_the_ports_that_follow() {
+    fn members_of_ensemble_and_cluster_have_consecutive_ports() {
         let options = |first| Options {
             zookeeper: 3,
             zookeeper_port: first,
@@ -840,7 +848,7 @@ mod tests {
                 ..Ports::default()
             };
             let at = options.addresses(&ports);
-            let each = (0..4).map(|n| options.seen_by_instance(n, &at).mysql.url);
+            let each = (0..4).map(|n| options.addresses_for_instance(n, &at).mysql.url);
             each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned())
                 .collect::<Vec<_>>()
         };

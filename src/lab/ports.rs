@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Below Linux' usual `ip_local_port_range`, which begins at 32768.
-const FREE: Range<u16> = 20_000..32_000;
+const FREE_PORTS: Range<u16> = 20_000..32_000;
 
 /// A port of 127.0.0.1 that no lab of this machine gets, until it is dropped.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Port {
         if number == 0 {
             return Self::free();
         }
-        Self::take(number).map_err(|e| {
+        Self::claim_number(number).map_err(|e| {
             Failure::Unusable(match e.kind() {
                 io::ErrorKind::AddrInUse => told!(
                     "{server} 的端口 {number} 被占用：停掉占用者，或用 {option} 另选一个",
@@ -55,14 +55,20 @@ impl Port {
     ///
     /// None is free.
     pub fn free() -> Result<Self, Failure> {
-        let first = fastrand::u16(FREE);
-        (first..FREE.end)
-            .chain(FREE.start..first)
-            .find_map(|number| Self::take(number).ok())
-            .ok_or_else(|| unusable!("no port from {} to {} is free", FREE.start, FREE.end))
+        let first = fastrand::u16(FREE_PORTS);
+        (first..FREE_PORTS.end)
+            .chain(FREE_PORTS.start..first)
+            .find_map(|number| Self::claim_number(number).ok())
+            .ok_or_else(|| {
+                unusable!(
+                    "no port from {} to {} is free",
+                    FREE_PORTS.start,
+                    FREE_PORTS.end
+                )
+            })
     }
 
-    fn take(number: u16) -> io::Result<Self> {
+    fn claim_number(number: u16) -> io::Result<Self> {
         let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
         let claim = UnixListener::bind_addr(&name)?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;

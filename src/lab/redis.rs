@@ -4,8 +4,8 @@
 
 use super::{
     clock,
-    programs::{self, Needed},
-    server::{Check, Server, Started},
+    programs::{self, Requirement},
+    server::{Check, CheckContext, Server},
     user::User,
 };
 use crate::redis_at::redis_at;
@@ -17,14 +17,14 @@ use std::{
 };
 
 /// The main node and its replicas: each write goes to a file, which is flushed to the disk every second.
-pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+pub(super) const APPEND_ONLY: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// The host by which it knows itself: what else it says of itself has its port only.
-const ANNOUNCES: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
+const ANNOUNCED_HOST: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
 /// The others.
-const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
+const NOT_PERSISTENT: [&str; 2] = ["--appendonly", "no"];
 
 /// With this user the members and Sentinels of a group come to each other. Sentinels before Redis 6.2 know none.
-const PEER: [&str; 11] = [
+const PEER_USER_OPTIONS: [&str; 11] = [
     "--user",
     USER,
     "on",
@@ -41,18 +41,18 @@ const PEER: [&str; 11] = [
 pub(super) const USER: &str = "peer";
 
 /// A new replica does not wait for others that may come.
-const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 /// What each Redis, replica and Sentinel needs.
-pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
+pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 
 /// What this program says that it is: `Redis 7.0.15`, `Valkey 8.1.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
-    let text = programs::says(program, "--version")?;
+    let text = programs::output_of(program, "--version")?;
     let title = text.split_whitespace().next()?;
     let (_, version) = text.split_once("v=")?;
-    Some(format!("{title} {}", programs::number(version)))
+    Some(format!("{title} {}", programs::version_number(version)))
 }
 
 /// The name of the main one's replica, or of the first one.
@@ -89,9 +89,9 @@ pub(super) struct Redis {
 
 #[derive(Debug)]
 pub(super) enum Role {
-    /// The main node. `known_by` is the port at which a Sentinel reaches it: where its way can be cut, that of the way. The
+    /// The main node. `announced_port` is the port at which a Sentinel reaches it: where its way can be cut, that of the way. The
     /// Sentinel must hear of no second one, not even from a server that this one follows.
-    Main { known_by: u16 },
+    Main { announced_port: u16 },
     /// One that the others know nothing of.
     Independent,
     /// The replica of the one at this port.
@@ -99,14 +99,14 @@ pub(super) enum Role {
 }
 
 impl Server for Redis {
-    fn needs(&self) -> &'static [Needed] {
-        programs::missing(&self.program, &NEEDED)
+    fn requirements(&self) -> &'static [Requirement] {
+        programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let clock = self
             .has_clock
-            .then(|| (clock::FILE, clock::RIGHT.to_owned()));
+            .then(|| (clock::OFFSET_FILE, clock::NO_OFFSET.to_owned()));
         clock.into_iter().collect()
     }
 
@@ -117,15 +117,15 @@ impl Server for Redis {
         };
         options(&mut command, self.port, folder);
         if self.grouped {
-            command.args(PEER);
+            command.args(PEER_USER_OPTIONS);
         }
         match self.role {
-            Role::Main { known_by } => command
-                .args(KEEPS)
-                .args(ANNOUNCES)
-                .args(["--replica-announce-port", &known_by.to_string()]),
-            Role::Independent => command.args(KEEPS_NOTHING),
-            Role::Replica { of } => command.args(KEEPS).args(ANNOUNCES).args([
+            Role::Main { announced_port } => command
+                .args(APPEND_ONLY)
+                .args(ANNOUNCED_HOST)
+                .args(["--replica-announce-port", &announced_port.to_string()]),
+            Role::Independent => command.args(NOT_PERSISTENT),
+            Role::Replica { of } => command.args(APPEND_ONLY).args(ANNOUNCED_HOST).args([
                 "--replicaof",
                 "127.0.0.1",
                 &of.to_string(),
@@ -135,11 +135,11 @@ impl Server for Redis {
     }
 
     /// A replica is well once it has all that the main one has.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
-            let info = has_pid(self.port, started.pid).await?;
+            let info = info_of_process(self.port, context.pid).await?;
             let leads = info.get("role") == Some("master".to_owned());
-            let caught_up = leads || follows(&info) || !started.complete;
+            let caught_up = leads || has_caught_up(&info) || !context.dependencies_up;
             match self.role {
                 Role::Replica { .. } if !caught_up => Err("it has not caught up yet".to_owned()),
                 _ => Ok(()),
@@ -150,7 +150,7 @@ impl Server for Redis {
 }
 
 /// Whether this one has all that the main one has, and hears what is new.
-pub(super) fn follows(info: &InfoDict) -> bool {
+pub(super) fn has_caught_up(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }
 
@@ -158,14 +158,14 @@ pub(super) fn follows(info: &InfoDict) -> bool {
 fn options(command: &mut Command, port: u16, folder: &Path) {
     command
         .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
-        .args(TO_FOLLOWERS)
+        .args(REPLICATION_OPTIONS)
         .args(["--port", &port.to_string()])
         .arg("--dir")
         .arg(folder);
 }
 
 /// What the server at this port says of itself, where it is this process.
-pub(super) async fn has_pid(port: u16, pid: u32) -> Result<InfoDict, String> {
+pub(super) async fn info_of_process(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;
         redis::cmd("INFO")

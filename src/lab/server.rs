@@ -3,8 +3,8 @@
 
 use super::{
     folder::Folder,
-    process::{Console, Process, Start},
-    programs::Needed,
+    process::{Console, Process, ProcessSpec},
+    programs::Requirement,
     user::User,
 };
 use crate::{
@@ -31,15 +31,15 @@ use tokio::{
 };
 
 /// Longer than any server takes on a slow machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
 /// One question; a server that accepts and says nothing is asked again.
-const ANSWER: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(20);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How one server is started, and how it is asked whether it is well. `folder` is its own.
 pub(super) trait Server: Debug + Send + Sync {
     /// The programs that it cannot do without.
-    fn needs(&self) -> &'static [Needed];
+    fn requirements(&self) -> &'static [Requirement];
 
     /// The settings that stand in its folder, by their places in it.
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
@@ -49,12 +49,13 @@ pub(super) trait Server: Debug + Send + Sync {
     /// Fills the folder before the first start. `user` writes in it.
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         let write = || {
-            user.make(folder)?;
+            user.create_folder(folder)?;
             for (place, text) in self.settings(folder) {
                 let file = folder.join(place);
-                file.parent().map_or(Ok(()), |folder| user.make(folder))?;
+                file.parent()
+                    .map_or(Ok(()), |folder| user.create_folder(folder))?;
                 fs::write(&file, text)?;
-                user.own(&file)?;
+                user.take_ownership(&file)?;
             }
             Ok(())
         };
@@ -66,12 +67,12 @@ pub(super) trait Server: Debug + Send + Sync {
     fn command(&self, folder: &Path, user: User) -> Command;
 
     /// The signal that it gets from the system if the lab dies without stopping it.
-    fn orphaned(&self) -> &'static str {
+    fn death_signal(&self) -> &'static str {
         "KILL"
     }
 
     /// Asks it whether it is well and whether it is the one that was started, not another that happens to listen there.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a>;
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a>;
 }
 
 /// Whether a server is well; else why not.
@@ -79,11 +80,11 @@ pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
 
 /// A server that was started, and is not well yet.
 #[derive(Clone, Copy)]
-pub(super) struct Started<'a> {
+pub(super) struct CheckContext<'a> {
     pub(super) folder: &'a Path,
     pub(super) pid: u32,
     /// The servers that it stands on, or the majority that it belongs to, are up.
-    pub(super) complete: bool,
+    pub(super) dependencies_up: bool,
 }
 
 /// The order of starting; stopping goes the other way.
@@ -99,7 +100,7 @@ pub(super) enum Tier {
 
 /// What all members of a lab have in common.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct MemberSettings {
     pub(super) user: User,
     /// Where the instances' consoles go.
     pub(super) console: Option<UnboundedSender<String>>,
@@ -113,8 +114,8 @@ pub(super) struct Member {
     pub(super) server: Box<dyn Server>,
     folder: PathBuf,
     pub(super) tier: Tier,
-    /// Started with the lab.
-    pub(super) wanted: bool,
+    /// CheckContext with the lab.
+    pub(super) starts_with_lab: bool,
     pub(super) process: Option<Process>,
     prepared: bool,
 }
@@ -125,7 +126,7 @@ impl Member {
         name: &str,
         server: Box<dyn Server>,
         tier: Tier,
-        wanted: bool,
+        starts_with_lab: bool,
     ) -> Self {
         let folder = match tier {
             Tier::Instance => lab.of(&format!("instance-{name}")),
@@ -136,7 +137,7 @@ impl Member {
             server,
             folder,
             tier,
-            wanted,
+            starts_with_lab,
             process: None,
             prepared: false,
         }
@@ -151,18 +152,22 @@ impl Member {
     }
 
     /// Starts it and waits until it is well.
-    pub(super) async fn start(&mut self, complete: bool, setting: &Setting) -> Result<(), Failure> {
+    pub(super) async fn start(
+        &mut self,
+        dependencies_up: bool,
+        settings: &MemberSettings,
+    ) -> Result<(), Failure> {
         if !self.prepared {
-            self.server.prepare(&self.folder, setting.user).await?;
+            self.server.prepare(&self.folder, settings.user).await?;
             self.prepared = true;
         }
-        let process = Process::spawn(Start {
+        let process = Process::spawn(ProcessSpec {
             name: &self.title(),
-            command: &self.server.command(&self.folder, setting.user),
-            orphaned: self.server.orphaned(),
-            user: setting.user,
+            command: &self.server.command(&self.folder, settings.user),
+            death_signal: self.server.death_signal(),
+            user: settings.user,
             log: &self.folder.with_extension("log"),
-            console: setting
+            console: settings
                 .console
                 .as_ref()
                 .filter(|_| self.tier == Tier::Instance)
@@ -174,33 +179,36 @@ impl Member {
         })?;
         let title = self.title();
         let process = self.process.insert(process);
-        let started = Started {
+        let context = CheckContext {
             folder: &self.folder,
             pid: process.pid(),
-            complete,
+            dependencies_up,
         };
-        until_well(&title, process, || self.server.check(started)).await
+        wait_until_healthy(&title, process, || self.server.check(context)).await
     }
 
     /// Its pid, while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.process.as_ref().filter(|p| p.runs()).map(Process::pid)
+        self.process
+            .as_ref()
+            .filter(|p| p.is_running())
+            .map(Process::pid)
     }
 
     /// How it is.
     pub(super) fn state(&self) -> MemberState {
-        match self.process.as_ref().filter(|p| p.runs()) {
+        match self.process.as_ref().filter(|p| p.is_running()) {
             None => MemberState::Killed,
-            Some(process) if process.stands_still() => MemberState::Paused,
+            Some(process) if process.is_stopped() => MemberState::Paused,
             Some(_) => MemberState::Running,
         }
     }
 
     /// Its process, which must run.
-    pub(super) fn running(&self) -> Result<&Process, Failure> {
+    pub(super) fn running_process(&self) -> Result<&Process, Failure> {
         self.process
             .as_ref()
-            .filter(|p| p.runs())
+            .filter(|p| p.is_running())
             .ok_or_else(|| unusable!("{} is not running", self.title()))
     }
 }
@@ -210,16 +218,16 @@ impl Member {
 /// # Errors
 ///
 /// It ended, or is not well in time: with its last answer and the end of its log.
-async fn until_well<'a>(
+async fn wait_until_healthy<'a>(
     name: &str,
     process: &Process,
     check: impl Fn() -> Check<'a>,
 ) -> Result<(), Failure> {
     let begin = Instant::now();
     loop {
-        let check = timeout(ANSWER, check());
+        let check = timeout(CHECK_TIMEOUT, check());
         let reason = tokio::select! {
-            end = process.gone() => {
+            end = process.wait_until_gone() => {
                 return Err(unusable_told!(
                     "{name} 一启动就结束了（{end}）；{}",
                     "{name} ended at its start ({end}); {}",
@@ -232,26 +240,26 @@ async fn until_well<'a>(
                 Err(_) => "no answer".to_owned(),
             },
         };
-        if begin.elapsed() > LIMIT {
-            let limit = LIMIT.as_secs();
+        if begin.elapsed() > HEALTH_TIMEOUT {
+            let limit = HEALTH_TIMEOUT.as_secs();
             return Err(unusable_told!(
                 "{name} 过了 {limit} 秒还不正常（{reason}）；{}",
                 "{name} is not healthy after {limit} s ({reason}); {}",
                 process.tail()
             ));
         }
-        sleep(PAUSE).await;
+        sleep(CHECK_INTERVAL).await;
     }
 }
 
 /// Whether what answers a GET at this port of loopback is an instance that `is_ours`, and is well.
-pub(super) async fn answers(
+pub(super) async fn check_instance(
     port: u16,
     path: &str,
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
     let asked = client().get(format!("http://127.0.0.1:{port}{path}"));
-    let answer = asked.timeout(ANSWER).answer().await;
+    let answer = asked.timeout(CHECK_TIMEOUT).answer().await;
     let answer = answer.map_err(|e| e.to_string())?;
     match answer.instance() {
         Some(name) if !is_ours(name) => {

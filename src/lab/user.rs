@@ -21,8 +21,8 @@ impl User {
         if !unistd::geteuid().is_root() {
             return (Self(None), None);
         }
-        let found = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
-        let Some(nobody) = found.map(|user| Self(Some((user.uid, user.gid)))) else {
+        let entry = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
+        let Some(nobody) = entry.map(|user| Self(Some((user.uid, user.gid)))) else {
             return (
                 Self(None),
                 Some(format!(
@@ -32,7 +32,7 @@ impl User {
         };
         match std::iter::once(&folder)
             .chain(files)
-            .find(|path| !nobody.reaches(path))
+            .find(|path| !nobody.can_read(path))
         {
             None => (nobody, None),
             Some(path) => (
@@ -47,7 +47,7 @@ impl User {
     }
 
     /// Asked of the system by trying: permissions are more than mode bits.
-    fn reaches(self, path: &Path) -> bool {
+    fn can_read(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
         command
             .args(self.options())
@@ -82,13 +82,13 @@ impl User {
     }
 
     /// Makes a folder that they may write in.
-    pub(super) fn make(self, folder: &Path) -> io::Result<()> {
+    pub(super) fn create_folder(self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
-        self.own(folder)
+        self.take_ownership(folder)
     }
 
     /// Makes it theirs.
-    pub(super) fn own(self, path: &Path) -> io::Result<()> {
+    pub(super) fn take_ownership(self, path: &Path) -> io::Result<()> {
         match self.0 {
             Some((uid, gid)) => {
                 std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw()))

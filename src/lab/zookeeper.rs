@@ -2,8 +2,8 @@
 //! or OVERSELL_ZOOKEEPER_CLASSPATH. One server is standalone; several are an ensemble, and each of them is well once it follows or leads.
 
 use super::{
-    programs::{self, Needed},
-    server::{Check, Server, Started},
+    programs::{self, Requirement},
+    server::{Check, CheckContext, Server},
     user::User,
 };
 use crate::{
@@ -24,18 +24,18 @@ const CONFIG: &str = "zoo.cfg";
 const DATA: &str = "data";
 
 /// Debian's and Ubuntu's settings for the start script; it sets CLASSPATH.
-const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
+const DEBIAN_ENVIRONMENT: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
 /// Without it Debian's ZooKeeper writes no log.
-const LOGGER: &str = "/usr/share/java/slf4j-simple.jar";
+const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 /// Where ZooKeeper was unpacked, elsewhere than on Debian.
-const HOME: &str = "ZOOKEEPER_HOME";
+const HOME_VARIABLE: &str = "ZOOKEEPER_HOME";
 /// The class path itself, where neither leads to it.
-const CLASS_PATH: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
+const CLASS_PATH_VARIABLE: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
 
 /// What a server says of itself while it has no leader.
 const NO_LEADER: &str = "not currently serving requests";
 /// A server that is paused says nothing.
-const ANSWER: Duration = Duration::from_secs(1);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
 pub(super) fn name(index: usize) -> String {
@@ -47,7 +47,7 @@ pub(super) fn name(index: usize) -> String {
 }
 
 /// Whether a member of this name is a ZooKeeper server.
-pub(super) fn is_name(name: &str) -> bool {
+pub(super) fn is_member_name(name: &str) -> bool {
     name.strip_prefix(NAME)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -69,21 +69,22 @@ pub(super) struct ZooKeeper {
     pub(super) peers: Vec<Peer>,
 }
 
-const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
+const REQUIREMENTS: [Requirement; 2] =
+    [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
 /// What it cannot do without; where the user has a class path of one's own, that is not Debian's package.
-pub(super) fn needed() -> &'static [Needed] {
+pub(super) fn requirements_here() -> &'static [Requirement] {
     match own_class_path(None) {
-        Ok(None) => &NEEDED,
-        _ => &NEEDED[..1],
+        Ok(None) => &REQUIREMENTS,
+        _ => &REQUIREMENTS[..1],
     }
 }
 
 impl Server for ZooKeeper {
-    fn needs(&self) -> &'static [Needed] {
+    fn requirements(&self) -> &'static [Requirement] {
         match self.class_path {
-            Some(_) => &NEEDED[..1],
-            None => &NEEDED,
+            Some(_) => &REQUIREMENTS[..1],
+            None => &REQUIREMENTS,
         }
     }
 
@@ -111,21 +112,21 @@ impl Server for ZooKeeper {
             ])
             .arg(format!("-Djava.io.tmpdir={}", folder.display()))
             .arg("-cp")
-            .arg(self.class_path.clone().unwrap_or_else(debians_class_path))
+            .arg(self.class_path.clone().unwrap_or_else(debian_class_path))
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(folder.join(CONFIG));
         command
     }
 
     /// Without a leader it does not say where its data are; where no majority runs (not `complete`), there is none.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
             let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf")
                 .await
                 .map_err(|e| e.to_string())?;
-            let ours = format!("dataDir={}/", started.folder.join(DATA).display());
+            let ours = format!("dataDir={}/", context.folder.join(DATA).display());
             let well = answer.lines().any(|line| line.starts_with(&ours))
-                || (!started.complete && answer.contains(NO_LEADER));
+                || (!context.dependencies_up && answer.contains(NO_LEADER));
             if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
@@ -158,19 +159,19 @@ fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
 
 /// Whether the server at `address` decides what is written: an ensemble's leader, or one on its own.
 pub(super) async fn leads(address: &str) -> bool {
-    let answer = timeout(ANSWER, four_letters(address, "srvr")).await;
+    let answer = timeout(STATUS_TIMEOUT, four_letters(address, "srvr")).await;
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
 /// The version of the first server that answers.
 pub(super) async fn version(connect: &str) -> Option<String> {
     let first = connect.split(',').next()?;
-    let answer = timeout(ANSWER, four_letters(first, "srvr"))
+    let answer = timeout(STATUS_TIMEOUT, four_letters(first, "srvr"))
         .await
         .ok()?
         .ok()?;
     let (_, version) = answer.split_once("version: ")?;
-    Some(programs::number(version))
+    Some(programs::version_number(version))
 }
 
 /// The class path that the user names, or that of the user's ZooKeeper, which was unpacked in `home`; None where it is Debian's.
@@ -183,10 +184,10 @@ fn class_path_of(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, Failure> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    let (by, home) = match (home, set(CLASS_PATH), set(HOME)) {
+    let (by, home) = match (home, set(CLASS_PATH_VARIABLE), set(HOME_VARIABLE)) {
         (Some(home), ..) => ("--zookeeper-home", home.to_owned()),
         (None, Some(class_path), _) => return Ok(Some(class_path)),
-        (None, None, Some(home)) => (HOME, PathBuf::from(home)),
+        (None, None, Some(home)) => (HOME_VARIABLE, PathBuf::from(home)),
         (None, None, None) => return Ok(None),
     };
     if !home.join("lib").is_dir() {
@@ -204,19 +205,23 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn debians_class_path() -> String {
+fn debian_class_path() -> String {
     let output = Command::new("sh")
-        .args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS])
+        .args([
+            "-c",
+            r#". "$0" && printf %s "$CLASSPATH""#,
+            DEBIAN_ENVIRONMENT,
+        ])
         .output();
     let debian = output
         .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
         .unwrap_or_default();
-    format!("{debian}:{LOGGER}")
+    format!("{debian}:{LOGGER_JAR}")
 }
 
 /// ZooKeeper's own client, for the user to start.
 pub(super) fn client() -> String {
-    let home = variable(HOME).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
+    let home = variable(HOME_VARIABLE).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
     format!("{home}/bin/zkCli.sh")
 }
 
@@ -225,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_of_one_second_to_a_minute_are_granted_on_loopback_only() {
+    fn sessions_last_1_to_60_seconds_and_on_loopback_only() {
         let text = settings(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
             let line = text
