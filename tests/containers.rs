@@ -178,7 +178,7 @@ fn knows_its_servers(compose: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers() -> Result<()> {
+fn container_instances_read_settings_and_find_their_servers() -> Result<()> {
     knows_its_servers(COMPOSE)?;
     for (from, to, by) in [
         ("REDIS__SENTINELS:", "REDIS__SENTINEL:", "sentinel"),
@@ -219,7 +219,7 @@ fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn each_server_in_a_container_announces_the_name_by_which_the_lights_know_it() -> Result<()> {
+fn container_servers_announce_the_names_the_lights_know() -> Result<()> {
     announces_its_name(GALERA, REPLICATED)?;
     let galera = GALERA.replace(
         "incoming-address=\"$name",

@@ -75,7 +75,7 @@ fn can_be_read(plan: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn a_plan_explains_itself_in_both_languages_and_has_three_reports() -> Result<()> {
+fn a_plan_has_both_languages_and_three_reports() -> Result<()> {
     for (name, plan) in plans()? {
         can_be_read(&plan).context(name.clone())?;
         // The twins: a plan in English only, a parameter without a word, no tree of results.
@@ -136,7 +136,7 @@ async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
 
 /// JMeter comes through Maven, as for `make jmeter`.
 #[apply(soak_test!)]
-async fn whoever_runs_a_plan_in_the_window_and_saves_it_leaves_it_as_it_was() -> Result<()> {
+async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
     let pom = folder().join("pom.xml").display().to_string();
     let goals = ["clean:clean@before", "jmeter:configure@configuration"];
     let maven = run("mvn", &["-f", &pom, "-q", goals[0], goals[1]]).await?;

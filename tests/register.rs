@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::{runtime::Handle, sync::Semaphore};
 
 /// A test that has not ended by then hangs. The lines of all lessons take minutes.
-const HANGS: Duration = Duration::from_secs(20 * 60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 
 /// Tests with the servers that all share: most of the time they wait for a server.
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
@@ -123,7 +123,7 @@ pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
             let trial = Trial::test(name, move || {
                 runtime.block_on(async {
                     let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
-                    outcome(run(), HANGS).await
+                    outcome(run(), TEST_TIMEOUT).await
                 })
             });
             trial.with_ignored_flag(takes_long && !soak())

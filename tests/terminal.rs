@@ -58,7 +58,7 @@ async fn a_stdout_that_takes_no_more_ends_a_command_with_a_line() -> Result<()> 
 
 /// No cluster is there, and none is asked: a wrong name or file comes first.
 #[apply(test!)]
-async fn what_is_wrong_on_the_command_line_is_said_before_anything_is_measured() -> Result<()> {
+async fn command_line_mistakes_are_reported_before_measuring() -> Result<()> {
     let at = "--http http://127.0.0.1:1 --instance http://127.0.0.1:1";
     for (line, wanted) in [
         (format!("compare {at} --strategies nnone"), "'none'"),
@@ -96,7 +96,7 @@ async fn what_is_wrong_on_the_command_line_is_said_before_anything_is_measured()
 /// Its rows go to stdout, and all else to stderr: with a line for each run, since that is no terminal.
 #[apply(test!)]
 async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "compare --http {} --instance {} --strategies none,single-update --threads 4 --loops 5 --json -",
@@ -109,7 +109,7 @@ async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
     for wanted in ["1/4  none on one", "4/4  single-update on three", "verdict"] {
         ensure!(words.contains(wanted), "{wanted} is not in {words}");
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -137,7 +137,7 @@ async fn a_ceiling_that_is_cut_short_is_not_told() -> Result<()> {
 
 /// What a comparison says on stdout after a line and a signal, in the middle of its run or before; and on stderr.
 async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "compare --http {} --instance {} --strategies single-update --targets one --threads 2 --loops 50 --hold-ms 200",
@@ -175,7 +175,7 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
             && !shown.contains('✓'),
         "{code:?} {words} {shown}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok((shown, words.trim_end().to_owned()))
 }
 
@@ -357,7 +357,7 @@ fn shop(at: &oversell::addresses::Addresses) -> String {
 /// A terminal of no columns does not say how many it has.
 #[apply(test!)]
 async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let line = shop(lab.addresses());
     for (columns, fits) in [(0, 80), (60, 60), (80, 80)] {
         let shown = in_a_terminal(columns, &line, &[("NO_COLOR", "1")]).await?;
@@ -380,13 +380,13 @@ async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
             "{shown}"
         );
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 #[apply(test!)]
 async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let line = shop(lab.addresses());
     for (variables, coloured) in [
         (&[][..], true),
@@ -399,13 +399,13 @@ async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
             "{variables:?}: {shown:?}"
         );
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 #[apply(test!)]
 async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let output = oversell(&shop(lab.addresses()))
         .env("LC_ALL", "zh_CN.UTF-8")
         .env("LANGUAGE", "")
@@ -422,14 +422,14 @@ async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
     ] {
         ensure!(!shown.contains(english), "{english} is in {shown}");
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 /// One line for a claim that is so, and the count at the end.
 #[apply(test!)]
 async fn the_course_ends_with_its_count() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "course --http {} --instance {} --lesson 1.3",
@@ -443,7 +443,7 @@ async fn the_course_ends_with_its_count() -> Result<()> {
         "{shown}"
     );
     ensure!(shown.contains("PUT '{") && !shown.contains("-H"), "{shown}");
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 

@@ -178,9 +178,7 @@ async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result
 
 /// The lesson is played all the same; what the server keeps to itself is said.
 #[apply(test!)]
-async fn without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing(
-    servers: &Servers,
-) -> Result<()> {
+async fn without_the_privilege_a_deadlock_lacks_only_its_account(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("opposite-order").context("no lesson")?;
     let (ctx, mut root) = alone(servers, "poor", "alone_poor").await?;
     for sql in [

@@ -4,8 +4,8 @@
 use crate::{
     replay::races::ends_so,
     support::{
-        http::{answered, ask, ask_json, client},
-        labs::in_redis,
+        http::{ask, ask_json, body_with_status, client},
+        labs::query_redis,
         *,
     },
 };
@@ -50,7 +50,7 @@ async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize
     )
     .await?;
     for ctx in ctxs {
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
     }
     Ok(())
 }
@@ -161,9 +161,9 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     ] {
         let url = format!("{base}{demo}");
         let held = tokio::spawn(ask(format!("{url}hold_ms=60000")));
-        until(demo, || in_redis(lab, "EXISTS", key)).await?;
+        until(demo, || query_redis(lab, "EXISTS", key)).await?;
         let now = format!("{url}now=true&hold_ms=0");
-        let text = answered(now.clone(), StatusCode::CONFLICT).await?;
+        let text = body_with_status(now.clone(), StatusCode::CONFLICT).await?;
         ensure!(text == "获取锁失败，有并发");
         let late = client()
             .get(format!("{url}wait_ms=100&hold_ms=0"))
@@ -176,7 +176,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
         // A waiter is let in when the client has gone, and not when its sixty seconds are over.
         let answer = ask_json(format!("{url}wait_ms=30000&hold_ms=10")).await?;
         ensure!(answer["strategy"] == demo[1..6], "{answer}");
-        ensure!(answered(now, StatusCode::OK).await? == demo[1..6]);
+        ensure!(body_with_status(now, StatusCode::OK).await? == demo[1..6]);
     }
     // Work beyond its lease goes on in demo1, and is ended under the layer.
     let beyond = async |demo: &str| ask(format!("{base}{demo}lease_ms=200&hold_ms=1000")).await;
@@ -190,7 +190,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     }
     // Other goods are another lock; what the key names must be there.
     let a = tokio::spawn(ask(format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));
-    until("a is held", || in_redis(lab, "EXISTS", "demo4#1_a")).await?;
+    until("a is held", || query_redis(lab, "EXISTS", "demo4#1_a")).await?;
     for (goods, wanted) in [("sku=b", 200), ("sku=a", 409), ("sku=", 400)] {
         let (status, text) = ask(format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0")).await?;
         ensure!(status == wanted, "{goods}: {status} {text}");

@@ -1,7 +1,7 @@
 //! The herd effect, as the lesson counts it and as the server itself does.
 
 use crate::support::{
-    http::{answered, ask, ask_json, each},
+    http::{ask, ask_json, body_with_status, elements},
     *,
 };
 use oversell::{four_letters::four_letters, lab::Lab};
@@ -12,14 +12,13 @@ const HERDS: &str = "/distributed/zk-herd";
 
 /// The lesson, in a lab where nobody else watches anything.
 #[apply(test!)]
-async fn a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor()
--> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_release_wakes_all_directory_watchers_and_one_successor() -> Result<()> {
+    let lab = labs::full_lab().await?;
     counted(&lab, 20).await?;
     counted(&lab, 1).await?;
     in_words(&lab).await?;
     given_up(&lab).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -28,7 +27,7 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters={waiters}", lab.addresses().http);
     let answer = ask_json(url).await?;
     let list = |name: &str| -> Vec<u64> {
-        let counts = each(&answer["each"][name]);
+        let counts = elements(&answer["each"][name]);
         counts.filter_map(Value::as_u64).collect()
     };
     let (parent, predecessor) = (list("watch_parent"), list("watch_predecessor"));
@@ -83,7 +82,7 @@ fn wakes_one_each(notified: &[u64]) -> bool {
 
 async fn in_words(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters=4", lab.addresses().http);
-    let text = answered(url, StatusCode::OK).await?;
+    let text = body_with_status(url, StatusCode::OK).await?;
     let wanted = "4 个人排队，锁释放 5 次\n\
         都监听父节点：共通知 10 次，平均每次释放锁 2.00 次\n\
         只监听前一个：共通知 4 次，平均每次释放锁 0.80 次\n";
@@ -106,7 +105,7 @@ async fn given_up(lab: &Lab) -> Result<()> {
 
 /// How many herds have a directory.
 async fn herds(lab: &Lab) -> Result<usize> {
-    let herds = labs::children(&lab.addresses().zookeeper.connect, HERDS);
+    let herds = labs::child_nodes(&lab.addresses().zookeeper.connect, HERDS);
     Ok(herds.await?.len())
 }
 

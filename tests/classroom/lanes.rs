@@ -2,7 +2,7 @@
 
 use crate::support::{
     http::{ask, ask_json},
-    labs::in_redis,
+    labs::query_redis,
     *,
 };
 use futures::{StreamExt, future::try_join_all};
@@ -30,7 +30,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     pub(crate) async fn of(base: &str) -> Result<Self> {
         let asked = http_client::client().get(format!("{base}/classroom/events"));
-        let mut events = asked.events(LONG).await?;
+        let mut events = asked.events(TEST_WAIT_LIMIT).await?;
         let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
         let list = Arc::clone(&told);
         let reading = tokio::spawn(async move {
@@ -149,7 +149,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
 
         for permits in [3, 4] {
             if permits == 4 {
-                in_redis::<i64>(lab, "INCR", "semaphore").await?;
+                query_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
             let before = early.count(Happened::Released);
             sent(base, &people("/test/semaphore", 10, 300)).await?;

@@ -23,7 +23,7 @@ fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
 
 /// Ten a second of two instances together; a limit in each is caught by the same checker.
 #[apply(test!)]
-async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
+async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     let instances = || {
@@ -99,8 +99,8 @@ fn leaks(let_through: &[Duration]) -> bool {
 
 /// All at once, since their limits do not know of each other.
 #[apply(test!)]
-async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let (base, instance) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     // Whoever is let in stays until all have come, however late.
     let stay = |path: &str| format!("{path}?hold_ms=10000");
@@ -112,7 +112,7 @@ async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them()
         burst(instance, "/seckill/limited", 30),
     )?;
     let alone = ask(format!("{instance}{}", AT_NGINX[0])).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
 
     // One, and five in the bucket; and one more for each second that the burst took, as the last refusal tells.
     for (name, burst) in [("queued", &queued), ("nodelay", &nodelay)] {

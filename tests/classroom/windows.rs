@@ -2,8 +2,8 @@
 
 use super::{demos, zookeeper};
 use crate::support::{
-    http::{answered, ask, ask_json, each, put_stock},
-    labs::in_redis,
+    http::{ask, ask_json, body_with_status, elements, put_stock},
+    labs::query_redis,
     *,
 };
 use oversell::{lab::Lab, redis_at::redis_at};
@@ -40,10 +40,10 @@ async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
     for lesson in out.chain(["semaphore", "fair"]) {
         ask(format!("{http}/test/{lesson}?stock_id=100000&hold_ms=0")).await?;
     }
-    let left: Vec<String> = in_redis(lab, "KEYS", "*:100000*").await?;
+    let left: Vec<String> = query_redis(lab, "KEYS", "*:100000*").await?;
     let mut for_ever = Vec::new();
     for key in &left {
-        if in_redis::<i64>(lab, "TTL", key).await? < 0 {
+        if query_redis::<i64>(lab, "TTL", key).await? < 0 {
             for_ever.push(key);
         }
     }
@@ -66,7 +66,7 @@ pub(crate) async fn others_wait(
         .map(|_| tokio::spawn(ask(format!("{url}?hold_ms=60000"))))
         .collect();
     until("all are inside", async || Ok(held().await? == all)).await?;
-    answered(
+    body_with_status(
         format!("{url}?hold_ms=0&wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -91,12 +91,12 @@ pub(crate) async fn visited(
 }
 
 async fn number(lab: &Lab, command: &str, of: &str) -> Result<Option<usize>> {
-    in_redis(lab, command, of).await
+    query_redis(lab, command, of).await
 }
 
 /// The keys of this pattern.
 async fn keys(lab: &Lab, pattern: &str) -> Result<Vec<String>> {
-    in_redis(lab, "KEYS", pattern).await
+    query_redis(lab, "KEYS", pattern).await
 }
 
 async fn semaphore(lab: &Lab) -> Result<()> {
@@ -129,7 +129,7 @@ async fn semaphore(lab: &Lab) -> Result<()> {
     .await?;
     let left = keys(lab, "*semaphore*").await?;
     ensure!(left == ["semaphore"], "left: {left:?}");
-    let text = answered(
+    let text = body_with_status(
         format!("{base}/test/semaphore?hold_ms=0&stock_id=7"),
         StatusCode::OK,
     )
@@ -143,7 +143,7 @@ async fn semaphore(lab: &Lab) -> Result<()> {
 async fn latch(lab: &Lab) -> Result<()> {
     let base = &lab.addresses().http;
     for class in 0..2 {
-        answered(
+        body_with_status(
             format!("{base}/test/latch?wait_ms=100"),
             StatusCode::SERVICE_UNAVAILABLE,
         )
@@ -164,7 +164,8 @@ async fn latch(lab: &Lab) -> Result<()> {
                 left + 1
             );
             if left == 3 {
-                let text = answered(format!("{base}/test/countdown"), StatusCode::OK).await?;
+                let text =
+                    body_with_status(format!("{base}/test/countdown"), StatusCode::OK).await?;
                 ensure!(text == "出来了一位同学");
             } else {
                 let answer = ask_json(format!("{base}/test/countdown")).await?;
@@ -199,7 +200,7 @@ async fn waiting(lab: &Lab) -> Result<i64> {
 /// What the visitor did, as `took lock1 1`.
 pub(crate) fn steps(answer: &Value) -> Vec<String> {
     let word = |step: &Value, field: &str| step[field].as_str().unwrap_or_default().to_owned();
-    each(&answer["steps"])
+    elements(&answer["steps"])
         .map(|step| {
             format!(
                 "{} {} {}",
@@ -221,7 +222,7 @@ async fn reentrant(lab: &Lab) -> Result<()> {
     let held = async || Ok(keys(lab, "reentrantLock").await?.len());
     visited(lab, "/test/reentrant", &steps, 1, held).await?;
     let url = format!("{}/test/reentrant", lab.addresses().http);
-    let text = answered(url, StatusCode::OK).await?;
+    let text = body_with_status(url, StatusCode::OK).await?;
     ensure!(text.contains("拿到 reentrantLock #2"), "{text}");
     Ok(())
 }
@@ -252,12 +253,12 @@ async fn red(lab: &Lab) -> Result<()> {
     for dead in ["redis-4", "redis-5"] {
         lab.kill(dead).await?;
     }
-    let text = answered(base.clone(), StatusCode::OK)
+    let text = body_with_status(base.clone(), StatusCode::OK)
         .await
         .context("with three nodes")?;
     ensure!(!text.contains("redLock #4"), "{text}");
     lab.kill("redis-3").await?;
-    answered(
+    body_with_status(
         format!("{base}?wait_ms=2000"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -271,7 +272,7 @@ async fn read_write(lab: &Lab) -> Result<()> {
     for half in ["read", "write"] {
         let base = &lab.addresses().http;
         let passes = format!("{base}/test/{half}?stock_id=40&hold_ms=0&wait_ms=20000");
-        answered(passes, StatusCode::OK).await?;
+        body_with_status(passes, StatusCode::OK).await?;
     }
     until("the last lease has ended", || async {
         Ok(keys(lab, "*rwLock:3?*").await?.is_empty())
@@ -282,23 +283,23 @@ async fn read_write(lab: &Lab) -> Result<()> {
 /// Readers together, writers alone, each of whom is answered at once and keeps its half. Every pair has products of its own:
 /// one of 20 to 22, kept for longer than anybody is refused there, and one of 30 to 32, soon free.
 pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
-    const KEPT: Duration = Duration::from_millis(1500);
+    const KEPT_FOR: Duration = Duration::from_millis(1500);
     let base = format!("{}{lesson}", lab.addresses().http);
     let long = |half: &str, product: u8, wait: u64| {
         format!("{base}/{half}?stock_id={product}&hold_ms=60000&wait_ms={wait}")
     };
     for reader in ["read", "read beside read"] {
-        let text = answered(long("read", 20, 20_000), StatusCode::OK)
+        let text = body_with_status(long("read", 20, 20_000), StatusCode::OK)
             .await
             .context(reader)?;
         ensure!(text == "测试读");
     }
     for (n, (first, half)) in (0..).zip([("read", "write"), ("write", "write"), ("write", "read")])
     {
-        answered(long(first, 20 + n, 20_000), StatusCode::OK)
+        body_with_status(long(first, 20 + n, 20_000), StatusCode::OK)
             .await
             .with_context(|| format!("{first} before {half}"))?;
-        answered(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
+        body_with_status(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
             .await
             .with_context(|| format!("{half} after {first}"))?;
         // Answered long ago, and nobody releases it: only its end lets the next one in, and that is not sooner than this.
@@ -306,16 +307,16 @@ pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
             format!(
                 "{base}/{half}?stock_id={}&hold_ms={}&wait_ms=60000",
                 30 + n,
-                KEPT.as_millis()
+                KEPT_FOR.as_millis()
             )
         };
         let begun = Instant::now();
-        answered(short(first), StatusCode::OK)
+        body_with_status(short(first), StatusCode::OK)
             .await
             .context(first)?;
         let answer = ask_json(short(half)).await?;
         ensure!(
-            answer["outcome"] == "done" && begun.elapsed() >= KEPT,
+            answer["outcome"] == "done" && begun.elapsed() >= KEPT_FOR,
             "{half} after {first}: {answer}"
         );
     }
@@ -325,7 +326,7 @@ pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
 async fn fair(lab: &Lab) -> Result<()> {
     const QUEUE: usize = 12;
     let base = &lab.addresses().http;
-    let text = answered(format!("{base}/test/fair"), StatusCode::OK).await?;
+    let text = body_with_status(format!("{base}/test/fair"), StatusCode::OK).await?;
     ensure!(text.contains("来到 fairLock #1"), "{text}");
     // Inside until all others stand in line, however long that takes: it leaves when its client hangs up.
     let second = tokio::spawn(ask(format!("{base}/test/fair?hold_ms=60000")));

@@ -2,8 +2,8 @@
 
 use super::windows::{halves, others_wait, visited};
 use crate::support::{
-    http::{answered, ask, ask_json},
-    labs::in_redis,
+    http::{ask, ask_json, body_with_status},
+    labs::query_redis,
     *,
 };
 use oversell::lab::Lab;
@@ -23,7 +23,7 @@ pub(crate) async fn all(lab: &Lab) -> Result<()> {
 
 /// What is below a node.
 async fn children(lab: &Lab, path: &str) -> Result<Vec<String>> {
-    labs::children(&lab.addresses().zookeeper.connect, path).await
+    labs::child_nodes(&lab.addresses().zookeeper.connect, path).await
 }
 
 async fn gone(lab: &Lab, path: &str) -> Result<()> {
@@ -48,12 +48,12 @@ async fn semaphore(lab: &Lab) -> Result<()> {
     // Inside is who has a lease, and has said so in the log.
     others_wait(&base, 5, 5, async || {
         let leases = children(lab, "/locks/semaphore/leases").await?.len();
-        Ok(leases.min(in_redis(lab, "LLEN", "log").await?))
+        Ok(leases.min(query_redis(lab, "LLEN", "log").await?))
     })
     .await?;
-    let text = answered(format!("{base}?hold_ms=0"), StatusCode::OK).await?;
+    let text = body_with_status(format!("{base}?hold_ms=0"), StatusCode::OK).await?;
     ensure!(text == "hello Semaphore");
-    let lines: usize = in_redis(lab, "LLEN", "log").await?;
+    let lines: usize = query_redis(lab, "LLEN", "log").await?;
     ensure!(
         lines == 7,
         "{lines} lines in the log, and not five and both of the last"
@@ -63,7 +63,7 @@ async fn semaphore(lab: &Lab) -> Result<()> {
 
 /// §3.7.7.1. What one instance has set another reads.
 async fn shared_count(lab: &Lab) -> Result<()> {
-    let text = answered(
+    let text = body_with_status(
         format!("{}/test/zk/share/count", lab.addresses().http),
         StatusCode::OK,
     )
@@ -132,7 +132,7 @@ async fn atomic(lab: &Lab) -> Result<()> {
         ("increment?member=1", "member"),
         ("halve", "change"),
     ] {
-        let text = answered(format!("{base}/{bad}"), StatusCode::BAD_REQUEST)
+        let text = body_with_status(format!("{base}/{bad}"), StatusCode::BAD_REQUEST)
             .await
             .context(bad)?;
         ensure!(text.contains(names), "{text}");
@@ -143,11 +143,11 @@ async fn atomic(lab: &Lab) -> Result<()> {
 /// §3.7.6. Closed, everybody waits; removed, everybody goes on.
 async fn barrier(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/barrier", lab.addresses().http);
-    answered(format!("{base}/wait?wait_ms=0"), StatusCode::OK)
+    body_with_status(format!("{base}/wait?wait_ms=0"), StatusCode::OK)
         .await
         .context("with no barrier")?;
     ask(format!("{base}/set")).await?;
-    answered(
+    body_with_status(
         format!("{base}/wait?wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -170,7 +170,7 @@ async fn barrier(lab: &Lab) -> Result<()> {
 /// §3.7.6. Nobody is inside before three are, and nobody is out before all have left, on whatever instance.
 async fn double_barrier(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/double-barrier", lab.addresses().http);
-    answered(
+    body_with_status(
         format!("{base}/enter?members=3&wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -218,14 +218,14 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
         ensure!(status == StatusCode::OK, "leaving: {status} {text}");
     }
     gone(lab, "/curator/double-barrier").await?;
-    let text = answered(
+    let text = body_with_status(
         format!("{base}/leave?members=3&member={}", members[0]),
         StatusCode::BAD_REQUEST,
     )
     .await
     .context("twice")?;
     ensure!(text.contains("member"), "{text}");
-    let text = answered(format!("{base}/enter?members=0"), StatusCode::BAD_REQUEST)
+    let text = body_with_status(format!("{base}/enter?members=0"), StatusCode::BAD_REQUEST)
         .await
         .context("nobody")?;
     ensure!(text.contains("members"), "{text}");

@@ -18,10 +18,10 @@ use tokio::{process::Command, task::JoinHandle};
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
 /// No line takes so many seconds.
-const LONGEST: &str = "300";
+const LINE_TIMEOUT_SECONDS: &str = "300";
 
 /// How long it takes to type a line again.
-const TYPING: Duration = Duration::from_millis(200);
+const RETYPE_DELAY: Duration = Duration::from_millis(200);
 
 type Lessons = Vec<&'static Lesson>;
 
@@ -62,16 +62,14 @@ fn first_of_each_kind() -> Lessons {
 /// `oversell lab` as a teacher starts it, with all that the lines may need.
 #[apply(test!)]
 #[over(parts())]
-async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
-    lessons: Lessons,
-) -> Result<()> {
+async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> {
     let options = [
         "--instances=0,0,0",
         "--redis-ports=0,0,0,0,0",
         "--ways",
         "--replica",
     ];
-    labs::by_command(&options, async |lab_json: &Path, at: Addresses| {
+    labs::with_lab_command(&options, async |lab_json: &Path, at: Addresses| {
         let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
         let places = Places::of_lab(&at).with_fault(&fault);
         let mut wrong = Vec::new();
@@ -138,9 +136,9 @@ async fn follow(lines: &[Line], places: &Places) -> Result<()> {
             beside.push((line.clone(), tokio::spawn(bash(run.to_owned()))));
         } else {
             let mut last = as_expected(&line, bash(line.run.clone()).await);
-            let again = Instant::now() + LONG;
+            let again = Instant::now() + TEST_WAIT_LIMIT;
             while line.again && last.is_err() && Instant::now() < again {
-                tokio::time::sleep(TYPING).await;
+                tokio::time::sleep(RETYPE_DELAY).await;
                 last = as_expected(&line, bash(line.run.clone()).await);
             }
             wrong.extend(last.err());
@@ -160,7 +158,7 @@ async fn bash(line: String) -> Result<Output> {
     let path = format!("{folder}:{}:{ZKCLI}", std::env::var("PATH")?);
     // A line that waits for what never comes fails with what it has printed, and does not hang.
     let output = Command::new("timeout")
-        .args([LONGEST, "bash", "-c", &line])
+        .args([LINE_TIMEOUT_SECONDS, "bash", "-c", &line])
         .env("PATH", path)
         .stdin(Stdio::null())
         .output();

@@ -11,8 +11,8 @@ use tokio::process::Command;
 
 /// Nobody has two orders where no order can be written: that is not what the claim says.
 #[apply(test!)]
-async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
@@ -34,14 +34,14 @@ async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Re
             && said.contains("002.conditional: not reproduced"),
         "{tried:?}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 /// What one instance was told all tell, and a later run's verdict replaces an earlier one's.
 #[apply(test!)]
-async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn the_verdicts_of_a_run_are_the_same_on_each_instance() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let [one, other] =
         [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));
     let put = async |lessons: Value| {
@@ -92,6 +92,6 @@ async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> R
             && kept[1]["conditions"] == json!({"cores": 2}),
         "{kept:?}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

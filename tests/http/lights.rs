@@ -1,7 +1,7 @@
 //! Whose trouble it is: an instance's that was stopped or cut off, or a server's.
 
 use crate::support::{
-    http::{MINUTE, check, client, each, put_stock, status, stock, until_held},
+    http::{MINUTE, check_url, client, elements, put_stock, status, stock, wait_until_held},
     *,
 };
 use oversell::{
@@ -22,7 +22,7 @@ async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
 }
 
 fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
-    each(&lights["notes"])
+    elements(&lights["notes"])
         .filter(|note| note["instance"] == instance)
         .filter_map(|note| note["says"]["en"].as_str())
         .collect()
@@ -32,7 +32,7 @@ fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
 /// that reaches it: that is no mistake, and the next look tells.
 fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     let up = |of: &Value| of["servers"]["zookeeper"]["up"] == true;
-    let reached = each(&lights["instances"]).any(up);
+    let reached = elements(&lights["instances"]).any(up);
     ensure!(
         !reached || up(lights),
         "{base}: a server is blamed: {lights}"
@@ -44,7 +44,7 @@ fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
 /// itself as by the others; what it says of itself alone is the twin, which blames the server. A ZooKeeper that is killed
 /// is down for all.
 #[apply(test!)]
-async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() -> Result<()> {
+async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let lab = Lab::start(Options {
         ways: true,
         redis_ports: vec![0],
@@ -85,18 +85,18 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     })
     .await?;
 
-    let held = tokio::spawn(status(check(&near.url, "zk-lock", MINUTE, MINUTE)));
-    until_held(&far.url, "zk-lock").await?;
+    let held = tokio::spawn(status(check_url(&near.url, "zk-lock", MINUTE, MINUTE)));
+    wait_until_held(&far.url, "zk-lock").await?;
     lab.pause(&near.name)?;
     let (_, stopped) = all(&far.url).await?;
-    let words: String = each(&stopped["notes"]).map(Value::to_string).collect();
+    let words: String = elements(&stopped["notes"]).map(Value::to_string).collect();
     ensure!(
         stopped["instances"][0]["up"] == false
             && words.contains("does not answer: no answer within"),
         "while it is stopped: {stopped}"
     );
     until("its session ends", || async {
-        let nodes = labs::children(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
+        let nodes = labs::child_nodes(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
         Ok(nodes.await?.is_empty())
     })
     .await?;
@@ -116,7 +116,7 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     lab.kill("zookeeper").await?;
     until("it is down for all", || async {
         let (status, lights) = all(&far.url).await?;
-        let of_all = each(&lights["notes"]).any(|note| note["instance"].is_null());
+        let of_all = elements(&lights["notes"]).any(|note| note["instance"].is_null());
         Ok(status == StatusCode::SERVICE_UNAVAILABLE
             && lights["servers"]["zookeeper"]["up"] == false
             && of_all)
@@ -134,14 +134,14 @@ fn named(name: &str, role: &str) -> (String, String) {
 async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
     let (_, lights) = lights(base, "?instances=true").await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let members = each(&lights["servers"][server]["members"]);
+    let members = elements(&lights["servers"][server]["members"]);
     let members = members.map(|member| (text(&member["name"]), text(&member["role"])));
     Ok(members.collect())
 }
 
 /// A way is led from the main Redis to the replica that a Sentinel has promoted: the server has the name, and not the way.
 #[apply(test!)]
-async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Result<()> {
+async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     let lab = Lab::start(Options {
         without: vec![Part::MySql, Part::ZooKeeper, Part::Nginx],
         replica: true,
@@ -167,7 +167,7 @@ async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Resu
 
 /// Three servers of each kind, of which each loses the one that leads.
 #[apply(soak_test!)]
-async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_too() -> Result<()> {
+async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     let lab = Lab::start(Options {
         galera: 3,
         sentinels: 3,
@@ -246,12 +246,12 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
 /// meet in two, and it is not: the twin.
 #[apply(test!)]
 async fn an_instance_is_chosen_by_its_name() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let http = lab.addresses().http.clone();
     put_stock(&http, 1000).await?;
     let buy = async |base: &str, hold_ms: u64| {
         let answer = client()
-            .post(check(base, "mutex", hold_ms, MINUTE))
+            .post(check_url(base, "mutex", hold_ms, MINUTE))
             .header("accept", "application/json");
         let answer = answer.send().await?;
         let by = answer

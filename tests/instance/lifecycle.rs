@@ -2,8 +2,8 @@
 
 use crate::support::{
     buyers::under_load,
-    http::{self, MINUTE, check, put_stock, status, until_held},
-    leftovers::nothing_is_left,
+    http::{self, MINUTE, check_url, put_stock, status, wait_until_held},
+    leftovers::ensure_nothing_is_left,
     *,
 };
 use oversell::{
@@ -34,7 +34,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     .await?;
     let base = lab.addresses().instances[0].url.clone();
     for strategy in stock::ALL.iter() {
-        let buys = http::client().get(check(&base, strategy.slug, 0, 2000));
+        let buys = http::client().get(check_url(&base, strategy.slug, 0, 2000));
         let answer = buys.send().await?;
         ensure!(
             answer.status() == StatusCode::SERVICE_UNAVAILABLE
@@ -51,7 +51,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     })
     .await?;
     for strategy in stock::ALL.iter() {
-        http::answered(check(&base, strategy.slug, 0, 10_000), StatusCode::OK)
+        http::body_with_status(check_url(&base, strategy.slug, 0, 10_000), StatusCode::OK)
             .await
             .context("after the recovery")?;
     }
@@ -62,22 +62,22 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
 /// SIGTERM: what is under way is finished and answered.
 #[apply(test!)]
 async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<()> {
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let [victim, other] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     put_stock(&other.url, STOCK).await?;
-    let under_way = check(&victim.url, "redis-lock", 6000, MINUTE);
+    let under_way = check_url(&victim.url, "redis-lock", 6000, MINUTE);
     let under_way = tokio::spawn(status(under_way));
-    let sold = 1 + until_held(&other.url, "redis-lock").await?;
+    let sold = 1 + wait_until_held(&other.url, "redis-lock").await?;
     lab.terminate(&victim.name).await?;
     let answered = under_way.await??;
     let gone = STOCK - http::stock(&other.url, Store::MySql).await?;
-    nothing_is_left(&lab).await?;
+    ensure_nothing_is_left(&lab).await?;
     ensure!(
         answered == StatusCode::OK && gone == sold,
         "answered {answered}; {sold} were sold, and {gone} left the shelf"
     );
     lab.restart(&victim.name).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -136,7 +136,7 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
 #[apply(test!)]
 async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
     const MORE: i64 = 1000;
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     // The answer of an instance that dies is lost. A buyer asks with GET: nginx holds that to be safe to repeat, and would send
     // it again unless told not to.
     let lost = &[StatusCode::BAD_GATEWAY];
@@ -211,7 +211,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let ctx = Ctx::new(config)?;
     let user = async || -> Result<String> {
         ctx.forget_idle();
-        let mut conn = ctx.db.conn(LONG).await?;
+        let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
         let user = sqlx::query_scalar("SELECT CURRENT_USER()")
             .fetch_one(&mut *conn)
             .await?;

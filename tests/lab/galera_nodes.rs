@@ -329,7 +329,7 @@ impl Nodes {
     async fn begin_anew_by(&self, galera: &str) -> Result<()> {
         self.run_by(galera)?;
         self.all_die().await?;
-        self.are_one(WITHIN).await
+        self.are_one(CLUSTER_TIMEOUT).await
     }
 
     async fn all_die(&self) -> Result<()> {
@@ -369,22 +369,24 @@ fn own(folder: &Path) -> Result<()> {
 }
 
 /// However long a busy machine takes to start three servers, of which two get all from the first.
-const WITHIN: Duration = Duration::from_secs(240);
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(240);
 
 #[apply(soak_test!)]
-async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -> Result<()> {
+async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     let nodes = Nodes::start().await?;
-    nodes.are_one(WITHIN).await?;
+    nodes.are_one(CLUSTER_TIMEOUT).await?;
     let mut first = nodes.connect(0).await?;
     first
         .execute("CREATE TABLE test.kept (id INT PRIMARY KEY)")
         .await?;
     first.execute("INSERT INTO test.kept VALUES (1)").await?;
-    nodes.the_dead_come_back(WITHIN).await?;
-    nodes.all_are_started_anew(WITHIN).await?;
-    nodes.all_are_started_anew_while_one_joins(WITHIN).await?;
-    nodes.one_falls_out(WITHIN).await?;
-    nodes.all_die_and_go_on(WITHIN).await?;
+    nodes.the_dead_come_back(CLUSTER_TIMEOUT).await?;
+    nodes.all_are_started_anew(CLUSTER_TIMEOUT).await?;
+    nodes
+        .all_are_started_anew_while_one_joins(CLUSTER_TIMEOUT)
+        .await?;
+    nodes.one_falls_out(CLUSTER_TIMEOUT).await?;
+    nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await?;
 
     let twin = |from: &str, to: &str| {
         ensure!(GALERA.contains(from), "{from} is not there to be broken");
@@ -392,17 +394,25 @@ async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -
     };
     let stays = twin("((lost > 10))", "((lost < 0))")?;
     nodes.begin_anew_by(&stays).await?;
-    caught(nodes.the_dead_come_back(LONG).await, "never are one")?;
+    caught(
+        nodes.the_dead_come_back(TEST_WAIT_LIMIT).await,
+        "never are one",
+    )?;
     nodes.begin_anew_by(&stays).await?;
-    let joined = nodes.all_are_started_anew_while_one_joins(LONG).await;
+    let joined = nodes
+        .all_are_started_anew_while_one_joins(TEST_WAIT_LIMIT)
+        .await;
     caught(joined, "never are one")?;
     let looks_at_others = twin("[[ -z $own ]] && ", "")?;
     nodes.begin_anew_by(&looks_at_others).await?;
-    caught(nodes.one_falls_out(LONG).await, "never are one")?;
+    caught(nodes.one_falls_out(TEST_WAIT_LIMIT).await, "never are one")?;
     nodes.begin_anew_by(GALERA).await?;
     let counts_anew = twin("--wsrep-start-position=\"$position\" ", "")?;
     nodes.run_by(&counts_anew)?;
-    caught(nodes.all_die_and_go_on(WITHIN).await, "another cluster")?;
+    caught(
+        nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await,
+        "another cluster",
+    )?;
 
     for n in 0..3 {
         let mut node = nodes.connect(n).await?;

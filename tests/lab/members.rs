@@ -18,8 +18,8 @@ use tokio::process::Command;
 
 /// Where root starts it: elsewhere no process could be root's.
 #[apply(test!)]
-async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn no_process_of_a_lab_is_root_and_both_page_urls_agree() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let servers = [at.mysql.pid, at.zookeeper.pid, at.nginx.pid];
     let nodes = at.redis.iter().map(|node| node.pid);
@@ -42,7 +42,7 @@ async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> 
         through_nginx == embedded,
         "{through_nginx:?} through nginx, {embedded:?} without"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -86,7 +86,7 @@ fn with_children(pid: u32) -> Vec<u32> {
 /// `oversell lab`, and `oversell lab fault` beside it, as a teacher types them.
 #[apply(test!)]
 async fn a_member_of_a_running_lab_is_broken_and_mended_by_hand() -> Result<()> {
-    labs::by_command(&["--instances=0", "--redis-ports=0,0"], by_hand).await
+    labs::with_lab_command(&["--instances=0", "--redis-ports=0,0"], by_hand).await
 }
 
 async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
@@ -186,7 +186,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     ensure!(both(there).await? == keeps(1, 0), "after the jump");
     both(set).await?;
     ensure!(both(there).await? == keeps(1, 1), "a lease of its own time");
-    ensure!(lab.set_right("redis-2").await?, "redis-2 has a clock");
+    ensure!(lab.reset_clock("redis-2").await?, "redis-2 has a clock");
     both(set).await?;
     lab.jump("redis-2", JUMP).await?;
     lab.restart("redis-2").await?;
@@ -224,7 +224,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     let cut_off = format!("{}-redis", near.name);
     under_load(&mut lab, "redis-lock", CUT_OFF, async |lab, buyers| {
         lab.cut(&cut_off)?;
-        buyers.are_told().await?;
+        buyers.wait_until_refused().await?;
         // The order is carried out by the tasks that forward, each as soon as it runs.
         until("it is cut off", || answers(&near, CUT_OFF[0])).await?;
         ensure!(
@@ -262,7 +262,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     let zookeeper = &lab.addresses().zookeeper.connect;
     let nodes = async || {
         anyhow::Ok(
-            labs::children(zookeeper, "/distributed/zk-lock")
+            labs::child_nodes(zookeeper, "/distributed/zk-lock")
                 .await?
                 .len(),
         )

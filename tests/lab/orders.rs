@@ -1,7 +1,7 @@
 //! Orders to break servers and instances that cannot be carried out.
 
 use crate::support::{
-    http::{answer, ask, client, each},
+    http::{answer, ask, client, elements},
     *,
 };
 use oversell::addresses::Addresses;
@@ -12,7 +12,7 @@ use std::path::Path;
 #[apply(test!)]
 async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()> {
     let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
-    labs::by_command(&options, async |_: &Path, at: Addresses| {
+    labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());
         let order = async |action: &str, member: &str| {
             let fault = json!({ "action": action, "member": member });
@@ -48,7 +48,7 @@ async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()>
         }
         let paused = order("pause", &far.name).await?;
         let state = |lab: &Value, name: &str| {
-            let member = each(&lab["members"]).find(|m| m["name"] == name)?;
+            let member = elements(&lab["members"]).find(|m| m["name"] == name)?;
             member["state"].as_str().map(str::to_owned)
         };
         ensure!(

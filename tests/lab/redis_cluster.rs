@@ -4,7 +4,7 @@
 use crate::{
     seckill::on_sale,
     support::{
-        http::{answer, answered, check, client, put_stock, status, stock},
+        http::{answer, body_with_status, check_url, client, put_stock, status, stock},
         labs::short_leases,
         *,
     },
@@ -114,9 +114,7 @@ fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
 /// Three nodes, and an instance at each. Without braces a reset is refused before it has changed anything, and a strategy
 /// sells just where the node has its keys. The twin: with braces all goes at the node that has their slot, and nothing elsewhere.
 #[apply(test!)]
-async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers) -> Result<()> {
     let cluster = Cluster::of(3).await?;
     let mut sold_out_of = [0, 0];
     for (prefix, cure) in [("", "redis.prefix"), (BRACES, "redis.url")] {
@@ -131,7 +129,9 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             }
             let seen = site.stock(Store::MySql).await;
             ensure!(seen == left, "{prefix}: not {left} but {seen}");
-            let on = |name: &str| ctx.redis_key(&Job::new(site.id, LONG, LONG).redis_name(name));
+            let on = |name: &str| {
+                ctx.redis_key(&Job::new(site.id, TEST_WAIT_LIMIT, TEST_WAIT_LIMIT).redis_name(name))
+            };
             let stock_is_there = node.has(&on("stock")).await?;
             if stock_is_there {
                 ctx.redis
@@ -152,7 +152,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
                         sells &= node.has(&on(name)).await?;
                     }
                 }
-                let job = Job::new(site.id, Duration::ZERO, LONG);
+                let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
                 let sold = (strategy.deduct)(&ctx, &job).await;
                 if sells {
                     sold.with_context(|| format!("{} at {}", strategy.slug, node.url))?;
@@ -165,7 +165,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             if prefix == BRACES && stock_is_there {
                 visited_and_reset(&ctx, site.id).await?;
             }
-            ctx.close(LONG).await;
+            ctx.close(TEST_WAIT_LIMIT).await;
         }
         let all = usize::from(prefix == BRACES);
         ensure!(resets == all, "{prefix}: {resets} nodes could reset");
@@ -179,7 +179,7 @@ async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
     let in_redis = classroom::windows()
         .filter(|window| window.wait.is_none() && !window.path.starts_with("/test/zk"));
     for window in in_redis {
-        let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, LONG)).await;
+        let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, TEST_WAIT_LIMIT)).await;
         visit.with_context(|| window.path)?;
     }
     let mut redis = ctx.redis.connection();
@@ -200,9 +200,7 @@ async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
 /// One node that has all slots. Without braces a reset is done slot by slot, and clears as much; the claim of the seckill,
 /// which must be one script, is refused before it has claimed anything. With braces it claims, and its order is written.
 #[apply(test!)]
-async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
-    servers: &Servers,
-) -> Result<()> {
+async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Servers) -> Result<()> {
     let cluster = Cluster::of(1).await?;
     let node = &cluster.nodes[0];
     for prefix in ["", BRACES] {
@@ -230,7 +228,11 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.order)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
+        let ordered = (step.order)(
+            &ctx,
+            &Order::new(voucher, 7, Duration::ZERO, TEST_WAIT_LIMIT),
+        )
+        .await;
         if prefix == BRACES {
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
@@ -255,7 +257,7 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
         let count = shelf::count(&ctx, Store::MySql, id).await?;
         ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
         limit.arg(0).exec_async(&mut redis).await?;
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
         redis::cmd("FLUSHALL")
             .exec_async(&mut redis_at(&node.url).await?)
             .await?;
@@ -265,7 +267,7 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
 
 /// Every strategy that needs Redis sells, with a prefix in braces and without; of the steps of the seckill one needs the braces.
 #[apply(soak_test!)]
-async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
+async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
     let cluster = Cluster::of(1).await?;
     for prefix in ["", BRACES] {
         let mut options = Options {
@@ -295,7 +297,7 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
             if strategy.is_ones_own() || redlock || !strategy.needs.contains(&Server::Redis) {
                 continue;
             }
-            answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
+            body_with_status(check_url(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
             sold[usize::from(strategy.store == Store::Redis)] += 1;
         }
         for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {

@@ -60,7 +60,7 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
         "the Sentinel follows it at another address"
     );
     lab.cut("replica-redis")?;
-    lab.promoted().await?;
+    lab.wait_until_promoted().await?;
     lab.stop().await;
     Ok(())
 }
@@ -68,13 +68,13 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
 /// A Sentinel that was itself held up does nothing for 3 s. The replica has lost the main one long before that is over, and
 /// is promoted all the same: a Sentinel takes none that has been alone for longer than ten times its patience.
 #[apply(test!)]
-async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_same() -> Result<()> {
-    const HELD_UP: Duration = Duration::from_secs(3);
+async fn a_delayed_sentinel_still_promotes_the_replica() -> Result<()> {
+    const SENTINEL_PAUSE: Duration = Duration::from_secs(3);
     let lab = with_a_replica().await?;
     let replica = url(&lab.addresses().replica)?;
     lab.pause("sentinel")?;
     lab.cut("replica-redis")?;
-    tokio::time::sleep(HELD_UP).await;
+    tokio::time::sleep(SENTINEL_PAUSE).await;
     lab.resume("sentinel")?;
     until("the replica is promoted", || async {
         // The Sentinel ends all connections of the one that it promotes.

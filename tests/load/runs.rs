@@ -1,7 +1,7 @@
 //! Runs of load on real servers, while others buy, reset and run beside them.
 
 use crate::support::{
-    http::{answer, answered, ask, ask_json, check, client, put_stock},
+    http::{answer, ask, ask_json, body_with_status, check_url, client, put_stock},
     *,
 };
 use futures::future::{join, join_all};
@@ -56,7 +56,7 @@ async fn after(base: &str, state: &str) -> Result<Value> {
 /// while, which none of them needs.
 #[apply(test!)]
 async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     lab.kill("zookeeper").await?;
     let http = lab.addresses().http.clone();
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
@@ -90,7 +90,7 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
     }
     for plan in &plans {
         let product = format!("{first}/stock?stock_id={}", plan.stock_id);
-        answered(product, StatusCode::NOT_FOUND)
+        body_with_status(product, StatusCode::NOT_FOUND)
             .await
             .context("the product of a run is left")?;
     }
@@ -103,7 +103,7 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
         "a run on everybody's product was not falsified"
     );
     lab.restart("zookeeper").await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -121,7 +121,7 @@ async fn cancel(base: &str, run: &Value) -> Result<()> {
 /// which each instance looks at its own runs only.
 #[apply(test!)]
 async fn one_run_at_a_time_over_all_instances() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     let start = async |base: &str| {
         let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": 10_000});
@@ -160,7 +160,7 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
 /// says how long. Each answer says when its request was inside, or when it tried.
 #[apply(test!)]
 async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let (http, one) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     let short = |base: &str, target: &str, slug: &str| {
         let mut plan = Plan::new(base, target, slug);
@@ -177,7 +177,7 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
         let row = load(&short(http, "three", strategy.slug)).await?;
         let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {
-            None => NO_SECTION.contains(&strategy.slug),
+            None => WITHOUT_SECTION.contains(&strategy.slug),
             Some(_) if strategy.rank.is_as_printed() => true,
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
@@ -192,7 +192,7 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
             row.most_inside
         );
         let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
-        let tries = NO_SECTION.contains(&strategy.slug);
+        let tries = WITHOUT_SECTION.contains(&strategy.slug);
         ensure!(
             drawn.len() as u64 == row.counts.sold
                 && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
@@ -203,12 +203,12 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
     }
     let mutex = load(&short(one, "one", "mutex")).await?.most_inside;
     ensure!(mutex == Some(1), "{mutex:?} inside one process's mutex");
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 /// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
-const NO_SECTION: [&str; 11] = [
+const WITHOUT_SECTION: [&str; 11] = [
     "single-update",
     "single-update-merged",
     "single-update-buckets",
@@ -227,7 +227,7 @@ const NO_SECTION: [&str; 11] = [
 #[apply(test!)]
 async fn a_run_says_where_its_requests_wait() -> Result<()> {
     const THREADS: u64 = 20;
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let nginx = &lab.addresses().http;
     let stopped = &lab.addresses().instances[1].name;
     let wanted =
@@ -256,7 +256,7 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     })
     .await?;
     cancel(nginx, &started).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -266,7 +266,7 @@ async fn meanwhile<T>(lab: &Lab, work: impl Future<Output = T>) -> T {
     let disturb = async {
         loop {
             for _ in 0..5 {
-                ask(check(base, "single-update", 0, 1000)).await.ok();
+                ask(check_url(base, "single-update", 0, 1000)).await.ok();
             }
             put_stock(base, 777).await.ok();
         }
@@ -290,7 +290,7 @@ async fn page_run(base: &str, strategy: &str) -> Result<Value> {
 /// A row `run` without an end is nobody's lease, as `table-lock` writes it: a run is refused at once, and not asked for without end.
 #[apply(test!)]
 async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
     let row = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, `desc`) \
                VALUES ('run', 'somebody', 'none', '8000', 'main', NOW(), 'by hand')";
@@ -305,6 +305,6 @@ async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
         status == StatusCode::CONFLICT && refused["run"]["by"] == "by hand",
         "{status} {refused}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A lock of one's own: each of the course's own locks is graded as the course says of it, and each grade has a lock that fails it.
 
 use crate::support::{
-    http::{answer, ask_json, check, client, each},
+    http::{answer, ask_json, check_url, client, elements},
     *,
 };
 use oversell::{
@@ -216,7 +216,7 @@ async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result
 /// refused by its name and kept by nobody.
 #[apply(test!)]
 async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
     let mine = async || ask_json(format!("{second}/mine")).await;
     let put = async |scripts: &Value| {
@@ -226,7 +226,7 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
         answer(put.json(scripts)).await
     };
     let at_first = mine().await?;
-    let stages: Vec<_> = each(&at_first["stages"]).cloned().collect();
+    let stages: Vec<_> = elements(&at_first["stages"]).cloned().collect();
     let stage = |n: usize| stages[n]["scripts"].clone();
     ensure!(
         stages.len() == STAGES.len() && at_first["scripts"] == stage(0),
@@ -279,7 +279,7 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
         "both were graded at once: {answers:?}"
     );
     let graded: Value = serde_json::from_str(answers.get(&200).context("no grades")?)?;
-    let verdicts: Vec<_> = each(&graded["grades"])
+    let verdicts: Vec<_> = elements(&graded["grades"])
         .map(|grade| grade["verdict"].as_str().unwrap_or_default())
         .collect();
     ensure!(
@@ -291,13 +291,13 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
     let mut fails = stage(2);
     fails["acquire"] = FAILS.into();
     put(&fails).await?;
-    let (status, words) = answer(client().get(check(&first, "mine", 0, 100))).await?;
+    let (status, words) = answer(client().get(check_url(&first, "mine", 0, 100))).await?;
     ensure!(
         status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"),
         "{status} {words}"
     );
 
-    let _: i64 = labs::in_redis(&lab, "DEL", "mine").await?;
-    labs::hand_on(lab);
+    let _: i64 = labs::query_redis(&lab, "DEL", "mine").await?;
+    labs::keep_for_next_test(lab);
     Ok(())
 }

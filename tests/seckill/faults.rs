@@ -46,7 +46,7 @@ async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Res
         let ctx = Arc::clone(&ctx);
         async move { on_sale(&ctx, 1).await }
     });
-    user.until_refused(refusals).await?;
+    user.wait_until_refused(refusals).await?;
     outsider.execute("UNLOCK TABLES").await?;
     let added = soon("an answer", adding).await??;
     let vouchers: Vec<i64> = sqlx::query_scalar("SELECT voucher_id FROM tb_seckill_voucher")
@@ -131,7 +131,7 @@ impl Crowd {
 #[apply(test!)]
 async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<()> {
     let users = if soak() { 10_000 } else { 1_000 };
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let at = lab.addresses().clone();
     let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
@@ -179,7 +179,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let answers = crowd.answers.lock().expect("nobody panics").clone();
     let report = check(&voucher::books(&ctx, voucher).await?, Some(&answers));
     shown_as_settled(&crowd, answers.orders[0].order_id).await?;
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     ensure!(
         report.verdict == Verdict::Exact && report.orders >= users - answers.unknown.cast_signed(),
@@ -193,7 +193,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
 async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
     let read = async |path: String| {
         let url = format!("{}{path}", crowd.instances[1]);
-        http::answered(url, StatusCode::OK).await
+        http::body_with_status(url, StatusCode::OK).await
     };
     let state = read(format!("/voucher-order/{order_id}")).await?;
     let metrics = read("/metrics".into()).await?;
@@ -210,7 +210,7 @@ async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
 
 /// The machine of Redis fails, and with it goes what was not flushed to the disk.
 #[apply(test!)]
-async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without() -> Result<()> {
+async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let mut lab = Lab::start(Options {
         without,
@@ -230,7 +230,7 @@ async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_witho
             "appendfsync {fsync}: not {verdict:?} but {report:?}"
         );
     }
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     Ok(())
 }

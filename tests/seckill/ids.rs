@@ -25,9 +25,7 @@ const MIDNIGHT: i64 = 1_772_323_200;
 
 /// The test of the text, over three instances; and its twin, in which each instance counts for itself.
 #[apply(test!)]
-async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
-    servers: &Servers,
-) -> Result<()> {
+async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let prefix = format!("test-{}", site.id);
     let begun = Instant::now();

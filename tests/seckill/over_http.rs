@@ -17,7 +17,7 @@ struct Cli {
 
 #[apply(test!)]
 async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let http = &lab.addresses().http;
     let add = async |stock: i64, begin: &str, end: &str| {
         let voucher = json!({"title": "100元代金券", "stock": stock, "begin": begin, "end": end});
@@ -93,6 +93,6 @@ async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
     let one = &lab.addresses().instances[0].url;
     let called_three = run("redis-rlock", &format!(" --http {one} --targets three")).await;
     caught(called_three.map_err(Into::into), "is 3 instance(s)")?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -38,7 +38,7 @@ async fn is_judged(
     };
     let ending = ends_with(&ctxs, script).await?;
     for ctx in ctxs {
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
     }
     ensure!(
         ending.saw == verdict.to_string(),
@@ -309,7 +309,12 @@ impl Shop {
             self.step.order,
             Arc::clone(&self.answers),
         );
-        let order = Order::new(self.voucher, self.voucher * 1_000_000 + user, NOW, LONG);
+        let order = Order::new(
+            self.voucher,
+            self.voucher * 1_000_000 + user,
+            NOW,
+            TEST_WAIT_LIMIT,
+        );
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let Ok(Ordered { order_id, .. }) = &placed {
@@ -355,7 +360,7 @@ impl Shop {
             ensure!(left.is_empty(), "{} has left {left:?}", self.step.slug);
         }
         for ctx in &self.ctxs {
-            ctx.close(LONG).await;
+            ctx.close(TEST_WAIT_LIMIT).await;
         }
         ensure!(
             report.verdict == verdict,
@@ -436,7 +441,8 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
         add(0, now - hour, now + hour).await?,
     );
     for step in seckill::ALL.iter() {
-        let place = async |voucher| (step.order)(ctx, &Order::new(voucher, 1, NOW, LONG)).await;
+        let place =
+            async |voucher| (step.order)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await;
         let refused = [
             place(early).await,
             place(late).await,
@@ -486,7 +492,7 @@ async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
     let ctx = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".to_owned().into());
     let voucher = on_sale(&ctx, 10).await?;
     let step = seckill::find(slug).context("no step")?;
-    let order = Order::new(voucher, 7, NOW, LONG);
+    let order = Order::new(voucher, 7, NOW, TEST_WAIT_LIMIT);
     let ordered = (step.order)(&ctx, &order).await;
     let left = voucher::read(&ctx, voucher).await?.stock;
     voucher::remove(&ctx, voucher).await?;

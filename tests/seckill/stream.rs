@@ -27,13 +27,13 @@ const USERS: i64 = 50;
 const IDS: u32 = 1000;
 
 /// A voucher with twice the pieces that are ordered, its stream, and what those who ordered were told.
-pub(crate) struct Stall {
+pub(crate) struct VoucherSale {
     pub(crate) ctx: Arc<Ctx>,
     pub(crate) voucher: i64,
     pub(crate) answers: Answers,
 }
 
-impl Stall {
+impl VoucherSale {
     pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self> {
         let voucher = on_sale(&ctx, 2 * USERS).await?;
         Ok(Self {
@@ -62,7 +62,7 @@ impl Stall {
 
     async fn place(&self, user_id: i64) -> Result<Ordered, Error> {
         let step = seckill::find("script-stream").expect("a step");
-        let order = Order::new(self.voucher, user_id, NOW, LONG);
+        let order = Order::new(self.voucher, user_id, NOW, TEST_WAIT_LIMIT);
         (step.order)(&self.ctx, &order).await
     }
 
@@ -91,7 +91,7 @@ impl Stall {
     pub(crate) async fn close(self, verdict: Verdict) -> Result<()> {
         let report = self.settled().await?;
         voucher::remove(&self.ctx, self.voucher).await?;
-        self.ctx.close(LONG).await;
+        self.ctx.close(TEST_WAIT_LIMIT).await;
         ensure!(report.verdict == verdict, "not {verdict:?} but {report:?}");
         Ok(())
     }
@@ -103,11 +103,9 @@ impl Stall {
 
 /// A consumer dies where it has the entries and has written nothing, and where it has written them and settled none.
 #[apply(test!)]
-async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers) -> Result<()> {
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
-        let mut stall = Stall::of(servers).await?;
+        let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
         ensure!(
             stall.state(stall.answers.orders[0].order_id).await? == State::Pending,
@@ -149,7 +147,7 @@ async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
 /// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
 #[apply(test!)]
 async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
@@ -168,14 +166,14 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
 
 /// The twins, which die at the same points.
 #[apply(test!)]
-async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
+async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     for (twin, verdict) in [
         (Twin::AcknowledgesFirst, Verdict::LostOrders),
         (Twin::WritesAnew, Verdict::DuplicateOrders),
     ] {
-        let mut stall = Stall::of(servers).await?;
+        let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
         // It dies, starts again, and has its own entries delivered once more.
         for life in [">", "0"] {
@@ -194,7 +192,7 @@ enum Twin {
 
 impl Twin {
     /// From reading to its death: in its first life before what comes second.
-    async fn live(self, stall: &Stall, from: &str) -> Result<()> {
+    async fn live(self, stall: &VoucherSale, from: &str) -> Result<()> {
         let (mut redis, orders) = (
             stall.ctx.redis.connection(),
             stall.ctx.redis_key("stream.orders"),
@@ -216,7 +214,7 @@ impl Twin {
             acknowledge.xack(&orders, "g1", &at).xdel(&orders, &at);
             return Ok(acknowledge.exec_async(&mut redis).await?);
         }
-        let mut conn = stall.ctx.mysql(LONG).await?;
+        let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
             let order_id = id_worker::next(&stall.ctx, "order").await?;
             let insert = sqlx::query(
@@ -242,7 +240,7 @@ impl Twin {
 /// again. The twin has a piece that nobody sells.
 #[apply(test!)]
 async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut redis = stall.ctx.redis.connection();
     let users = stall
@@ -283,7 +281,7 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
 /// Two consumers bury one entry: its piece goes back once.
 #[apply(test!)]
 async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..1).await?;
     let mut redis = stall.ctx.redis.connection();
     let users = stall
@@ -311,7 +309,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
 /// An entry that says nothing, an order that MySQL refuses for its user, for its stock, and for a reason of its own: each ends
 /// among the dead letters with its reason, and the others of its batch are written.
 #[apply(test!)]
-async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written(
+async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     servers: &Servers,
 ) -> Result<()> {
     let (mut outsider, ctx) = servers.database("poison").await?;
@@ -319,8 +317,8 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
     config.redis.prefix = "poison:".into();
     let ctx = Arc::new(Ctx::new(config)?);
     migrate(&ctx).await;
-    let mut stall = Stall::open(ctx).await?;
-    let mut conn = stall.ctx.mysql(LONG).await?;
+    let mut stall = VoucherSale::open(ctx).await?;
+    let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
                   IF NEW.user_id = 13 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'user 13'; END IF";
     conn.execute(poison).await?;
@@ -328,8 +326,8 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
 
     // These are claimed, and somebody else has taken from MySQL what they need.
     let (mut other, mut none) = (
-        Stall::open(Arc::clone(&stall.ctx)).await?,
-        Stall::open(Arc::clone(&stall.ctx)).await?,
+        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
+        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
     );
     other.order(1..2).await?;
     none.order(1..2).await?;
@@ -400,7 +398,7 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
     );
     let unknown = stream::state(&stall.ctx, 7).await;
     ensure!(matches!(unknown, Err(Error::NoOrder(7))), "{unknown:?}");
-    stall.ctx.close(LONG).await;
+    stall.ctx.close(TEST_WAIT_LIMIT).await;
     outsider.execute("DROP DATABASE poison").await?;
     Ok(())
 }
@@ -408,7 +406,7 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
 /// An instance that closes writes what was answered before it goes.
 #[apply(test!)]
 async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
@@ -420,7 +418,7 @@ async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> R
 /// Redis has lost a voucher that was sold from there: nobody puts it there again.
 #[apply(test!)]
 async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..1).await?;
     let key = stall
         .ctx

@@ -21,11 +21,11 @@ type Running = JoinHandle<Result<Deducted, Error>>;
 const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
 /// What a request may wait.
-const PATIENCE: Duration = Duration::from_millis(400);
+const WAIT_LIMIT: Duration = Duration::from_millis(400);
 /// What it may wait for a row that is held: a busy machine does not use that up before it comes to the row.
-const FOR_A_ROW: Duration = Duration::from_secs(2);
+const ROW_WAIT: Duration = Duration::from_secs(2);
 /// What it must have been answered by.
-const BOUND: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn on_mysql() -> impl Iterator<Item = &'static Strategy> {
     stock::ALL.iter().filter(|s| s.store == Store::MySql)
@@ -42,11 +42,11 @@ async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
 
 /// A request that finds the row held is refused, for want of that row, within its wait.
 async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Result<()> {
-    let job = Job::new(id, NOW, FOR_A_ROW);
-    match tokio::time::timeout(BOUND, deduct(ctx, &job)).await {
+    let job = Job::new(id, NOW, ROW_WAIT);
+    match tokio::time::timeout(ANSWER_TIMEOUT, deduct(ctx, &job)).await {
         Ok(Err(Error::NotHad { what, .. })) if what.starts_with("row in ") => Ok(()),
         Ok(other) => bail!("{slug}: {other:?}"),
-        Err(_) => bail!("{slug}: not answered after {BOUND:?}"),
+        Err(_) => bail!("{slug}: not answered after {ANSWER_TIMEOUT:?}"),
     }
 }
 
@@ -73,7 +73,7 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
         "a request that was refused has sold a piece"
     );
     for strategy in &strategies {
-        let job = Job::new(site.id, NOW, LONG);
+        let job = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
         (strategy.deduct)(&site.ctxs[1], &job)
             .await
             .context(strategy.slug)?;
@@ -109,7 +109,7 @@ async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// The number of the only connection that this instance has.
 async fn connection(ctx: &Ctx) -> Result<i64> {
-    let mut conn = ctx.mysql(LONG).await?;
+    let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
     let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
         .fetch_one(&mut *conn)
         .await?;
@@ -127,7 +127,7 @@ async fn keeps_its_connection(
 ) -> Result<()> {
     let before = connection(ctx).await?;
     for _ in 0..requests {
-        match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
+        match deduct(ctx, &Job::new(id, NOW, WAIT_LIMIT)).await {
             Err(Error::NoProduct(_) | Error::SoldOut | Error::NotHad { .. }) => {}
             other => bail!("{slug}: {other:?}"),
         }
@@ -150,18 +150,20 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     let proxy = Proxy::to(place)?;
     let through = url.replace(place, &proxy.address());
     let ctx = servers.with(|config| config.mysql.url = through.into());
-    let conn = || async { Ok::<_, Error>(ctx.desk.conn(FOR_A_ROW).await?) };
+    let conn = || async { Ok::<_, Error>(ctx.desk.conn(ROW_WAIT).await?) };
     let both = [conn().await?, conn().await?];
     proxy.cut();
     proxy.mend();
     for mut conn in both {
         let dies = async { while conn.ping().await.is_ok() {} };
-        timeout(BOUND, dies).await.context("the way was not cut")?;
+        timeout(ANSWER_TIMEOUT, dies)
+            .await
+            .context("the way was not cut")?;
         conn.done();
     }
     let twin = conn().await?.ping().await;
     ensure!(twin.is_err(), "nothing has died: the test shows nothing");
-    Ok(ctx.at_desk(FOR_A_ROW).await?.ping().await?)
+    Ok(ctx.at_desk(ROW_WAIT).await?.ping().await?)
 }
 
 #[apply(test!)]
@@ -206,7 +208,7 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// A piece of the product, by this strategy.
 async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deducted> {
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
-    let bought = deduct(ctx, &Job::new(id, NOW, LONG)).await;
+    let bought = deduct(ctx, &Job::new(id, NOW, TEST_WAIT_LIMIT)).await;
     bought.with_context(|| slug.to_owned())
 }
 
@@ -244,7 +246,11 @@ async fn lets_others_through(
     let [theirs, ours] = [servers.site().await, servers.site().await];
     theirs.put_stock(STOCK).await;
     ours.put_stock(STOCK).await;
-    let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
+    let (staying, job) = start(
+        &ctx,
+        slug,
+        Job::new(theirs.id, 2 * TEST_WAIT_LIMIT, TEST_WAIT_LIMIT),
+    );
     until(&format!("{slug} is inside"), || async {
         Ok(job.seen.has_entered())
     })
@@ -261,10 +267,8 @@ async fn lets_others_through(
 /// Without a transaction a connection is taken for each statement: visitors who stay do not use up the pool. In a
 /// transaction, or with a lock that is the connection, they do; that is what this test would say of the others too.
 #[apply(test!)]
-async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
-    servers: &Servers,
-) -> Result<()> {
-    const HOLD_ONE: [&str; 5] = [
+async fn a_visitor_without_a_transaction_holds_no_connection(servers: &Servers) -> Result<()> {
+    const CONNECTION_HOLDERS: [&str; 5] = [
         "mutex-commit-late",
         "select-for-update",
         "select-for-update-retried",
@@ -273,9 +277,13 @@ async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     ];
     // The merged one stays before it enters anything.
     for strategy in on_mysql().filter(|s| s.slug != "single-update-merged") {
-        let holds_one = HOLD_ONE.contains(&strategy.slug);
+        let holds_one = CONNECTION_HOLDERS.contains(&strategy.slug);
         // A request that must get through may take its time on a busy machine, though less than the stay.
-        let wait = if holds_one { PATIENCE } else { LONG };
+        let wait = if holds_one {
+            WAIT_LIMIT
+        } else {
+            TEST_WAIT_LIMIT
+        };
         let through = lets_others_through(servers, strategy.slug, wait).await?;
         ensure!(
             through != holds_one,
@@ -292,7 +300,8 @@ async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> 
     for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;
+        let (slow, _, between) =
+            stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
         buy(&site.ctxs[1], slug, site.id).await?;
         between.go_on();
         let sold = slow.await??;
@@ -340,7 +349,7 @@ async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
 async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
-    let asked = Job::new(site.id, NOW, LONG);
+    let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
     let (late, job, between) = stopped(&site.ctxs[0], "mysql-named-lock", asked).await?;
     let mut outsider = servers.outsider().await?;
     let holder =
@@ -365,7 +374,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
     for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let asked = Job::new(site.id, NOW, LONG).asked(None, Some("小明".into()));
+        let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT).asked(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
         let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
@@ -393,7 +402,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
 }
 
 /// §1.2 and §4 as the course has them, with rows, one of them a lock that is held.
-const OF_THE_COURSE: [&str; 4] = [
+const COURSE_TABLES: [&str; 4] = [
     "CREATE TABLE `db_stock` (`id` bigint(20) NOT NULL AUTO_INCREMENT, `product_code` varchar(255) DEFAULT NULL, \
      `stock_code` varchar(255) DEFAULT NULL, `count` int(11) DEFAULT NULL, PRIMARY KEY (`id`)) \
      ENGINE=InnoDB AUTO_INCREMENT=1 DEFAULT CHARSET=utf8",
@@ -423,7 +432,7 @@ fn only(versions: &[i64]) -> Migrator {
 #[apply(test!)]
 async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("of_the_course").await?;
-    for statement in OF_THE_COURSE {
+    for statement in COURSE_TABLES {
         outsider.execute(statement).await?;
     }
     // What the test rests on: without the step aside the tables are in the way.
@@ -444,7 +453,7 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         "the stock of the course: {counts:?}"
     );
     // The lock that is held in it is held; when it is deleted, the rest is as anywhere.
-    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, PATIENCE))
+    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, WAIT_LIMIT))
         .0
         .await?;
     ensure!(
@@ -469,7 +478,7 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
     let (mut outsider, _) = servers.database("of_others").await?;
     let ours = in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "in an empty database: {ours:?}");
-    for statement in OF_THE_COURSE {
+    for statement in COURSE_TABLES {
         outsider.execute(statement).await?;
     }
     for table in ["tb_seckill_voucher", "tb_voucher_order", "tb_shop"] {
@@ -513,7 +522,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
 async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()> {
     for causal in [false, true] {
         let ctx = servers.with(|config| config.mysql.causal_reads = causal);
-        let mut conn = ctx.mysql(LONG).await?;
+        let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
         let waits: u64 = sqlx::query_scalar("SELECT CAST(@@wsrep_sync_wait AS UNSIGNED)")
             .fetch_one(&mut *conn)
             .await?;
@@ -552,7 +561,7 @@ async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> 
         outsider.execute(trigger.as_str()).await?;
         for slug in ["single-update", "none", "select-for-update"] {
             let strategy = stock::find(slug).context("no strategy")?;
-            let job = Job::new(site.id, Duration::ZERO, LONG);
+            let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
             match (strategy.deduct)(&ctx, &job).await {
                 Err(Error::Refuses {
                     server: "mysql",
@@ -566,7 +575,7 @@ async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> 
     // A read, of what is not there.
     outsider.execute("DROP TABLE db_stock").await?;
     let read = stock::find("none").context("no strategy")?;
-    let job = Job::new(site.id, Duration::ZERO, LONG);
+    let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
     match (read.deduct)(&ctx, &job).await {
         Err(Error::Refuses { why, .. }) if why.contains("missing") => Ok(()),
         came => bail!("{came:?}"),
@@ -589,10 +598,12 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
         user.refuse_later_connections(&ctx).await?;
         let (before, refusals) = (site.stock(Store::MySql).await, user.refusals().await?);
         let mut holder = holding(servers, &site).await?;
-        let (running, _) = start(&ctx, strategy.slug, Job::new(site.id, NOW, PATIENCE));
-        user.until_refused(refusals).await?;
+        let (running, _) = start(&ctx, strategy.slug, Job::new(site.id, NOW, WAIT_LIMIT));
+        user.wait_until_refused(refusals).await?;
         holder.execute("ROLLBACK").await?;
-        let outcome = timeout(BOUND, running).await.context(strategy.slug)??;
+        let outcome = timeout(ANSWER_TIMEOUT, running)
+            .await
+            .context(strategy.slug)??;
         let gone = before - site.stock(Store::MySql).await;
         agrees(strategy.slug, &outcome, gone)?;
         sold += gone;
@@ -646,7 +657,7 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
         }
         for slug in ["single-update", "select-for-update", "version-cas"] {
             let deduct = stock::find(slug).context("no such strategy")?.deduct;
-            let outcome = deduct(&ctx, &Job::new(site.id, NOW, PATIENCE)).await;
+            let outcome = deduct(&ctx, &Job::new(site.id, NOW, WAIT_LIMIT)).await;
             ensure!(
                 matches!(outcome, Err(Error::Unknown { .. })),
                 "{slug}: {number} is {outcome:?}"
@@ -677,8 +688,12 @@ async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
     );
     let (slow, fast) = (Arc::new(slow), Arc::new(fast));
     let site = shelf(&fast).await;
-    let (running, _, between) =
-        stopped(&slow, "mutex-commit-late", Job::new(site.id, NOW, LONG)).await?;
+    let (running, _, between) = stopped(
+        &slow,
+        "mutex-commit-late",
+        Job::new(site.id, NOW, TEST_WAIT_LIMIT),
+    )
+    .await?;
     buy(&fast, "mutex-commit-late", site.id).await?;
     between.go_on();
     let sold = running.await?;

@@ -16,25 +16,25 @@ use reqwest::StatusCode;
     ("redis-lock", &[StatusCode::SERVICE_UNAVAILABLE][..]),
     ("redis-fenced", &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT]),
 ].map(|under| (under.0, under)))]
-async fn redis_that_is_restarted_under_load_costs_answers_and_no_piece(
+async fn restarting_redis_under_load_costs_answers_but_no_piece(
     under: (&'static str, &'static [StatusCode]),
 ) -> Result<()> {
     let (slug, refusals) = under;
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     under_load(&mut lab, slug, refusals, async |lab, buyers| {
         lab.kill("redis").await?;
-        buyers.are_told().await?;
+        buyers.wait_until_refused().await?;
         Ok(lab.restart("redis").await?)
     })
     .await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 /// What did not go out was not done, and the answer says so: only a request that was sent may have sold a piece.
 #[apply(test!)]
 async fn what_did_not_reach_redis_is_refused_and_not_unknown() -> Result<()> {
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
     lab.kill("redis").await?;
     let gone = async || Ok(!status(format!("{at}/health/ready")).await?.is_success());
@@ -44,6 +44,6 @@ async fn what_did_not_reach_redis_is_refused_and_not_unknown() -> Result<()> {
         ensure!(answer["outcome"] == "failed", "{slug}: {answer}");
     }
     lab.restart("redis").await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{
     self,
-    http::{answered, check, put_stock, status},
+    http::{body_with_status, check_url, put_stock, status},
     *,
 };
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
@@ -152,16 +152,14 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
 /// ZooKeeper the directory of a queue stays, as in the course.) The twin: a product that there is keeps its counter of tokens,
 /// which must never go back.
 #[apply(test!)]
-async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) -> Result<()> {
     let strategies = stock::ALL
         .iter()
         .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_ones_own());
     for strategy in strategies {
         let site = servers.site().await;
         let buy = async || {
-            let job = Job::new(site.id, Duration::ZERO, LONG);
+            let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
             (strategy.deduct)(&site.ctxs[0], &job).await
         };
         let (slug, refused) = (strategy.slug, buy().await);
@@ -194,7 +192,7 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    let job = Arc::new(Job::new(site.id, MINUTE, LONG));
+    let job = Arc::new(Job::new(site.id, MINUTE, TEST_WAIT_LIMIT));
     let (ctx, asked) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
@@ -252,7 +250,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
             .filter(|child| child.ends_with(&format!("-{id}")));
         left.extend(of_it.map(|child| format!("{path}/{child}")));
     }
-    let mut conn = ctx.db.conn(LONG).await?;
+    let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
     let rows: Vec<String> =
         sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
             .bind(format!("%:{id}"))
@@ -331,7 +329,7 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
             );
         }
     }
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     Ok(())
 }
@@ -346,7 +344,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         "redis-script",
         "redis-setnx-lua",
     ];
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let bases: Vec<_> = lab
         .addresses()
         .instances
@@ -354,7 +352,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         .map(|instance| instance.url.clone())
         .collect();
     let answers = async |base: &str, slug: &str, status: StatusCode| {
-        answered(check(base, slug, 0, 1000), status).await
+        body_with_status(check_url(base, slug, 0, 1000), status).await
     };
     for slug in SELL {
         answers(&bases[0], slug, StatusCode::OK).await?;
@@ -384,8 +382,8 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         for slug in SELL {
             let words = answers(base, slug, StatusCode::SERVICE_UNAVAILABLE).await?;
             ensure!(words.contains("PUT /stock?stock_id=1"), "{slug}: {words}");
-            let never_was = format!("{}&stock_id=77", check(base, slug, 0, 1000));
-            answered(never_was, StatusCode::NOT_FOUND).await?;
+            let never_was = format!("{}&stock_id=77", check_url(base, slug, 0, 1000));
+            body_with_status(never_was, StatusCode::NOT_FOUND).await?;
         }
     }
     put_stock(&bases[0], STOCK).await?;
@@ -400,7 +398,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
 /// changed, and what it does without an answer, is unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
-    const OF_REDIS: shelf::Scope<'static> = shelf::Scope {
+    const REDIS_SCOPE: shelf::Scope<'static> = shelf::Scope {
         store: Some(Store::Redis),
         names: &[Name::Redis("lock")],
     };
@@ -427,15 +425,15 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
     // What Redis refuses, or none where the outcome is unknown; then the stock of MySQL and of Redis.
     for (url, scope, refused, mysql, redis) in [
         (&reader, None, Some("may not"), STOCK, STOCK),
-        (&reader, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
+        (&reader, Some(REDIS_SCOPE), Some("may not"), STOCK, STOCK),
         (&no_del, None, None, 1, STOCK),
-        (&no_del, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
-        (&mute, Some(OF_REDIS), None, STOCK, 1),
+        (&no_del, Some(REDIS_SCOPE), Some("may not"), STOCK, STOCK),
+        (&mute, Some(REDIS_SCOPE), None, STOCK, 1),
     ] {
         site.put_stock(STOCK).await;
         let ctx = servers.with(|config| config.redis.url = url.as_str().into());
         let reset = shelf::reset(&ctx, site.id, 1, scope).await;
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
         let as_it_should = match (&reset, refused) {
             (Err(Error::Refuses { why, .. }), Some(words)) => why.contains(words),
             (Err(Error::Unknown { .. }), None) => true,

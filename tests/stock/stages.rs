@@ -13,14 +13,18 @@ use oversell::{
 /// there was no key at all.
 #[apply(test!)]
 async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> {
-    const LATE: &[Step] = &[
+    const LATE_UNLOCK: &[Step] = &[
         A.stops_at(Point::Read),
         Step::LeaseEnds,
         A.finishes_with_lock_lost(),
     ];
     let act = Act::Strategy("redis-setnx-ttl");
     let ends = ExpectedResult::sold(1, 1).inside(1);
-    ends_so(&servers.site().await.ctxs, Script::of(act, LATE, ends)).await
+    ends_so(
+        &servers.site().await.ctxs,
+        Script::of(act, LATE_UNLOCK, ends),
+    )
+    .await
 }
 
 /// A client that hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
@@ -62,11 +66,11 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
 /// own begins as the first stage, which has none.
 #[apply(test!)]
 async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
-    const ASKED: &[Step] = &[
+    const ASKED_LEASE: &[Step] = &[
         A.self_ending_lease(60_000, 60_000).stops_at(Point::Read),
         Step::Custom(|play| Box::pin(note_lease(play))),
     ];
-    const OWN: &[Step] = &[
+    const OWN_LEASE: &[Step] = &[
         A.default_lease().stops_at(Point::Read),
         Step::Custom(|play| Box::pin(note_lease(play))),
     ];
@@ -79,7 +83,7 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
         else {
             continue;
         };
-        for (steps, seen) in [(ASKED, "as asked"), (OWN, "its own")] {
+        for (steps, seen) in [(ASKED_LEASE, "as asked"), (OWN_LEASE, "its own")] {
             let ends = ExpectedResult::NOTHING.inside(1).noting(seen, "", "");
             let script = Script::of(Act::Strategy(strategy.slug), steps, ends);
             ends_so(&servers.site().await.ctxs, script).await?;
@@ -91,9 +95,9 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
 /// Notes whose lease the lock has, by its length.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
     /// In milliseconds, none of a strategy's own is longer.
-    const LONGEST: i64 = 30_000;
+    const MAX_OWN_LEASE_MS: i64 = 30_000;
     play.note(match play.lease_left().await? {
-        Some(left) if left > LONGEST => "as asked",
+        Some(left) if left > MAX_OWN_LEASE_MS => "as asked",
         Some(1..) => "its own",
         _ => "no lease",
     });

@@ -1,6 +1,6 @@
 //! A server stands still: its process is stopped, its connections stay open, and nothing is answered.
 
-use crate::support::{http::*, leftovers::nothing_is_left, *};
+use crate::support::{http::*, leftovers::ensure_nothing_is_left, *};
 use futures::future::join_all;
 use oversell::{
     redis_at::redis_at,
@@ -15,23 +15,21 @@ const WAIT_MS: u64 = 300;
 
 /// What it may take beyond that: a write whose answer is missing is ended by the server, or is unknown, after seconds. Without any
 /// bound the request would wait for as long as the server stands still.
-const BEYOND: Duration = Duration::from_secs(8);
+const MAX_OVERRUN: Duration = Duration::from_secs(8);
 
 /// More than are bought.
 const STOCK: i64 = 5_000;
 
 /// Goes on with four of five nodes.
-const ON_A_MAJORITY: &str = "redis-redlock";
+const MAJORITY_STRATEGY: &str = "redis-redlock";
 
 /// Each strategy that needs the server is answered 503.
 #[apply(test!)]
 #[over([("mysql", Server::MySql), ("redis", Server::Redis)])]
-async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
-    server: Server,
-) -> Result<()> {
-    let lab = labs::whole().await?;
+async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
-    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != ON_A_MAJORITY;
+    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != MAJORITY_STRATEGY;
     let strategies = || stock::ALL.iter().filter(needs_it);
     // Each has its connections, scripts and names.
     for strategy in strategies() {
@@ -44,7 +42,7 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
     let sells = strategies().map(|strategy| check(&at, strategy.slug, 0, WAIT_MS));
     let asked = others.chain(sells).map(async |asked| {
         let begun = Instant::now();
-        let answer = client.get(&asked).timeout(LONG).send().await;
+        let answer = client.get(&asked).timeout(TEST_WAIT_LIMIT).send().await;
         let status = answer.map(|answer| answer.status());
         (asked, status, begun.elapsed())
     });
@@ -53,7 +51,7 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
     let late: Vec<_> = came
         .into_iter()
         .filter(|(_, status, took)| {
-            *took > BEYOND || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
+            *took > MAX_OVERRUN || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
         })
         .collect();
     ensure!(late.is_empty(), "{late:?}");
@@ -71,8 +69,8 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
         Ok(true)
     })
     .await?;
-    nothing_is_left(&lab).await?;
-    labs::hand_on(lab);
+    ensure_nothing_is_left(&lab).await?;
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -80,7 +78,7 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
 /// and what it reads over the same connection would have to wait.
 #[apply(test!)]
 async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     let mut pause = redis::cmd("CLIENT");
@@ -97,6 +95,6 @@ async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Resul
         .arg("UNPAUSE")
         .exec_async(&mut redis)
         .await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -31,18 +31,16 @@ const UNAVAILABLE: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
 /// Its zxids go on where they were: no fenced buyer is refused.
 #[apply(test!)]
 #[over(["zk-lock", "zk-fenced"].map(|slug| (slug, slug)))]
-async fn zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece(
-    slug: &'static str,
-) -> Result<()> {
-    let mut lab = labs::whole().await?;
+async fn restarting_zookeeper_under_load_costs_no_piece(slug: &'static str) -> Result<()> {
+    let mut lab = labs::full_lab().await?;
     under_load(&mut lab, slug, UNAVAILABLE, async |lab, buyers| {
         lab.kill("zookeeper").await?;
-        buyers.are_told().await?;
+        buyers.wait_until_refused().await?;
         Ok(lab.restart("zookeeper").await?)
     })
     .await?;
     a_planted_node_is_seen(&lab).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -95,8 +93,8 @@ async fn kill_the_leader(lab: &mut Lab, buyers: &Buyers) -> Result<()> {
 }
 
 /// Where ZooKeeper is, for the process that [`hold`] is.
-pub(crate) const HOLDER: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
-const PAUSED: &str = "/paused";
+pub(crate) const HOLDER_VARIABLE: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
+const PAUSED_LOCK_PATH: &str = "/paused";
 
 /// A client whose session outlasts what a busy machine does to it, and not what the test waits for.
 fn zookeeper_at(connect: &str) -> Result<ZkClient> {
@@ -108,7 +106,10 @@ fn zookeeper_at(connect: &str) -> Result<ZkClient> {
 /// then when it has, and what its release came to. It ends at the end of its input, so it does not outlive the test.
 pub(crate) async fn hold(connect: &str) -> Result<()> {
     let client = zookeeper_at(connect)?;
-    let guard = client.lock(PAUSED).acquire(LONG).await?;
+    let guard = client
+        .lock(PAUSED_LOCK_PATH)
+        .acquire(TEST_WAIT_LIMIT)
+        .await?;
     println!("held");
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     input.next_line().await?.context("not asked")?;
@@ -126,13 +127,13 @@ pub(crate) async fn hold(connect: &str) -> Result<()> {
 /// A process that is stopped learns nothing meanwhile: the server ends its session, and another has the lock. As soon as
 /// it goes on it is told, and its release frees nobody else's lock.
 #[apply(test!)]
-async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost(
+async fn a_process_paused_beyond_its_session_learns_its_lock_is_lost(
     servers: &Servers,
 ) -> Result<()> {
     let connect = servers.zookeeper();
-    let nodes = async || anyhow::Ok(labs::children(connect, PAUSED).await?.len());
+    let nodes = async || anyhow::Ok(labs::child_nodes(connect, PAUSED_LOCK_PATH).await?.len());
     let mut holder = Command::new(std::env::current_exe()?)
-        .env(HOLDER, connect)
+        .env(HOLDER_VARIABLE, connect)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -150,7 +151,10 @@ async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_l
     })
     .await?;
     let other = zookeeper_at(connect)?;
-    let guard = other.lock(PAUSED).acquire(LONG).await?;
+    let guard = other
+        .lock(PAUSED_LOCK_PATH)
+        .acquire(TEST_WAIT_LIMIT)
+        .await?;
     kill(pid, Signal::SIGCONT)?;
     says(&mut output, "lost").await?;
     says(&mut output, "refused: true").await?;

@@ -1,6 +1,6 @@
 //! Buyers that ask without end while a server is broken under them, and the account of what they were answered.
 
-use super::{http::*, leftovers::nothing_is_left, *};
+use super::{http::*, leftovers::ensure_nothing_is_left, *};
 use oversell::{lab::Lab, stock::Store};
 use reqwest::{Client, StatusCode};
 use std::sync::{
@@ -55,7 +55,7 @@ impl Buyers {
     }
 
     /// Waits until somebody has been refused.
-    pub(crate) async fn are_told(&self) -> Result<()> {
+    pub(crate) async fn wait_until_refused(&self) -> Result<()> {
         until("somebody is told", || async {
             Ok(self.count.refused.load(Ordering::Relaxed) > 0)
         })
@@ -68,7 +68,7 @@ impl Buyers {
     }
 
     /// Lets each finish what it asked for.
-    pub(crate) async fn go_home(self) -> Result<Arc<Count>> {
+    pub(crate) async fn finish(self) -> Result<Arc<Count>> {
         self.count.over.store(true, Ordering::Relaxed);
         for buyer in self.crowd {
             buyer.await??;
@@ -91,10 +91,12 @@ pub(crate) async fn under_load(
     buyers.buy(200).await?;
     fault(lab, &buyers).await?;
     buyers.buy(200).await?;
-    let count = buyers.go_home().await?;
+    let count = buyers.finish().await?;
     let gone = PIECES - stock(&nginx, Store::MySql).await?;
-    nothing_is_left(lab).await?;
-    count.explains(gone).with_context(|| slug.to_owned())?;
+    ensure_nothing_is_left(lab).await?;
+    count
+        .ensure_explains(gone)
+        .with_context(|| slug.to_owned())?;
     Ok(count)
 }
 
@@ -109,7 +111,7 @@ pub(crate) struct Count {
 
 impl Count {
     /// Whether these answers explain that so many pieces have left the shelf.
-    pub(crate) fn explains(&self, gone: i64) -> Result<()> {
+    pub(crate) fn ensure_explains(&self, gone: i64) -> Result<()> {
         let sold = self.sold.load(Ordering::Relaxed);
         let unknown = self.unknown.load(Ordering::Relaxed);
         ensure!(

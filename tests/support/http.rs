@@ -10,19 +10,22 @@ use std::sync::LazyLock;
 pub(crate) const MINUTE: u64 = 60_000;
 
 /// A request that buys.
-pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
+pub(crate) fn check_url(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
 /// The same of a product.
-pub(crate) fn check_of(
+pub(crate) fn check_url_of(
     base: &str,
     slug: &str,
     product: usize,
     hold_ms: u64,
     wait_ms: u64,
 ) -> String {
-    format!("{}&stock_id={product}", check(base, slug, hold_ms, wait_ms))
+    format!(
+        "{}&stock_id={product}",
+        check_url(base, slug, hold_ms, wait_ms)
+    )
 }
 
 static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
@@ -50,7 +53,7 @@ pub(crate) async fn ask_json(url: String) -> Result<Value> {
 }
 
 /// The members of a list in an answer; none where it is no list.
-pub(crate) fn each(list: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
@@ -60,7 +63,7 @@ pub(crate) async fn status(url: String) -> Result<StatusCode> {
 }
 
 /// The words of the answer to a GET, which must have this status.
-pub(crate) async fn answered(url: String, with: StatusCode) -> Result<String> {
+pub(crate) async fn body_with_status(url: String, with: StatusCode) -> Result<String> {
     let (status, words) = ask(url.clone()).await?;
     ensure!(status == with, "{url}: {status} {words}");
     Ok(words)
@@ -93,14 +96,14 @@ pub(crate) async fn stock_of(base: &str, product: usize, store: Store) -> Result
 }
 
 /// Asks until nobody gets in any more: the one that was sent before is inside. How many got in before it.
-pub(crate) async fn until_held(base: &str, slug: &str) -> Result<i64> {
-    until_held_of(base, slug, 1).await
+pub(crate) async fn wait_until_held(base: &str, slug: &str) -> Result<i64> {
+    wait_until_held_of(base, slug, 1).await
 }
 
 /// The same of a product.
-pub(crate) async fn until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
+pub(crate) async fn wait_until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
     for sold in 0..200 {
-        match status(check_of(base, slug, product, 0, 100)).await? {
+        match status(check_url_of(base, slug, product, 0, 100)).await? {
             // One that polls must find the lock free in between.
             StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
             StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),

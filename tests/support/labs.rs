@@ -52,7 +52,7 @@ pub(crate) fn short_leases() -> Options {
 static WHOLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
 
 /// A lab that has everything, with leases and sessions that are short: one that another test has left whole, or a new one.
-pub(crate) async fn whole() -> Result<Lab> {
+pub(crate) async fn full_lab() -> Result<Lab> {
     let left = WHOLE.lock().pop();
     match left {
         Some(lab) => Ok(lab),
@@ -61,7 +61,7 @@ pub(crate) async fn whole() -> Result<Lab> {
 }
 
 /// Hands the lab on, in which every member runs and nobody does anything.
-pub(crate) fn hand_on(lab: Lab) {
+pub(crate) fn keep_for_next_test(lab: Lab) {
     WHOLE.lock().push(lab);
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn folder() -> Result<TempDir> {
 }
 
 /// Runs `test` beside `oversell lab` with these options, which takes orders; then a signal ends it, well.
-pub(crate) async fn by_command(
+pub(crate) async fn with_lab_command(
     options: &[&str],
     test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>,
 ) -> Result<()> {
@@ -111,7 +111,7 @@ pub(crate) async fn by_command(
 }
 
 /// What is below a node of ZooKeeper; nothing where there is no such node.
-pub(crate) async fn children(connect: &str, path: &str) -> Result<Vec<String>> {
+pub(crate) async fn child_nodes(connect: &str, path: &str) -> Result<Vec<String>> {
     let zookeeper = zookeeper_client::Client::connect(connect).await?;
     match zookeeper.list_children(path).await {
         Err(zookeeper_client::Error::NoNode) => Ok(vec![]),
@@ -120,7 +120,11 @@ pub(crate) async fn children(connect: &str, path: &str) -> Result<Vec<String>> {
 }
 
 /// What the main Redis answers.
-pub(crate) async fn in_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
+pub(crate) async fn query_redis<T: FromRedisValue>(
+    lab: &Lab,
+    command: &str,
+    of: &str,
+) -> Result<T> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
 }

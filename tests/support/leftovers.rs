@@ -5,7 +5,7 @@ use oversell::{lab::Lab, section::Name, stock};
 use sqlx::{Connection, MySqlConnection};
 
 /// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
-pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
+pub(crate) async fn ensure_nothing_is_left(lab: &Lab) -> Result<()> {
     let every = Duration::from_millis(50);
     match until_seen(every, "nothing is left", || async {
         Ok(leftovers(lab).await?.is_empty())
@@ -17,7 +17,7 @@ pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
     }
 }
 
-/// What [`nothing_is_left`] sees now.
+/// What [`ensure_nothing_is_left`] sees now.
 pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
     let mut count = async |of: &str| -> Result<i64> {
@@ -27,7 +27,7 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     };
     let rows = count("tb_lock").await?;
     let open = count("information_schema.innodb_trx").await?;
-    let mut keys: Vec<String> = labs::in_redis(lab, "KEYS", "*ock*").await?;
+    let mut keys: Vec<String> = labs::query_redis(lab, "KEYS", "*ock*").await?;
     // The counter of a fenced lock never ends.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;

@@ -28,18 +28,18 @@ pub(crate) use std::time::Duration;
 pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
 
 /// The longest that a test waits for what must come.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const TEST_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Looks until it is so.
-pub(crate) async fn until<F: Future<Output = Result<bool>>>(
+pub(crate) async fn wait_until<F: Future<Output = Result<bool>>>(
     what: &str,
     holds: impl Fn() -> F,
 ) -> Result<()> {
-    until_seen(Duration::from_millis(5), what, holds).await
+    wait_until_every(Duration::from_millis(5), what, holds).await
 }
 
 /// The same, looking that often: where each look costs what it looks at.
-pub(crate) async fn until_seen<F: Future<Output = Result<bool>>>(
+pub(crate) async fn wait_until_every<F: Future<Output = Result<bool>>>(
     every: Duration,
     what: &str,
     holds: impl Fn() -> F,
@@ -50,25 +50,25 @@ pub(crate) async fn until_seen<F: Future<Output = Result<bool>>>(
         }
         Ok(())
     };
-    soon(what, looks).await?
+    within_limit(what, looks).await?
 }
 
 /// Waits for what must come.
-pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
-    let waited = tokio::time::timeout(LONG, coming).await;
+pub(crate) async fn within_limit<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
+    let waited = tokio::time::timeout(TEST_WAIT_LIMIT, coming).await;
     waited.with_context(|| format!("never: {what}"))
 }
 
 /// Waits until so many more are counted.
-pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Result<()> {
+pub(crate) async fn wait_for_more(counter: &AtomicI64, by: i64) -> Result<()> {
     let enough = counter.load(Ordering::Relaxed) + by;
-    until("pieces are sold", || async {
+    wait_until("pieces are sold", || async {
         Ok(counter.load(Ordering::Relaxed) >= enough)
     })
     .await
 }
 
 /// How often in a row what must come each time is tried.
-pub(crate) fn times() -> usize {
+pub(crate) fn repetitions() -> usize {
     if soak() { 10 } else { 2 }
 }

@@ -1,6 +1,6 @@
 //! The servers that all tests share, and a product of its own for each test.
 
-use super::{Context, Result, labs::program, soon};
+use super::{Context, Result, labs::program, within_limit};
 use oversell::{
     addresses::Addresses,
     config::Config,
@@ -173,14 +173,14 @@ impl User {
     }
 
     /// Waits until the server has refused one more than these.
-    pub(crate) async fn until_refused(&mut self, before: i64) -> Result<()> {
+    pub(crate) async fn wait_until_refused(&mut self, before: i64) -> Result<()> {
         let look = async {
             while self.refusals().await? == before {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Ok(())
         };
-        soon("a connection is refused", look).await?
+        within_limit("a connection is refused", look).await?
     }
 
     async fn change_password(&mut self, to: &str) -> Result<()> {
