@@ -51,7 +51,7 @@ impl Lab {
         }
         let has_session = instance
             && self
-                .ways
+                .links
                 .iter()
                 .any(|link| link.is_of(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);

@@ -85,7 +85,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-async fn query(url: &str, query: &'static str) -> String {
+async fn query_text(url: &str, query: &'static str) -> String {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     sqlx::query_scalar(query)
         .fetch_one(&mut connection)
@@ -114,7 +114,7 @@ async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
     assert_eq!(at.nginx.pid, 0, "left out");
 
     assert_eq!(
-        query(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
+        query_text(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
         "test"
     );
     for node in &at.redis {
@@ -212,7 +212,7 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     assert_eq!(lab.addresses().mysql.url, at.mysql.url);
     assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
     assert_eq!(
-        query(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
+        query_text(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
         "7"
     );
     lab.stop().await;
@@ -328,7 +328,7 @@ async fn two_labs_run_side_by_side() {
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
     assert_eq!(
-        query(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
+        query_text(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
         "1",
         "the other's stop is not ours"
     );

@@ -55,7 +55,7 @@ async fn mysql_has_the_promised_settings_and_touches_no_files() {
         ("SELECT CAST(@@log_bin AS CHAR)", "OFF"),
         ("SELECT @@tx_isolation", "REPEATABLE-READ"),
     ] {
-        assert_eq!(query(url, query).await, value, "{query}");
+        assert_eq!(query_text(url, query).await, value, "{query}");
     }
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
@@ -72,7 +72,7 @@ async fn mysql_has_the_promised_settings_and_touches_no_files() {
         .await
         .unwrap();
     assert_eq!(read, None);
-    let folder = query(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
+    let folder = query_text(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
     assert_eq!(
         std::fs::read_dir(folder).unwrap().count(),
         0,
