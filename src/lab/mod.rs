@@ -13,6 +13,8 @@ mod link;
 mod mysql;
 mod nginx;
 mod options;
+mod plan;
+mod port_plan;
 mod ports;
 mod process;
 mod programs;
@@ -20,6 +22,7 @@ mod proxy;
 mod redis;
 mod sentinel;
 mod server;
+mod start;
 mod user;
 mod zookeeper;
 
