@@ -1,4 +1,4 @@
-//! What there is to break in a lab, and how it is now: as the kernel and the ways say.
+//! What can be broken in a lab, and the state of each member and link.
 
 use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How long the threads of a process may take to stand still.
+/// After SIGSTOP all threads of a process must have stopped within this time.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lab {
-    /// Everything that can be broken, and how it is. nginx is left out: it brings the page on which that is asked for.
+    /// All members and links. nginx is left out: it serves the page on which faults are injected.
     pub(super) fn breakable(&self) -> Breakable {
         let members = self.members.iter().filter(|m| m.name != nginx::NAME);
         let members = members.map(|member| {
@@ -77,7 +77,6 @@ impl Lab {
             .collect()
     }
 
-    /// Whether the replica is the main Redis now.
     fn replica_leads(&self) -> bool {
         self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);
@@ -86,7 +85,6 @@ impl Lab {
         })
     }
 
-    /// Waits until a member that was told to stand still does so.
     pub(super) async fn wait_until_paused(&self, name: &str) -> Result<(), Failure> {
         let member = self.member(name)?;
         let still = async {
@@ -94,8 +92,11 @@ impl Lab {
                 sleep(PAUSE_POLL_INTERVAL).await;
             }
         };
-        timeout(PAUSE_TIMEOUT, still)
-            .await
-            .map_err(|_| unusable!("{name} does not stand still"))
+        timeout(PAUSE_TIMEOUT, still).await.map_err(|_| {
+            unusable!(
+                "{name} did not stop within {} s of SIGSTOP",
+                PAUSE_TIMEOUT.as_secs()
+            )
+        })
     }
 }

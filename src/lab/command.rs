@@ -28,13 +28,13 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
+/// After a signal a command may take this long to print its result.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Lines that wait to be printed, at most.
+/// Lines that may wait for a reader of stdout.
 const MAX_UNPRINTED: usize = 1000;
 
-/// How many columns the labels of the banner take.
+/// Columns of the labels of the banner.
 const LABEL_WIDTH: usize = 14;
 
 const EXAMPLES: &str = "\
@@ -70,19 +70,13 @@ enum Command {
     Fault(fault::Args),
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
-/// before everything was up.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(Command::Fault(fault)) = args.command {
         return tokio::select! {
             done = fault::run(fault) => done,
             () = stop.cancelled() => Err(Failure::Interrupted(told!(
-                "被信号打断；命令可能已经执行",
-                "cut short by a signal; the order may have been carried out"
+                "被信号打断；故障可能已经注入",
+                "cut short by a signal; the fault may have been injected"
             ))),
         };
     }
@@ -153,7 +147,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints lines in a thread of its own: while nobody reads stdout the lab goes on, and lines that find no room are dropped.
+/// Prints lines in a thread of its own, so that a reader of stdout that stands still does not stop the lab. Lines
+/// beyond [`MAX_UNPRINTED`] are dropped and counted.
 struct Printer {
     lines: SyncSender<String>,
     dropped: Arc<AtomicUsize>,
@@ -190,12 +185,8 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports, runs `run` against it, and stops it; where it is told to stop, `run` hears that too, and
-/// has a few seconds for its last words.
-///
-/// # Errors
-///
-/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start; [`Failure::Interrupted`].
+/// Starts a lab on free ports, runs `run` against it, and stops it. After a signal `run` has a few seconds to print its
+/// result.
 pub async fn during<R>(
     stop: CancellationToken,
     starts: usize,
@@ -221,12 +212,7 @@ where
     done
 }
 
-/// The same for a command that breaks the lab: it takes orders, each instance has ways that can be cut, and the main Redis
-/// has a replica.
-///
-/// # Errors
-///
-/// As [`during`].
+/// As [`during`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
 pub async fn during_with_faults<R>(
     stop: CancellationToken,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
@@ -245,7 +231,7 @@ where
     let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
-    // In a task of its own: what runs goes on while an order is carried out.
+    // In a task of its own, so that `run` goes on while a fault is injected.
     let serving = tokio::spawn(async move {
         while let Some(Some(request)) = until.run_until_cancelled(requests.recv()).await {
             lab.serve(request).await;
@@ -256,11 +242,11 @@ where
     ended.cancel();
     serving
         .await
-        .map_err(|e| unusable!("the lab was not stopped in order: {e}"))?;
+        .map_err(|e| unusable!("the lab did not stop cleanly: {e}"))?;
     done
 }
 
-/// What `running` comes to; told to stop, it has a few seconds for its last words.
+/// The result of `running`, which has a few seconds left after a signal.
 async fn let_finish(
     running: impl Future<Output = Result<(), Failure>>,
     stop: &CancellationToken,
@@ -277,7 +263,7 @@ async fn let_finish(
     }
 }
 
-/// How long the last instance takes from its start until it is ready.
+/// Restarts the last instance, and measures the time until it is ready.
 async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
     let name = lab
         .addresses()
@@ -291,11 +277,7 @@ async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
     Ok(begun.elapsed())
 }
 
-/// Starts a lab; a signal meanwhile ends what had been started.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: it does not start, or was interrupted.
+/// Starts a lab. A signal meanwhile stops what had been started.
 async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
@@ -385,7 +367,6 @@ fn describe(lab: &Lab) -> String {
     lines.join("\n")
 }
 
-/// Where phones open the page for a class.
 fn phone_line(lab: Option<&str>) -> String {
     lab.map_or_else(
         || told!("这台机器不在任何网络里", "this machine is in no network"),
@@ -398,7 +379,6 @@ fn phone_line(lab: Option<&str>) -> String {
     )
 }
 
-/// The port of a URL.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
 }
@@ -415,7 +395,7 @@ mod tests {
             read.recv().ok();
             printed.send(line).ok();
         });
-        // One is being printed, at most.
+        // At most one line is being printed.
         let all = MAX_UNPRINTED + 20;
         (0..all).for_each(|n| printer.print(n.to_string()));
         drop(printer);

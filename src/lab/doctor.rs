@@ -1,4 +1,4 @@
-//! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
+//! `oversell doctor`: checks what this machine lacks for a lab, and says how to get it. It changes nothing.
 
 use super::{
     Options, Port,
@@ -17,7 +17,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
-/// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
+/// Programs that other parts of the project need: the program, its Debian package, and its purpose.
 const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
     (
         mysql::GALERA_REQUIREMENTS[0].0,
@@ -58,13 +58,13 @@ const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
     ),
 ];
 
-/// How Compose is asked for its version: as a part of Docker, and as a program of its own.
+/// Compose is a plugin of Docker, or a program of its own.
 const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
     ("docker", &["compose", "version"]),
     ("docker-compose", &["version"]),
 ];
 
-/// What a lab uses at its start; a load needs some more.
+/// What a lab uses at its start; a load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
 const MIN_OPEN_FILES: u64 = 4_096;
 
@@ -79,11 +79,6 @@ pub struct Args {
     lab: Options,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where a lab cannot start.
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
     let packages = missing_packages(&lab);
@@ -146,7 +141,6 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The packages of the programs that are not there.
 fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     let clustered = match lab.galera {
         1 => &[],
@@ -181,7 +175,6 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     packages
 }
 
-/// What parts of the project need beside the lab.
 fn list_optional_programs() {
     say!("{}", told!("实验环境之外要的", "for more than a lab"));
     for (program, package, purpose) in OPTIONAL_PROGRAMS {
@@ -210,7 +203,6 @@ fn list_optional_programs() {
     }
 }
 
-/// What Docker Compose says of its version, where there is one.
 fn compose_version() -> Option<String> {
     COMPOSE_COMMANDS.iter().find_map(|(program, question)| {
         let answer = Command::new(program).args(*question).output().ok()?;
@@ -220,7 +212,7 @@ fn compose_version() -> Option<String> {
     })
 }
 
-/// The ports of the lab that cannot be had.
+/// Prints which ports are free, and returns the occupied ones.
 fn occupied_ports(lab: &Options) -> Vec<String> {
     say!("{}", told!("实验环境要的端口", "ports of the lab"));
     let mut occupied = Vec::new();
@@ -236,7 +228,7 @@ fn occupied_ports(lab: &Options) -> Vec<String> {
     occupied
 }
 
-/// Whether there is so much of it, as far as the system says.
+/// Prints whether there is enough. True if the system does not say.
 fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wanted {
@@ -265,13 +257,12 @@ fn open_files() -> Option<u64> {
     )
 }
 
-/// The first number of the line that begins so.
+/// The first number in the line with this prefix.
 fn number_after(text: &str, begin: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the lab can use its folder.
 fn check_folder(folder: &Path) -> Result<(), Failure> {
     let checked = Folder::check(folder);
     match &checked {

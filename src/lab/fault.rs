@@ -1,15 +1,14 @@
-//! `oversell lab fault`: breaks a member of the lab that runs, by hand, and mends it.
+//! `oversell lab fault`: injects faults into a running lab, and mends them.
 //!
-//! 1. A lab that a person has started takes orders on loopback. Its address, and the token without which it takes none,
-//!    stand in `lab.json`, which nobody but its owner may read.
-//! 2. The command reads them there, and sends the order.
-//! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there. Who asks with
-//!    GET is told what there is to break, and how it is.
+//! 1. `oversell lab` accepts faults on loopback. Its address and token stand in `lab.json`, which only its owner may
+//!    read.
+//! 2. The command reads them there and sends the fault; GET returns what can be broken, and its state.
+//! 3. The lab injects one fault after the other, and answers when it is done: after "killed" no process is left.
 //!
-//! The instances know both too, for their replays. Nobody else does.
+//! The instances know address and token too, for their replays.
 //!
-//! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
-//! `bench` take no orders.
+//! **What it cannot do**: touch a process that this lab has not started. The labs of tests, `compare` and `bench`
+//! accept no faults.
 
 use super::{Lab, redis};
 use crate::{
@@ -35,7 +34,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// Longer than any server takes to start.
+/// Starting a server is the slowest action, and takes less than this.
 const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 const EXAMPLES: &str = "\
@@ -67,7 +66,8 @@ In a lab that was started with --sentinels 3:
 The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
 zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
-/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its replica.
+/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its
+/// replica.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -83,22 +83,17 @@ pub(super) struct Args {
     lab_json: PathBuf,
 }
 
-/// A request to the lab, and where its answer goes; a dropped receiver needs none.
+/// A request to the lab, with the channel for its answer. The receiver may be gone.
 pub(super) enum ControlRequest {
     Fault(FaultCommand, oneshot::Sender<Result<String, Failure>>),
     Describe(oneshot::Sender<Breakable>),
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let none = || {
         unusable_told!(
-            "这个实验环境不接受命令：`oversell lab` 启动的才接受",
-            "this lab takes no orders: `oversell lab` starts one that does"
+            "这个实验环境不接受故障：用 `oversell lab` 启动一个接受的",
+            "this lab accepts no faults: start one with `oversell lab`"
         )
     };
     let control = Addresses::of_running_lab(&args.lab_json)?
@@ -123,17 +118,17 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
             return Err(unusable_told!(
-                "实验环境没有执行：{error}",
-                "the lab does not take the order: {error}"
+                "故障没有注入：{error}",
+                "the fault was not injected: {error}"
             ));
         }
     }
     Ok(())
 }
 
-/// Listens for orders on loopback, for as long as somebody receives them.
+/// Accepts faults on loopback until the receiver is dropped.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
-    let failed = |e: std::io::Error| unusable!("nobody can listen for orders: {e}");
+    let failed = |e: std::io::Error| unusable!("the lab cannot listen for faults: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .map_err(failed)?;
@@ -149,7 +144,6 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>)
     Ok((Control { url, token }, received))
 }
 
-/// A request without the token is refused.
 async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
     let presented = request
         .headers()
@@ -160,7 +154,7 @@ async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: N
     }
     (
         StatusCode::UNAUTHORIZED,
-        "this needs the token that stands in lab.json",
+        "a fault needs the token from lab.json",
     )
         .into_response()
 }
@@ -196,11 +190,11 @@ async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Respo
 }
 
 fn lab_is_ending() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "the lab is ending").into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }
 
 impl Lab {
-    /// Does what is wanted, and answers; says what was done, if anything.
+    /// Answers the request; returns what was done, if it was a fault.
     pub(super) async fn serve(&mut self, request: ControlRequest) -> Option<String> {
         match request {
             ControlRequest::Describe(reply) => {
@@ -216,7 +210,7 @@ impl Lab {
         }
     }
 
-    /// Carries out an order; says what was done.
+    /// Injects a fault; returns what was done.
     async fn carry_out(
         &mut self,
         FaultCommand {

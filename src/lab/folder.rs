@@ -1,8 +1,8 @@
-//! The lab's folder: everything that it writes is in here. A file marks it, and is locked while the lab runs: nothing
-//! without that mark is ever emptied or removed.
+//! The lab's folder. A marker file, locked while the lab runs, shows that a lab made it: a folder without the marker is
+//! never emptied or removed.
 //!
-//! A named folder (`target/lab`) is emptied at the next start, so that each lab begins with fresh data and the logs of
-//! the last one can be read until then. An unnamed one is removed when the lab ends.
+//! A named folder (`target/lab`) is emptied at the next start, so that the last logs can be read until then. An unnamed
+//! one is removed when the lab ends.
 
 use crate::{
     addresses::{Addresses, MARK},
@@ -43,10 +43,10 @@ impl Folder {
         Self::lock_and_empty(path, true)
     }
 
-    /// Whether the named folder could be opened now. It changes nothing.
+    /// Checks whether this folder could be opened now. Changes nothing.
     pub(super) fn check(named: &Path) -> Result<(), Failure> {
         let path = std::path::absolute(named).map_err(|e| unusable(named, &e))?;
-        // A lab makes the folders that are missing.
+        // A lab creates missing folders, so the nearest existing one counts.
         let existing = path.ancestors().find(|folder| folder.exists());
         let existing = existing.unwrap_or(&path);
         NamedTempFile::new_in(existing).map_err(|e| match e.kind() {
@@ -69,7 +69,6 @@ impl Folder {
         Self::lock_and_empty(path, false)
     }
 
-    /// This folder, locked and emptied.
     fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         empty(&path).map_err(|e| unusable(&path, &e))?;
@@ -80,18 +79,17 @@ impl Folder {
         })
     }
 
-    /// Whether it is still there after the lab.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// Where the labs beside it keep what they share: Cargo's `target` folder, if it lies there.
+    /// Where neighbouring labs share files: Cargo's `target` folder, if this folder lies there.
     pub(super) fn shared(&self) -> Option<PathBuf> {
         let target = std::path::absolute(target()).ok()?;
         (self.path.parent()? == target).then_some(target)
     }
 
-    /// A folder in it; the server that fills it makes it.
+    /// The path of an entry of this folder.
     pub(super) fn of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -102,7 +100,6 @@ impl Folder {
         write_atomically(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Removes `lab.json`: nobody can rely on the lab any more.
     pub(super) fn unpublish(&self) {
         if let Err(error) = fs::remove_file(self.path.join(LAB_JSON)) {
             tracing::debug!(%error, "{LAB_JSON} was not there");
@@ -121,7 +118,7 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a file, which nobody but its owner may read, beside its place, and moves it there.
+/// Writes a temporary file that only its owner may read, and renames it: a reader sees all of it or none.
 pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
     let beside = NamedTempFile::new_in(file.parent().unwrap_or(Path::new("")))?;
     fs::write(beside.path(), text)?;
@@ -143,7 +140,7 @@ fn target() -> PathBuf {
         .unwrap_or_else(here)
 }
 
-/// Whether a lab made this folder; what is not empty and was made by somebody else is refused.
+/// Whether the folder has the marker. Fails for a folder that is not empty and has none.
 fn check_is_ours(path: &Path) -> Result<bool, Failure> {
     let is_marked = path.join(MARK).exists();
     let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
@@ -190,7 +187,7 @@ fn empty(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what labs that were killed left behind: unnamed folders whose process is gone and that nobody holds.
+/// Removes unnamed folders of killed labs: their process is gone and nobody has the lock.
 fn remove_orphans(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -252,7 +249,7 @@ mod tests {
         for (path, mode) in [(folder.path(), 0o777), (&mark, 0)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("of this user");
         }
-        // Where root runs the test, this thread alone is another user.
+        // Makes only this thread another user, in case root runs the test.
         let user = setfsuid(Uid::from_raw(65534));
         let error = Folder::check(folder.path());
         setfsuid(user);

@@ -1,4 +1,4 @@
-//! An instance of the service: `oversell serve`, told by its environment where the servers are.
+//! An instance of the service: `oversell serve`, configured by its environment.
 
 use super::{
     link::authority,
@@ -18,17 +18,17 @@ use std::{
     thread,
 };
 
-/// How many threads carry out an instance's tasks: tokio reads it.
+/// tokio reads the number of worker threads from this variable.
 const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
 
-/// The threads of each of so many instances: altogether as many as this machine has cores, or one each. Of more, each wakes
-/// the others for work that the cores are too busy for.
+/// All instances together get as many threads as this machine has cores, and each at least one. More threads would only
+/// wake each other.
 fn threads_per_instance(instances: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (cores / instances.max(1)).max(1)
 }
 
-/// An instance is called by its port, as the course does.
+/// An instance is named by its port, as in the course.
 pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
@@ -95,7 +95,7 @@ pub(super) fn environment(
         .collect()
 }
 
-/// The servers of which there are several, for the instances' lights: each by its name and its address, or that of the way to it.
+/// The members of clusters, for the lights of the page: each with its name and its address, or that of its link.
 pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let nodes = nodes.map(|node| node.url.as_str()).enumerate();
@@ -113,7 +113,7 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     all.map(|(name, at)| cluster_member(&name, at))
 }
 
-/// One of them, as `cluster.members` has it.
+/// An entry of `cluster.members`.
 pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
@@ -123,11 +123,10 @@ pub(super) struct Instance {
     pub(super) port: u16,
     pub(super) program: PathBuf,
     pub(super) env: Vec<(String, String)>,
-    /// Where its replays order faults, if the lab takes orders.
     pub(super) faults: Option<FaultControl>,
 }
 
-/// Where a lab takes orders, and which it carries out besides those that each does: `ways`, `replica`.
+/// Where a lab accepts faults, and the kinds that not every lab can inject: `ways`, `replica`, `clocks`.
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,

@@ -1,7 +1,7 @@
-//! The links from the instances to the servers: proxies of the lab, so that each can be cut and slowed down.
+//! The links from instances to servers: proxies, so that each link can be cut or slowed down.
 //!
-//! What ZooKeeper says first on a connection has the number and the password of its session, with which [`ProxyLink::expire`]
-//! ends it: the server lets every client that knows both do so. Only a lab that is asked for links has them.
+//! ZooKeeper's first answer on a connection has the id and the password of the session. With both, any client may end
+//! the session: [`ProxyLink::expire`] does.
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
@@ -26,7 +26,7 @@ pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
     let mut servers: Vec<_> = nodes.collect();
-    // To the main one the Sentinels lead, if there are any.
+    // With Sentinels the instances find the main Redis by themselves.
     let first = usize::from(!at.sentinels.is_empty());
     servers.extend(
         at.redis
@@ -46,7 +46,7 @@ pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     Ok(links)
 }
 
-/// Where this instance finds the servers: at the ends of its links, where there are any.
+/// The addresses as this instance sees them: those of its links, if it has any.
 pub(super) fn through_links(instance: &str, at: &Addresses, links: &[Arc<ProxyLink>]) -> Addresses {
     let by_link = |address: &str| {
         let link = links
@@ -82,7 +82,6 @@ pub(super) fn authority(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// One link.
 #[derive(Debug)]
 pub(super) struct ProxyLink {
     pub(super) instance: String,
@@ -91,7 +90,6 @@ pub(super) struct ProxyLink {
     session: Arc<Mutex<Option<Session>>>,
 }
 
-/// The number and the password of a ZooKeeper session.
 #[derive(Debug, Clone, Copy)]
 struct Session {
     number: [u8; 8],
@@ -99,7 +97,7 @@ struct Session {
 }
 
 impl ProxyLink {
-    /// A link for this instance to the server at `to` (`host:port`), open.
+    /// Opens a link for this instance to the server at `to` (`host:port`).
     pub(super) fn open(instance: &str, server: &str, to: &str) -> Result<Self, Failure> {
         let session = Arc::<Mutex<_>>::default();
         let latest = Arc::clone(&session);
@@ -115,12 +113,12 @@ impl ProxyLink {
         Ok(Self {
             instance: instance.to_owned(),
             server: server.to_owned(),
-            proxy: proxy.map_err(|e| unusable!("a link to {server}: {e}"))?,
+            proxy: proxy.map_err(|e| unusable!("cannot open a link to {server}: {e}"))?,
             session,
         })
     }
 
-    /// Whether this is what `name` means: `redis` are the links of all instances to it, `8100-redis` is that of one.
+    /// `redis` names the links of all instances to it, `8100-redis` that of one.
     pub(super) fn is_meant_by(&self, name: &str) -> bool {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
@@ -133,7 +131,7 @@ impl ProxyLink {
         self.instance == instance
     }
 
-    /// Ends the session that was last made on this link, at the server; `false` where there was none.
+    /// Ends the last session that was opened on this link. False if there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
         let Some(session) = self.session.lock().take() else {
             return Ok(false);
@@ -142,16 +140,20 @@ impl ProxyLink {
         match timeout(CLOSE_TIMEOUT, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
             Ok(Err(error)) => Err(unusable!(
-                "{} does not end the session: {error}",
+                "{} did not end the session: {error}",
                 self.server
             )),
-            Err(_) => Err(unusable!("{} does not answer", self.server)),
+            Err(_) => Err(unusable!(
+                "{} did not answer within {} s",
+                self.server,
+                CLOSE_TIMEOUT.as_secs()
+            )),
         }
     }
 }
 
 impl Session {
-    /// What a `ConnectResponse` says: length, protocol, time-out, number, and the password with its length before it.
+    /// Reads a `ConnectResponse`: length, protocol, time-out, id, and the password after its length.
     fn parse(first: &[u8]) -> Option<Self> {
         let number = first.get(12..20)?.try_into().ok()?;
         let password = first.get(24..40)?.try_into().ok()?;
@@ -159,7 +161,7 @@ impl Session {
         is_valid.then_some(Self { number, password })
     }
 
-    /// Joins the session, and ends it.
+    /// Joins the session, and closes it.
     async fn close(self, server: &str) -> io::Result<()> {
         const CLOSE: i32 = -11;
         let mut stream = TcpStream::connect(server).await?;

@@ -1,13 +1,13 @@
 //! MariaDB or MySQL: `mariadbd` or `mysqld` run directly, without its supervising script.
 //!
-//! To make an empty database takes seconds, so labs beside each other make it once, and each starts with a copy:
+//! Creating an empty database takes seconds, so neighbouring labs create it once, and each starts with a copy:
 //!
-//! 1. The first one makes it in a folder of its own, and then renames it to its place: there it is whole, or it is not
-//!    there. Of several that make it at once, one gets there first, and all use that one's.
-//! 2. Its name says for which program and which user it was made.
+//! 1. A lab creates the database in a folder of its own and renames it to its place, so it is complete or absent. If
+//!    several labs create one at once, the first rename wins and all use that one.
+//! 2. The name of the seed tells program, version and user.
 //!
-//! Several nodes are one Galera cluster, which only MariaDB has: the first begins it, and the others have no database until they join, when one
-//! that has it sends it to them (Galera's SST, by rsync). One that joins again gets what it has missed.
+//! Several nodes are one Galera cluster, which only MariaDB has. The first node bootstraps it; the others receive the
+//! database when they join (SST, by rsync). A node that joins again receives what it has missed (IST).
 
 use super::{
     folder::Folder,
@@ -30,39 +30,37 @@ use tokio::time::{sleep, timeout};
 
 pub(super) const NAME: &str = "mysql";
 
-/// What a committed piece survives, and what a transaction sees: pinned, because figures and lessons depend on it.
+/// Durability and isolation are pinned, because figures and lessons depend on them.
 pub(super) const DURABILITY: [&str; 4] = [
     "--innodb-flush-log-at-trx-commit=1",
     "--skip-log-bin",
     "--transaction-isolation=REPEATABLE-READ",
-    // On by default from 11.6.2: a read-then-write transaction then fails with error 1020 instead of overselling.
+    // The default is ON from 11.6.2: a read-then-write transaction then fails with error 1020 instead of overselling.
     "--loose-innodb-snapshot-isolation=OFF",
 ];
 
-/// Without TLS, which some releases offer unasked: every release's figures are those of the same work.
+/// Some releases offer TLS by default. Without it the figures of all releases measure the same work.
 const NO_TLS_OPTIONS: [(Kind, &str); 2] = [
     (Kind::MariaDb, "--skip-ssl"),
     (Kind::MySql, "--tls-version="),
 ];
 
-/// Whose server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     MariaDb,
     MySql,
 }
 
-/// The program that is the server.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// As in `10.11.11`.
+    /// For example `10.11.11`.
     pub(super) version: String,
 }
 
 impl Program {
-    /// What this program says of itself. One that is not there is MariaDB, which is what is installed then.
+    /// Asks the program for its version. A missing program counts as MariaDB, which is then to be installed.
     pub(super) fn at(path: PathBuf) -> Self {
         let text = programs::output_of(&path, "--version").unwrap_or_default();
         let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
@@ -74,7 +72,7 @@ impl Program {
         }
     }
 
-    /// The one that `option` names, or the environment; else the system's MariaDB, and where only MySQL is installed, that.
+    /// The program that the option or the environment names; else MariaDB; else MySQL, if only that is installed.
     pub(super) fn chosen(option: Option<&Path>) -> Result<Self, Failure> {
         let named = programs::server_program(("--mysql-server", option), MARIADB)?;
         let is_found = named.is_absolute();
@@ -87,7 +85,6 @@ impl Program {
         ))
     }
 
-    /// The name of its kind.
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
             Kind::MariaDb => "MariaDB",
@@ -95,7 +92,7 @@ impl Program {
         }
     }
 
-    /// What makes an empty database of MariaDB: it belongs to the server, so it is sought beside it first.
+    /// MariaDB's installer belongs to the server, so it is looked for beside it first.
     fn installer(&self) -> PathBuf {
         let beside = self.path.with_file_name(INSTALLER);
         if programs::is_program(&beside) {
@@ -107,45 +104,44 @@ impl Program {
 }
 
 const INSTALLER: &str = "mariadb-install-db";
-/// What MariaDB's installer makes by its options.
+/// What MariaDB's installer does by its options, for MySQL.
 const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
      GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
 
 #[derive(Debug)]
 pub(super) struct MySql {
     pub(super) program: Program,
-    /// Where labs share the empty database, if they do.
+    /// The folder in which labs share the empty database, if they do.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
-    /// Its place in a Galera cluster; none where it is alone.
+    /// Its place in a Galera cluster; none for a single server.
     pub(super) galera: Option<Galera>,
 }
 
-/// The place of a node in its cluster.
 #[derive(Debug)]
 pub(super) struct Galera {
     pub(super) index: usize,
-    /// Where the node listens that begins the cluster.
+    /// The port of the node that bootstraps the cluster.
     pub(super) first: u16,
-    /// Every node, itself too.
+    /// All nodes, this one included.
     pub(super) peers: Vec<Peer>,
 }
 
-/// The ports that the nodes of a cluster use among themselves.
+/// Ports of a node for the other nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
-    /// What is written.
+    /// Replication.
     pub(super) group_port: u16,
-    /// What one that joins has missed.
+    /// Incremental state transfer.
     pub(super) ist_port: u16,
-    /// The whole database, for one that joins.
+    /// State snapshot transfer.
     pub(super) sst_port: u16,
 }
 
-/// The state of a node that has all that its cluster has.
+/// `wsrep_local_state_comment` of a node that has all data of its cluster.
 const SYNCED: &str = "Synced";
 
-/// How long the first one may take to begin it, and how often it is asked.
+/// How long the first node may take to bootstrap the cluster.
 const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -161,19 +157,24 @@ pub(super) fn name(index: usize) -> String {
 }
 
 impl Galera {
-    /// A node that has data joins, even the first.
+    /// A node that has data joins, even the first one.
     fn bootstraps(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }
 
-    /// Waits until there is a cluster to join: nodes that find each other before it begins keep it from beginning.
+    /// Nodes that find each other before the bootstrap prevent it, so the others wait for it.
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
             while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED) {
                 sleep(BOOTSTRAP_POLL_INTERVAL).await;
             }
         };
-        let late = |_| unusable!("{NAME} does not begin its cluster");
+        let late = |_| {
+            unusable!(
+                "the first Galera node did not bootstrap within {} s; see {NAME}.log",
+                BOOTSTRAP_TIMEOUT.as_secs()
+            )
+        };
         timeout(BOOTSTRAP_TIMEOUT, begun).await.map_err(late)
     }
 
@@ -192,7 +193,7 @@ impl Galera {
             format!("--wsrep-provider={PROVIDER}"),
             format!("--wsrep-cluster-address=gcomm://{}", all.join(",")),
             "--wsrep-node-address=127.0.0.1".to_owned(),
-            // Where its clients come to: by it each node tells who is in the cluster.
+            // The clients' address: nodes list each other by it.
             format!("--wsrep-node-incoming-address=127.0.0.1:{port}"),
             format!("--wsrep-node-name={}", name(self.index)),
             "--wsrep-sst-method=rsync".to_owned(),
@@ -201,10 +202,10 @@ impl Galera {
                 "--wsrep-provider-options=base_port={group_port};gmcast.listen_addr=tcp://127.0.0.1:{group_port};\
                  ist.recv_addr=127.0.0.1:{ist_port};gcache.size=32M"
             ),
-            // Galera takes nothing else.
+            // Galera requires these two.
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
-            // Several of them share one machine.
+            // Several nodes share one machine.
             "--innodb-buffer-pool-size=32M".to_owned(),
             "--innodb-log-file-size=32M".to_owned(),
         ];
@@ -219,12 +220,12 @@ fn pid_file(folder: &Path) -> PathBuf {
     folder.join("mariadbd.pid")
 }
 
-/// The only folder that SQL may read files from and write them to: an empty one.
+/// The only folder that SQL may read from or write to. It is empty.
 fn empty_folder(folder: &Path) -> PathBuf {
     folder.join("files")
 }
 
-/// Puts a copy of the empty database that labs share in `shared` into `folder`; it is made if it is not there.
+/// Copies the empty database that labs share into `folder`; creates it first if it is missing.
 async fn copy_seed(
     program: &Program,
     shared: &Path,
@@ -251,7 +252,7 @@ async fn copy_seed(
     run("cp", &copy, &log, user).await
 }
 
-/// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
+/// Creates the system tables, an empty database `test`, and a root without password.
 async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
     if program.kind == Kind::MariaDb {
         let mut command = base_command(&program.installer(), folder, user);
@@ -290,15 +291,15 @@ async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<()
     Err(unusable!("{name} failed; {why}"))
 }
 
-/// A program, with options for the making of the database and for the server alike. The data folder is relative to
-/// `folder`, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
+/// Options for the installer and for the server alike. The data folder is relative because mariadb-install-db accepts
+/// no space in it; `./` keeps it from being relative to /usr.
 fn base_command(program: &Path, folder: &Path, user: User) -> Command {
     let mut command = Command::new(program);
     command
         .current_dir(folder)
         .env("TMPDIR", folder)
         .arg("--no-defaults");
-    // Without it, it refuses to run as root.
+    // The server refuses to run as root without it.
     if user.is_root() {
         command.arg("--user=root");
     }
@@ -306,16 +307,14 @@ fn base_command(program: &Path, folder: &Path, user: User) -> Command {
     command
 }
 
-/// What it cannot do without.
 pub(super) const REQUIREMENTS: [Requirement; 2] =
     [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
 pub(super) const MARIADB: &str = "mariadbd";
 
-/// What a node of a cluster needs besides.
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
     [(PROVIDER, "galera-4"), ("rsync", "rsync")];
 
-/// The pid file of the server at this port, and of a node of a cluster whether it has all that the cluster has.
+/// The pid file of the server at this port, and the Galera state of a node.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");
@@ -359,7 +358,7 @@ impl Server for MySql {
             if let Some(galera) = &self.galera {
                 if user.is_root() {
                     return Err(unusable!(
-                        "a Galera cluster does not start as root: rsync sends no database there; \
+                        "a Galera cluster cannot run as root, since rsync sends no database then; \
                          start the lab as an ordinary user, or from a folder that everybody may enter"
                     ));
                 }
@@ -395,9 +394,9 @@ impl Server for MySql {
             ])
             .args(DURABILITY)
             .arg(format!("--port={}", self.port))
-            // In the data folder: a full path may have 107 characters only.
+            // A relative path: a socket's full path is limited to 107 bytes.
             .arg("--socket=mariadbd.sock")
-            // MySQL's second protocol, on a port of its own.
+            // The X protocol would take a port of its own.
             .arg("--loose-mysqlx=OFF")
             .arg(format!(
                 "--secure-file-priv={}",

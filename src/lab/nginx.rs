@@ -1,4 +1,4 @@
-//! nginx, with the same two files that the containers use.
+//! nginx, with the same two configuration files as in the containers.
 
 use super::{
     instance,
@@ -21,17 +21,15 @@ const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.templat
 pub(super) struct Nginx {
     pub(super) program: PathBuf,
     pub(super) port: u16,
-    /// Whether it listens on every address of this machine, and not on loopback alone.
+    /// Listens on every address of this machine, not only on loopback.
     pub(super) lan: bool,
-    /// The ports of the instances behind it.
     pub(super) behind: Vec<u16>,
     pub(super) page: PathBuf,
 }
 
-/// What it cannot do without.
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(NAME, "nginx-light")];
 
-/// What this program says that it is: `nginx 1.22.1`.
+/// For example `nginx 1.22.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
     let text = programs::output_of(program, "-v")?;
     let (_, version) = text.split_once("nginx/")?;
@@ -54,7 +52,7 @@ impl Server for Nginx {
 
     fn command(&self, folder: &Path, user: User) -> Command {
         let mut command = Command::new(&self.program);
-        // As root it would run its workers as another user, who may not enter our folder.
+        // As root nginx would run its workers as another user, who may not enter the folder.
         let user = if user.is_root() { "user root; " } else { "" };
         command
             .args(["-e", "stderr", "-p"])
@@ -66,7 +64,7 @@ impl Server for Nginx {
         command
     }
 
-    /// SIGKILL would take the master only and leave its workers; at SIGTERM it takes them along.
+    /// SIGKILL would end only the master; at SIGTERM it ends its workers too.
     fn death_signal(&self) -> &'static str {
         "TERM"
     }
@@ -80,7 +78,7 @@ impl Server for Nginx {
     }
 }
 
-/// Fills in the template's variables, as `envsubst` does for the container.
+/// Fills in the variables of the template, as `envsubst` does in the container.
 fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
     let server = |port: &u16| format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s");
     let servers = |backup: &str| {
@@ -111,7 +109,7 @@ fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
         .replace("${STATIC_ROOT}", &static_root.display().to_string())
 }
 
-/// The page's files: those of the source folder, or of the current one where the program was moved away from it.
+/// The page's files: in the source folder, or in the current folder if the program was moved away from it.
 pub(super) fn static_root() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
     if source.is_dir() {

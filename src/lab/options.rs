@@ -10,36 +10,29 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::{collections::HashSet, path::PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A part of a lab that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The database.
     MySql,
-    /// All Redis nodes.
     Redis,
-    /// All ZooKeeper servers.
     ZooKeeper,
-    /// All instances.
     Instances,
-    /// The load balancer.
     Nginx,
 }
 
 /// Which node of a Galera cluster the instances of a lab write to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Writers {
-    /// All to the first one that is part of the cluster.
+    /// All to the first node of the cluster
     One,
-    /// Each to a node of its own, as far as there are so many.
+    /// Each to its own node; with more instances than nodes they share
     Each,
 }
 
-/// What a lab is to have. By default everything, on free ports, in a folder that is removed at the end:
+/// The parts of a lab. By default every part, on free ports, in a folder that is removed at the end:
 ///
 /// ```no_run
 /// use oversell::lab::{Lab, Options, Part};
 /// # async fn example() -> Result<(), oversell::failure::Failure> {
-/// let one_instance = Options { instance_ports: vec![0], redis_ports: vec![0], ..Options::default() };
 /// let only_servers = Options { without: vec![Part::Instances, Part::Nginx], ..Options::default() };
 /// let lab = Lab::start(only_servers).await?;
 /// println!("{}", lab.addresses().mysql.url);
@@ -47,14 +40,15 @@ pub enum Writers {
 /// # Ok(()) }
 /// ```
 ///
-/// `oversell lab` takes some of them from its command line, with defaults of its own. A port that is 0 is a free one.
+/// `oversell lab` takes most of them from its command line, with defaults of its own. Port 0 means any free port.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// The port of nginx, where requests go
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub http_port: u16,
     /// Let phones in: nginx listens on every address of this machine. Who reaches it may buy, visit lessons and play
-    /// races that break no server; to reset the stock, to start runs and to break servers takes the token that is printed
+    /// races that break no server; to reset the stock, to start runs and to break servers takes the token that is
+    /// printed
     #[arg(long)]
     pub lan: bool,
     /// The ports of the instances, one for each
@@ -88,15 +82,15 @@ pub struct Options {
     /// The port of ZooKeeper; further members of an ensemble have the ports that follow
     #[arg(long, value_name = "PORT", default_value_t = 12181)]
     pub zookeeper_port: u16,
-    /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs some
-    /// speed
+    /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs
+    /// some speed
     #[arg(long)]
     pub ways: bool,
     /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
     #[arg(long)]
     pub replica: bool,
-    /// Give the main Redis two replicas and this many Sentinels, which the instances ask who leads, and which promote a replica
-    /// when the main one is gone
+    /// Give the main Redis two replicas and this many Sentinels, which the instances ask who leads, and which promote a
+    /// replica when the main one is gone
     #[arg(long, value_name = "SENTINELS", default_value_t = 0, conflicts_with = "replica", value_parser = clap::value_parser!(u16).range(0..=5))]
     pub sentinels: u16,
     /// The strategy that sells by `/check/lock`, as stock.strategy of the instances [default: none]
@@ -106,10 +100,10 @@ pub struct Options {
     #[command(flatten)]
     pub servers: Servers,
     /// The folder for data, logs and lab.json
-    // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
+    // A named folder is emptied at the start and kept. None: a new one under `target/`, removed at the end.
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
     pub dir: Option<PathBuf>,
-    /// What is not started with the lab. It has its address and can be started later, by `Lab::restart`.
+    /// Parts that are not started with the lab. They have addresses, and `Lab::restart` starts them later.
     #[arg(skip)]
     pub without: Vec<Part>,
     /// The `oversell` program for the instances. None: the one that runs. A test names its `CARGO_BIN_EXE_oversell`.
@@ -118,10 +112,10 @@ pub struct Options {
     /// More environment for the instances, as `("OVERSELL__LOCK__LEASE_MS", "2000")`.
     #[arg(skip)]
     pub env: Vec<(String, String)>,
-    /// Where the lines of the instances' consoles go, each with the instance's name in front. None: into their logs.
+    /// Where console lines of the instances go, prefixed with the instance's name. None: into their logs.
     #[arg(skip)]
     pub console: Option<UnboundedSender<String>>,
-    /// Where orders to this lab are received. Its instances are told, so that their replays can break it.
+    /// Where this lab receives faults. Its instances are told, so that their replays can inject them.
     #[arg(skip)]
     pub control: Option<Control>,
     /// Show a progress bar, if stderr is a terminal.
@@ -129,12 +123,12 @@ pub struct Options {
     pub progress: bool,
 }
 
-/// The names of the strategies; clap says which is meant where one is mistyped.
+/// Clap suggests the nearest name for a mistyped one.
 fn strategy_names() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug))
 }
 
-/// Programs of servers, where the system's own are not meant. What is not named here the environment may name.
+/// Server programs other than the system's own. The environment may name those that are not given here.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Servers {
     /// The program that is Redis or Valkey; or by OVERSELL_REDIS_SERVER. `scripts/servers` gets those of other releases
@@ -219,7 +213,7 @@ impl Options {
         }
     }
 
-    /// The ports that it asks for: the server of each, and the option that chooses another.
+    /// The requested ports: for each its server and the option that chooses another.
     pub(super) fn ports(&self) -> Vec<(String, u16, &'static str)> {
         let mut all = vec![(nginx::NAME.to_owned(), self.http_port, "--http-port")];
         let mut add = |ports: &[u16], name: fn(usize) -> String, option| {
@@ -235,7 +229,7 @@ impl Options {
     }
 }
 
-/// So many ports from the first on; where that is 0, each is a free one.
+/// Consecutive ports from `first` on; if that is 0, each is a free one.
 fn consecutive_ports(first: u16, ports: u16) -> Vec<u16> {
     let follows = |n| match first {
         0 => 0,

@@ -30,12 +30,11 @@ use std::{
 };
 use tokio::task::JoinSet;
 
-/// What the servers of a lab are started with.
 struct Programs {
     redis: PathBuf,
     mysql: mysql::Program,
     nginx: PathBuf,
-    /// None: Debian's.
+    /// None: the class path of Debian's package.
     class_path: Option<String>,
 }
 
@@ -52,7 +51,7 @@ impl Servers {
 }
 
 impl Programs {
-    /// What they say of themselves. ZooKeeper's version is known once it runs.
+    /// The versions that the programs print. ZooKeeper's version is known only once it runs.
     fn versions(&self) -> BTreeMap<String, String> {
         let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
         [
@@ -70,7 +69,7 @@ impl Programs {
 }
 
 impl Options {
-    /// The lab before its start: claims ports and folder, and finds the programs.
+    /// Claims ports and folder, finds the programs, and builds every member.
     pub(super) fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
         let servers = self.servers.programs()?;
@@ -172,7 +171,7 @@ impl Options {
             };
             members.push(server(sentinel::SENTINEL, Box::new(sentinel)));
         }
-        // nginx cannot be without anyone behind it.
+        // nginx needs an instance behind it.
         if !self.instance_ports.is_empty() {
             let nginx = Box::new(Nginx {
                 program: servers.nginx,
@@ -209,7 +208,6 @@ impl Options {
         })
     }
 
-    /// MariaDB, ZooKeeper and the Redis nodes.
     fn server_members(
         &self,
         folder: &Folder,
@@ -274,7 +272,7 @@ impl Options {
         members
     }
 
-    /// The replicas and Sentinels of a main Redis whose instances ask who leads.
+    /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
     fn group_members(&self, folder: &Folder, ports: &PortPlan, program: &Path) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
@@ -321,7 +319,7 @@ impl Options {
             let name = instance::name(port);
             let visible = link::through_links(&name, &self.addresses_for_instance(n, at), links);
             let named = instance::cluster_members(at).chain(instance::cluster_members(&visible));
-            // By the way to it the Sentinel and the replica know the main one.
+            // The Sentinel and the replica know the main Redis by the address of its link.
             let main =
                 main.map(|of| instance::cluster_member(&redis::name(0), &of.main.proxy.address()));
             let named = named.chain(main);
@@ -347,7 +345,7 @@ impl Options {
         })
     }
 
-    /// The addresses for the instance at this place: its own node is the only one that it knows, or all are.
+    /// The addresses as this instance sees them: with one writer each it knows only its own database node.
     fn addresses_for_instance(&self, place: usize, at: &Addresses) -> Addresses {
         let own = at.mysql_nodes().nth(place % usize::from(self.galera));
         match (self.writers, own) {
@@ -360,7 +358,7 @@ impl Options {
         }
     }
 
-    /// What it has for orders besides those that each lab carries out.
+    /// Kinds of faults that only some labs can inject.
     fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.ways || self.replica),
@@ -419,15 +417,15 @@ impl Options {
     }
 }
 
-/// The address from which this machine would send into its network. Nothing is sent.
+/// This machine's address in its network. Connecting a UDP socket sends nothing.
 fn lan_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // An address of the documentation (RFC 5737), which is nobody's.
+    // A documentation address (RFC 5737), which belongs to nobody.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
     Ok(socket.local_addr()?.ip())
 }
 
-/// The admin token that the instances get: the one that the environment has for them, or where others are let in a new one.
+/// The token from the environment; with `--lan` a new one if there is none.
 fn admin_token(lan: bool) -> Option<Token> {
     let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))

@@ -11,22 +11,22 @@ use crate::failure::Failure;
 
 const GROUP_REPLICAS: usize = 2;
 
-/// The ports that are no options, and the claims on all.
+/// The ports that no option names, and the claims on all ports.
 #[derive(Default)]
 pub(super) struct PortPlan {
     pub(super) mysql: Vec<u16>,
     pub(super) nodes: Vec<mysql::Peer>,
     pub(super) zookeeper: Vec<u16>,
     pub(super) peers: Vec<Peer>,
-    /// The replica's, and the Sentinel's.
+    /// Ports of the replica and of its Sentinel.
     pub(super) replicas: Option<(u16, u16)>,
-    /// Those of a main one whose instances ask who leads.
+    /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
     pub(super) group: Option<SentinelGroup>,
     pub(super) claimed: Vec<Port>,
 }
 
 impl PortPlan {
-    /// Claims this port; where it is 0, a free one.
+    /// Claims this port; 0 claims a free one.
     fn claim(&mut self, port: u16, server: &str, option: &str) -> Result<u16, Failure> {
         let claimed = Port::claim(port, server, option)?;
         let number = claimed.number();
@@ -36,7 +36,7 @@ impl PortPlan {
 }
 
 impl Options {
-    /// Claims every port; those that are options and 0 become what was claimed for them.
+    /// Claims every port, and replaces an option of 0 by the number that was claimed.
     pub(super) fn claim_ports(&mut self) -> Result<PortPlan, Failure> {
         let mut ports = PortPlan::default();
         let wanted = self.ports().into_iter();
@@ -51,7 +51,7 @@ impl Options {
         self.redis_ports = next(self.redis_ports.len());
         ports.zookeeper = next(self.zookeeper.into());
         let mut free = |server: &str| ports.claim(0, server, "");
-        // More for each member of an ensemble or a cluster, which only the members know.
+        // Members of an ensemble or a cluster have further ports among themselves.
         let members = |servers| if servers > 1 { servers } else { 0 };
         let nodes: Result<_, Failure> = (0..members(self.galera))
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Finding the system's programs, and one line that says what to do where one is missing.
+//! Finds the system's programs, and says what to do about a missing one.
 
 use crate::{
     chinese::told,
@@ -9,23 +9,22 @@ use std::{
     process::Command,
 };
 
-/// A program, or a file by its full path, and the Debian package that has it.
+/// A program, or a file by its full path, with its Debian package.
 pub(super) type Requirement = (&'static str, &'static str);
 
-/// What every process is started through.
 pub(super) const SETPRIV: Requirement = ("setpriv", "util-linux");
 
-/// Servers live here, and an ordinary user's PATH does not lead here.
+/// Servers are installed here, and an ordinary user's PATH does not include these folders.
 const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The variable of the environment that names another program in the place of the system's own.
+/// Environment variables that replace a program of the system.
 const VARIABLES: [(&str, &str); 3] = [
     ("redis-server", "OVERSELL_REDIS_SERVER"),
     ("mariadbd", "OVERSELL_MYSQL_SERVER"),
     ("nginx", "OVERSELL_NGINX"),
 ];
 
-/// Where the program is: where the environment names one in its place, that one.
+/// The path of the program, or of the one that the environment names instead.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     match from_environment(program) {
         Some((_, other)) => on_path(&other),
@@ -33,7 +32,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
     }
 }
 
-/// The program of a server: the one that `option` names, else the one of the environment, else the system's.
+/// The program that the option names, else the environment, else the system's.
 pub(super) fn server_program(
     option: (&str, Option<&Path>),
     program: &str,
@@ -55,7 +54,7 @@ pub(super) fn server_program(
     })
 }
 
-/// The variable that names a program in the place of this one, and what it names.
+/// The variable that replaces this program, and its value.
 fn from_environment(program: &str) -> Option<(&'static str, String)> {
     let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == program)?;
     let value = std::env::var(variable).ok()?;
@@ -74,14 +73,13 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// The path of a program, or its bare name, whose start will say what is wrong. Of a server it is the one that the labs of this process
-/// take, unless their options name another.
+/// The path of a program, or its bare name if it is missing: starting it then fails with a clear error.
 #[must_use]
 pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// What a server needs whose program was not found: its path is a bare name.
+/// A program that was not found has a bare name as its path.
 pub(super) fn missing_requirements(
     program: &Path,
     needed: &'static [Requirement],
@@ -89,7 +87,6 @@ pub(super) fn missing_requirements(
     if program.is_absolute() { &[] } else { needed }
 }
 
-/// Checks that all are there.
 pub(super) fn check_installed(
     needed: impl IntoIterator<Item = Requirement>,
 ) -> Result<(), Failure> {
@@ -116,14 +113,14 @@ pub(super) fn check_installed(
     ))
 }
 
-/// What a program says with this option, on whichever output; none where it does not start.
+/// Stdout and stderr of the program with this option; none if it does not start.
 pub(super) fn output_of(program: &Path, option: &str) -> Option<String> {
     let output = Command::new(program).arg(option).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first number of a text, with its dots.
+/// The first number with its dots.
 pub(super) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     begin

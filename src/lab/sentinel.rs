@@ -1,16 +1,17 @@
-//! Replicas of the main Redis, and Redis Sentinels that promote one when the main one is gone (§2.9).
+//! Replicas of the main Redis, and Redis Sentinels that promote one when the main Redis is gone (§2.9).
 //!
-//! Where the instances ask the Sentinels themselves ([`SentinelGroup`]), all reach each other directly: the main one, two replicas, and
-//! as many Sentinels as are asked for. Replicas and Sentinels have a user of their own ([`USER`]): a member that refuses it, and
-//! closes its connections, is cut off from them, and from nobody else. Where they know one address each ([`ProxiedReplica`]), there is one replica and one
-//! Sentinel, and the lab leads their links:
+//! There are two set-ups:
 //!
-//! 1. Both reach the main one by one link, `replica-redis`. While that is cut, the replica hears of no write, and for the
-//!    Sentinel the main one is down, though the instances still have it: after 4 s it promotes the replica, without what was
-//!    written meanwhile.
-//! 2. [`follow`] hears from the Sentinel who is the main one now, and leads the instances' links there.
-//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work. [`restore`] does not wait
-//!    for it, and has the old one promoted again.
+//! - The instances ask the Sentinels ([`SentinelGroup`]). All servers reach each other directly. Members and Sentinels
+//!   log in as their own user ([`USER`]): a member that refuses this user is cut off from them, but not from its
+//!   clients.
+//! - The instances know one address ([`ProxiedReplica`]). There is one replica and one Sentinel, and the lab redirects
+//!   the instances' links:
+//!   1. Replica and Sentinel reach the main Redis by the link `replica-redis`. If that is cut, the replica gets no
+//!      writes and the Sentinel sees the main Redis down, although instances still use it. After 4 s it promotes the
+//!      replica, without the writes made meanwhile.
+//!   2. [`follow_failovers`] hears of the promotion from the Sentinel and redirects the instances' links.
+//!   3. The Sentinel makes the old main Redis a replica once it is back. [`restore`] promotes it again.
 //!
 //! Source: the Redis documentation, "High availability with Redis Sentinel".
 
@@ -48,45 +49,38 @@ pub(super) fn name(index: usize) -> String {
 
 const CONFIG: &str = "sentinel.conf";
 
-/// What the Sentinels call the main one and its replicas.
+/// The Sentinels' name for the main Redis and its replicas.
 pub(super) const GROUP_NAME: &str = "main";
-/// A Sentinel that does not answer is asked again after this.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// After this a fail-over has led somewhere, or was given up: `failover-timeout`.
+/// A fail-over that is not done by then was given up: the setting `failover-timeout`.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a promotion may take.
 const PROMOTION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A main Redis that has a replica and a Sentinel.
+/// A main Redis with one replica and one Sentinel, which both reach it by a link.
 #[derive(Debug, Clone)]
 pub(super) struct ProxiedReplica {
-    /// The link by which both reach the main one.
     pub(super) main: Arc<ProxyLink>,
-    /// The replica's port.
     pub(super) replica: u16,
-    /// The Sentinel's port.
     pub(super) sentinel: u16,
 }
 
-/// A main Redis whose instances ask the Sentinels who leads.
+/// A main Redis with replicas and Sentinels, which the instances ask for the leader.
 #[derive(Debug, Clone)]
 pub(super) struct SentinelGroup {
-    /// The ports of the Sentinels.
     pub(super) sentinels: Vec<u16>,
-    /// The names and ports of the first main one and of its replicas.
+    /// Names and ports of the first main Redis and of its replicas.
     pub(super) members: Vec<(String, u16)>,
 }
 
-/// A Sentinel, which watches the one at the port `main`.
+/// A Sentinel of the Redis at the port `main`.
 #[derive(Debug)]
 pub(super) struct Sentinel {
     pub(super) program: PathBuf,
     pub(super) port: u16,
     pub(super) main: u16,
-    /// How many Sentinels there are, and how many replicas.
     pub(super) sentinels: usize,
     pub(super) replicas: usize,
-    /// Whether the instances ask it.
+    /// Instances ask it, so it logs in as [`USER`].
     pub(super) grouped: bool,
 }
 
@@ -95,7 +89,8 @@ impl Server for Sentinel {
         programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
-    /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
+    /// The Sentinel writes what it learns into this file. It promotes no replica that was disconnected for longer than
+    /// ten times `down-after-milliseconds`.
     fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let mut settings = format!(
             "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP_NAME} 127.0.0.1 {} {}\n\
@@ -119,7 +114,7 @@ impl Server for Sentinel {
         command
     }
 
-    /// It can promote a replica once it has heard from all that they follow the main one, and knows whom to ask for a vote.
+    /// It can promote a replica once it knows all replicas, all of which follow, and all other Sentinels.
     fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
             info_of_process(self.port, context.pid).await?;
@@ -141,7 +136,6 @@ impl Server for Sentinel {
     }
 }
 
-/// A command to the Sentinel, of its group.
 fn sentinel_command(command: &str) -> Cmd {
     redis::cmd("SENTINEL")
         .arg(command)
@@ -153,7 +147,7 @@ async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
 
-/// The replicas of which the Sentinel at `port` knows that they follow.
+/// Replicas that follow the main Redis, by the Sentinel at `port`.
 async fn followers(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     let mut connection = connect(port).await?;
     let mut replicas: Vec<HashMap<String, String>> = sentinel_command("REPLICAS")
@@ -166,7 +160,6 @@ async fn followers(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     Ok(replicas)
 }
 
-/// How many other Sentinels the one at `port` knows.
 async fn other_sentinels(port: u16) -> RedisResult<usize> {
     let mut connection = connect(port).await?;
     let known: HashMap<String, String> = sentinel_command("MASTER")
@@ -176,7 +169,7 @@ async fn other_sentinels(port: u16) -> RedisResult<usize> {
     Ok(others.and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
-/// The port of the main one, as the Sentinel at `port` has it.
+/// The port of the main Redis, by the Sentinel at `port`.
 async fn leader(port: u16) -> RedisResult<u16> {
     let (_, leader): (String, u16) = sentinel_command("GET-MASTER-ADDR-BY-NAME")
         .query_async(&mut connect(port).await?)
@@ -185,7 +178,7 @@ async fn leader(port: u16) -> RedisResult<u16> {
 }
 
 impl SentinelGroup {
-    /// Who leads, as the first Sentinel says that answers.
+    /// The leader, by the first Sentinel that answers.
     pub(super) async fn leader(&self) -> Option<&str> {
         for port in &self.sentinels {
             if let Ok(Ok(leads)) = timeout(PROMOTION_TIMEOUT, leader(*port)).await {
@@ -200,11 +193,11 @@ impl SentinelGroup {
 
     fn port(&self, member: &str) -> Result<u16, Failure> {
         let port = self.members.iter().find(|(name, _)| name == member);
-        let none = || unusable!("{member} is none of those that can lead");
+        let none = || unusable!("{member} is neither the main Redis nor a replica of this lab");
         Ok(port.ok_or_else(none)?.1)
     }
 
-    /// Has this one refuse the others of its group and their Sentinels, and close their connections; or take them again.
+    /// Makes this member refuse or accept the others of its group and the Sentinels, and closes their connections.
     pub(super) async fn isolate(&self, member: &str, isolated: bool) -> Result<(), Failure> {
         let rights = if isolated { "-@all" } else { "+@all" };
         let port = self.port(member)?;
@@ -222,11 +215,12 @@ impl SentinelGroup {
         };
         updated
             .await
-            .map_err(|e| unusable!("{member} does not take the order: {e}"))
+            .map_err(|e| unusable!("{member} did not change the rights of its peers: {e}"))
     }
 
-    /// Has the Sentinels promote this one, which follows (`SENTINEL FAILOVER`: nothing is down, and nobody votes); returns once
-    /// all that run say that it leads. They choose by priority: so its own is the lowest number.
+    /// Makes the Sentinels promote this replica: `SENTINEL FAILOVER`, for which nothing need be down and nobody votes.
+    /// Returns once all running Sentinels name it as the leader. They choose the replica with the lowest
+    /// `replica-priority`.
     pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
         let to = self.port(to)?;
         let sentinels: Vec<_> = self
@@ -236,8 +230,8 @@ impl SentinelGroup {
             .collect();
         let &&first = sentinels
             .first()
-            .ok_or_else(|| unusable!("no Sentinel runs"))?;
-        let failed = |e: redis::RedisError| unusable!("the Sentinels do not promote it: {e}");
+            .ok_or_else(|| unusable!("no Sentinel runs; start one first"))?;
+        let failed = |e: redis::RedisError| unusable!("the Sentinels did not promote it: {e}");
         if leader(first).await.map_err(failed)? == to {
             return Err(unusable!("it is the main one already"));
         }
@@ -256,7 +250,8 @@ impl SentinelGroup {
             while !prefers(first, to).await? {
                 sleep(RETRY_DELAY).await;
             }
-            // Another fail-over may not have told all yet; and on a busy machine the Sentinel gives one up that it has begun.
+            // An earlier fail-over may not have reached every member; and a Sentinel on a busy machine gives up a
+            // fail-over that it has begun.
             let mut requested = None::<Instant>;
             while leader(first).await? != to {
                 if requested.is_none_or(|at| at.elapsed() > FAILOVER_TIMEOUT) {
@@ -278,8 +273,13 @@ impl SentinelGroup {
             }
             Ok(())
         };
-        let late = |_| unusable!("the Sentinels do not promote it in time");
-        // One that was started again is made a replica only after a while.
+        let late = |_| {
+            unusable!(
+                "the Sentinels did not promote it within {} s",
+                3 * PROMOTION_TIMEOUT.as_secs()
+            )
+        };
+        // A restarted member becomes a replica only after a while.
         timeout(3 * PROMOTION_TIMEOUT, promotion)
             .await
             .map_err(late)?
@@ -287,7 +287,7 @@ impl SentinelGroup {
     }
 }
 
-/// Whether the Sentinel at `port` would promote the one at `to` before the others.
+/// Whether the Sentinel at `port` would promote the replica at `to`.
 async fn prefers(port: u16, to: u16) -> RedisResult<bool> {
     let field = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
     let followers = followers(port).await?;
@@ -297,8 +297,8 @@ async fn prefers(port: u16, to: u16) -> RedisResult<bool> {
         }))
 }
 
-/// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
-/// after the machine has held it up. It does not keep that; one older than Redis 7 refuses it, and is as slow as it is.
+/// Sets INFO-PERIOD to 1 s (default 10) and TILT-PERIOD to 3 s (default 30). A Sentinel forgets both when it restarts.
+/// Before Redis 7 it refuses them, which is ignored: fail-overs are only slower.
 async fn shorten_timers(port: u16) -> RedisResult<()> {
     let mut connection = connect(port).await?;
     let periods = ["DEBUG", "INFO-PERIOD", "1000", "TILT-PERIOD", "3000"];
@@ -312,9 +312,8 @@ async fn shorten_timers(port: u16) -> RedisResult<()> {
     }
 }
 
-/// Has the Sentinel at `port` promote the replica.
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
-    let failed = |e: redis::RedisError| unusable!("the Sentinel does not promote: {e}");
+    let failed = |e: redis::RedisError| unusable!("the Sentinel refused the fail-over: {e}");
     let mut connection = connect(port).await.map_err(failed)?;
     let reply = sentinel_command("FAILOVER")
         .exec_async(&mut connection)
@@ -322,17 +321,22 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     reply.map_err(failed)
 }
 
-/// Waits until all of `links` lead to another server than when it was first polled.
+/// Waits until each link leads to another server than at the start.
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let late = |_| unusable!("the Sentinel promotes nobody");
+    let late = |_| {
+        unusable!(
+            "the Sentinel promoted no replica within {} s",
+            PROMOTION_TIMEOUT.as_secs()
+        )
+    };
     timeout(PROMOTION_TIMEOUT, all)
         .await
         .map_err(late)
         .map(drop)
 }
 
-/// Makes the first one the main one again, and the other its replica; returns once `links` lead to it.
+/// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it.
 pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let ProxiedReplica {
         main,
@@ -340,13 +344,13 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         sentinel: port,
     } = of;
     let (replica, port) = (*replica, *port);
-    let failed = |e: redis::RedisError| unusable!("the first one is not promoted: {e}");
+    let failed = |e: redis::RedisError| unusable!("the first Redis was not promoted: {e}");
     let restored = async {
         let mut connection = connect(port).await?;
         let leader_query = sentinel_command("GET-MASTER-ADDR-BY-NAME");
         let is_first = async |connection: &mut _| {
             let (_, now): (String, u16) = leader_query.query_async(connection).await?;
-            // It says so already while it promotes; the links follow when that is over.
+            // The Sentinel names it already while it promotes; the links follow afterwards.
             RedisResult::Ok(
                 now == main.proxy.port()
                     && links
@@ -359,7 +363,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
             replicate_from(redis_at(&first).await?, replica).await?;
         }
         while !is_first(&mut connection).await? {
-            // Refused until the Sentinel knows that the old one follows.
+            // Refused until the Sentinel knows that the old main Redis follows.
             sentinel_command("FAILOVER")
                 .exec_async(&mut connection)
                 .await
@@ -372,14 +376,19 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         }
         Ok(())
     };
-    let late = |_| unusable!("the first one is not promoted in time");
+    let late = |_| {
+        unusable!(
+            "the first Redis was not promoted within {} s",
+            2 * PROMOTION_TIMEOUT.as_secs()
+        )
+    };
     timeout(2 * PROMOTION_TIMEOUT, restored)
         .await
         .map_err(late)?
         .map_err(failed)
 }
 
-/// Makes this one a replica of the one at `port`, and waits until it has all that that one has.
+/// Makes this Redis a replica of the one at `port`, and waits until it has caught up.
 async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisResult<()> {
     redis::cmd("REPLICAOF")
         .arg("127.0.0.1")
@@ -393,7 +402,7 @@ async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisR
     Ok(())
 }
 
-/// Leads `links` to the one that the Sentinel says is the main one, for as long as it is polled; says so on `console`.
+/// Redirects `links` to the main Redis after each promotion, until it is dropped; prints a line on `console`.
 pub(super) async fn follow_failovers(
     of: ProxiedReplica,
     links: Vec<Arc<ProxyLink>>,
@@ -429,7 +438,6 @@ async fn redirect_on_failover(
             links.iter().for_each(|link| link.proxy.redirect(&to));
             let line =
                 format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
-            // A dropped receiver needs no line.
             console.map(|console| console.send(line).ok());
         }
     }

@@ -1,5 +1,4 @@
-//! What the lab needs to know about a server, whichever it is; what it keeps about each that it has; and waiting until it is
-//! well, by asking it.
+//! What the lab knows about each server: how to start it, how to check its health, and its process.
 
 use super::{
     folder::Folder,
@@ -30,23 +29,22 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Longer than any server takes on a slow machine.
+/// Longer than any server takes to start on a slow machine.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
-/// One question; a server that accepts and says nothing is asked again.
+/// One health check. A server that accepts a connection and does not answer is asked again.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How one server is started, and how it is asked whether it is well. `folder` is its own.
+/// How to start a server and check its health. `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {
-    /// The programs that it cannot do without.
     fn requirements(&self) -> &'static [Requirement];
 
-    /// The settings that stand in its folder, by their places in it.
+    /// Configuration files, by their paths in the folder.
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Fills the folder before the first start. `user` writes in it.
+    /// Fills the folder before the first start. `user` will write in it.
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         let write = || {
             user.create_folder(folder)?;
@@ -63,58 +61,52 @@ pub(super) trait Server: Debug + Send + Sync {
         ready(write().map_err(failed)).boxed()
     }
 
-    /// The command that is the server: it stays in the foreground.
+    /// The command of the server, in the foreground.
     fn command(&self, folder: &Path, user: User) -> Command;
 
-    /// The signal that it gets from the system if the lab dies without stopping it.
+    /// The signal for the server if the lab dies without stopping it.
     fn death_signal(&self) -> &'static str {
         "KILL"
     }
 
-    /// Asks it whether it is well and whether it is the one that was started, not another that happens to listen there.
+    /// Checks that the server is healthy, and that it is the one that was started, not another on the same port.
     fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a>;
 }
 
-/// Whether a server is well; else why not.
+/// The error says why the server is not healthy.
 pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
 
-/// A server that was started, and is not well yet.
+/// What a health check needs to know of the start.
 #[derive(Clone, Copy)]
 pub(super) struct CheckContext<'a> {
     pub(super) folder: &'a Path,
     pub(super) pid: u32,
-    /// The servers that it stands on, or the majority that it belongs to, are up.
+    /// Whether the servers that it needs, or a majority of its ensemble, are up.
     pub(super) dependencies_up: bool,
 }
 
-/// The order of starting; stopping goes the other way.
+/// In the order of starting; stopping goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
     /// MySQL, Redis, ZooKeeper.
     Server,
-    /// The service.
     Instance,
-    /// nginx.
     Gate,
 }
 
-/// What all members of a lab have in common.
 #[derive(Debug)]
 pub(super) struct MemberSettings {
     pub(super) user: User,
-    /// Where the instances' consoles go.
+    /// Receives the console lines of instances.
     pub(super) console: Option<UnboundedSender<String>>,
 }
 
-/// A server of this lab, and its process once it has been started.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its name in this lab.
     pub(super) name: String,
     pub(super) server: Box<dyn Server>,
     folder: PathBuf,
     pub(super) tier: Tier,
-    /// CheckContext with the lab.
     pub(super) starts_with_lab: bool,
     pub(super) process: Option<Process>,
     prepared: bool,
@@ -143,7 +135,6 @@ impl Member {
         }
     }
 
-    /// What messages call it.
     pub(super) fn title(&self) -> String {
         match self.tier {
             Tier::Instance => told!("实例 {}", "instance {}", self.name),
@@ -151,7 +142,7 @@ impl Member {
         }
     }
 
-    /// Starts it and waits until it is well.
+    /// Starts the server and waits until it is healthy.
     pub(super) async fn start(
         &mut self,
         dependencies_up: bool,
@@ -173,7 +164,7 @@ impl Member {
                 .filter(|_| self.tier == Tier::Instance)
                 .map(|lines| {
                     let (name, lines) = (self.name.clone(), lines.clone());
-                    // A dropped receiver needs no line.
+                    // The receiver may be gone.
                     Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
                 }),
         })?;
@@ -187,7 +178,6 @@ impl Member {
         wait_until_healthy(&title, process, || self.server.check(context)).await
     }
 
-    /// Its pid, while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process
             .as_ref()
@@ -195,7 +185,6 @@ impl Member {
             .map(Process::pid)
     }
 
-    /// How it is.
     pub(super) fn state(&self) -> MemberState {
         match self.process.as_ref().filter(|p| p.is_running()) {
             None => MemberState::Killed,
@@ -204,7 +193,6 @@ impl Member {
         }
     }
 
-    /// Its process, which must run.
     pub(super) fn running_process(&self) -> Result<&Process, Failure> {
         self.process
             .as_ref()
@@ -213,11 +201,7 @@ impl Member {
     }
 }
 
-/// Asks until the server is well.
-///
-/// # Errors
-///
-/// It ended, or is not well in time: with its last answer and the end of its log.
+/// Checks until the server is healthy. Fails if it exits or takes too long, with the reason and the end of its log.
 async fn wait_until_healthy<'a>(
     name: &str,
     process: &Process,
@@ -252,7 +236,7 @@ async fn wait_until_healthy<'a>(
     }
 }
 
-/// Whether what answers a GET at this port of loopback is an instance that `is_ours`, and is well.
+/// Checks that an instance with a name that `is_ours` answers a GET at this port, with 200.
 pub(super) async fn check_instance(
     port: u16,
     path: &str,
@@ -263,7 +247,7 @@ pub(super) async fn check_instance(
     let answer = answer.map_err(|e| e.to_string())?;
     match answer.instance() {
         Some(name) if !is_ours(name) => {
-            Err(format!("instance {name} answers, which is none of ours"))
+            Err(format!("instance {name} answers, which is not of this lab"))
         }
         Some(_) if answer.status == StatusCode::OK => Ok(()),
         Some(_) => Err(format!("{path} says {}", answer.status)),

@@ -6,17 +6,12 @@ use futures::future::try_join_all;
 use indicatif::ProgressBar;
 
 impl Lab {
-    /// Starts what the options ask for and waits until each has answered: the servers side by side, then the
-    /// instances, then nginx.
+    /// Starts the servers together, then the instances, then nginx, and waits until each is healthy.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`]: a port that is occupied, a program that is missing, or a server that does not become
-    /// healthy, with the end of its log. What had been started is stopped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future stops what had been started.
+    /// [`Failure::Unusable`]: a port is occupied, a program is missing, or a server does not become healthy; the
+    /// message has the end of its log. Dropping the future, like an error, stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
         let progress = options.progress;
         let mut lab = options.plan()?;
@@ -38,7 +33,7 @@ impl Lab {
                 .iter_mut()
                 .filter(|m| m.tier == tier && m.starts_with_lab);
             try_join_all(members.map(async |member| {
-                // All servers start together, and the members of an ensemble with the majority that they need.
+                // Servers start together, so a member of an ensemble can count on its majority.
                 member
                     .start(complete || tier == Tier::Server, &lab.settings)
                     .await?;

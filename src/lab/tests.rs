@@ -1,4 +1,4 @@
-//! The lab's own promises, on real servers: what it starts is ours and well, and nothing outlives it.
+//! The promises of the lab, on real servers: it starts its own healthy servers, and no process outlives it.
 
 mod servers;
 
@@ -19,17 +19,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Starts a lab.
 async fn start(options: Options) -> Lab {
     Lab::start(options).await.unwrap()
 }
 
-/// Why a lab does not start.
 async fn start_error(options: Options) -> String {
     Lab::start(options).await.unwrap_err().to_string()
 }
 
-/// Longer than anything here takes; reaching it is a failure.
+/// Everything here takes less; reaching it is a failure.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn only(parts: &[Part]) -> Options {
@@ -71,12 +69,11 @@ fn group_is_gone(pid: u32) -> bool {
     killpg(Pid::from_raw(pid.cast_signed()), None) == Err(Errno::ESRCH)
 }
 
-/// One that has ended and is not yet collected, whenever init gets to it, has no arguments any more.
+/// A zombie has no arguments.
 fn runs(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
 }
 
-/// Looks again until it holds.
 async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -223,7 +220,7 @@ async fn a_paused_server_is_silent_and_does_not_block_the_stop() {
     let lab = start(one_redis()).await;
     let mut connection = redis_at(&lab.addresses().redis[0].url).await.unwrap();
     lab.pause("redis").unwrap();
-    // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
+    // Short for the expected silence only; the later answer may take [`TEST_TIMEOUT`].
     connection.set_response_timeout(Duration::from_millis(500));
     let silence: ::redis::RedisResult<String> = connection.ping().await;
     assert!(silence.unwrap_err().is_timeout());
@@ -343,7 +340,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
         ..servers()
     };
     let mut start = Box::pin(Lab::start(options));
-    // ControlRequest up as soon as the first server writes: the others are in all stages of their start.
+    // Stop as soon as the first server writes: the others are then at all stages of their start.
     let begun = wait_until("a log", || {
         dir.path()
             .join("redis.log")
@@ -420,7 +417,7 @@ fn a_lab_outlives_the_runtime_that_started_it() {
     });
 }
 
-/// Set for the child of the next test.
+/// Set for the child process of the next test.
 const HELD_LAB_FOLDER: &str = "OVERSELL_TEST_HOLD_A_LAB";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the servers of a lab may do, what they keep, and what the instances say.
+//! What the servers of a lab may do, what they keep, and what the instances print.
 
 use super::*;
 use crate::lab::{
@@ -8,7 +8,7 @@ use crate::lab::{
 };
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
-/// The users that a process runs as: the real, effective, saved and file-system user.
+/// Real, effective, saved and file-system user of a process.
 fn users_of(pid: u32) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let users = status
@@ -18,7 +18,7 @@ fn users_of(pid: u32) -> Vec<String> {
     users.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Only root can make such a folder for others, and only root's servers would be somebody else.
+/// Only root can make such a folder for others, and only root's servers would run as another user.
 #[tokio::test]
 async fn in_a_closed_folder_servers_run_as_the_user_root_is_warned() {
     let closed = tempfile::Builder::new()
@@ -119,7 +119,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (console, mut lines) = tokio::sync::mpsc::unbounded_channel();
-    // It stands for an instance: it says two lines, logs one, and ends.
+    // This program stands for an instance: it prints two lines, logs one, and ends.
     let program = dir.join("talker");
     std::fs::write(
         &program,
@@ -146,7 +146,6 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     assert_eq!(log, "logged\n");
 }
 
-/// The server of labs that share the empty database in `shared`.
 fn server_sharing(shared: &Path) -> MySql {
     MySql {
         program: Program::at(crate::lab::program("mariadbd")),
@@ -156,7 +155,7 @@ fn server_sharing(shared: &Path) -> MySql {
     }
 }
 
-/// A database of one's own in each lab, from one that is made once, even where both find none.
+/// Each lab has its own copy of a database that is created once, even if both start without one.
 #[tokio::test]
 async fn concurrent_labs_share_one_seed_database_and_copy_it() {
     let shared = tempfile::tempdir().unwrap();
@@ -181,8 +180,8 @@ async fn concurrent_labs_share_one_seed_database_and_copy_it() {
     assert!(seeds[0].join("ibdata1").metadata().unwrap().len() > 1_000_000);
 }
 
-/// A start that is given up while the first database is made: what is half made stands nowhere where others would take it.
-/// The twin makes it in its place: the next lab takes the half.
+/// A start is cancelled while it creates the first database: the half must not be used by the next lab. The twin puts a
+/// half in the place of the seed, and the next lab uses it.
 #[tokio::test]
 async fn a_half_made_database_is_never_used() {
     let shared = tempfile::tempdir().unwrap();
@@ -224,7 +223,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     .collect()
 }
 
-/// A server that cannot do one thing costs the lessons that need it, which say so, and never the lab.
+/// If a server lacks a feature, the lessons that need it say so; the lab starts all the same.
 #[tokio::test]
 async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
     let folder = tempfile::Builder::new()
