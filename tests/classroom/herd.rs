@@ -1,4 +1,4 @@
-//! The herd effect, as the lesson counts it and as the server itself does.
+//! The herd effect, counted by the lesson and by the server.
 
 use crate::support::{
     http::{ask, ask_json, body_with_status, elements},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const HERDS: &str = "/distributed/zk-herd";
 
-/// The lesson, in a lab where nobody else watches anything.
+/// In a lab where nothing else sets watches.
 #[apply(test!)]
 async fn a_release_wakes_all_directory_watchers_and_one_successor() -> Result<()> {
     let lab = labs::full_lab().await?;
@@ -51,7 +51,7 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
         "{answer}"
     );
     ensure!(wakes_one_each(&predecessor), "{answer}");
-    // The twin: the same look at those who watch the directory sees the herd.
+    // The twin: the same count over the waiters that watch the directory finds a herd.
     ensure!(
         waiters == 1 || !wakes_one_each(&parent),
         "no herd is seen in {answer}"
@@ -63,14 +63,14 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
         "the server told {} of deletions",
         deleted_after - deleted
     );
-    // Whoever gets in may have a watch for a moment longer, which its own release then fires.
+    // A waiter that gets in may keep its watch for a moment, and its own release then fires it.
     let told = children_after - children;
     let all = waiters * releases / 2;
     ensure!(
         (all..=all + releases).contains(&told),
         "the server told {told} of {all} changes"
     );
-    until("the directories are gone", || async {
+    wait_until("the directories are gone", || async {
         Ok(herds(lab).await? == 0)
     })
     .await
@@ -90,26 +90,25 @@ async fn in_words(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A client that hangs up in the middle leaves no directory behind, and the next one is served.
+/// A client that hangs up leaves no directory, and the next request is served.
 async fn given_up(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
     let long = ask(format!("{url}?waiters=100"));
     let long = tokio::spawn(long);
-    until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
+    wait_until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
     long.abort();
-    until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
+    wait_until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
     let next = ask_json(format!("{url}?waiters=2")).await?;
     ensure!(next["each"]["watch_parent"] == json!([2, 1, 0]), "{next}");
     Ok(())
 }
 
-/// How many herds have a directory.
 async fn herds(lab: &Lab) -> Result<usize> {
     let herds = labs::child_nodes(&lab.addresses().zookeeper.connect, HERDS);
     Ok(herds.await?.len())
 }
 
-/// Of how many changed children and of how many deletions the server has told somebody, since it was started.
+/// Notifications of changed children and of deletions that the server has sent since its start.
 async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
     let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await?;
     let value = |name: &str| {

@@ -11,7 +11,6 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use std::time::Instant;
 
-/// Every lesson, one after the other, in one lab.
 #[apply(test!)]
 async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     let lab = Lab::start(program()).await?;
@@ -32,10 +31,10 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     outcome
 }
 
-/// Whoever names another product in each request does not fill Redis: whatever is left without a lease ends by itself.
+/// A client that names another product in each request does not fill Redis: every key without a lease ends by itself.
 async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
     let http = &lab.addresses().http;
-    // One class of six goes out, and the next begins.
+    // One class of six leaves, and the next begins.
     let out = std::iter::repeat_n("countdown", 7);
     for lesson in out.chain(["semaphore", "fair"]) {
         ask(format!("{http}/test/{lesson}?stock_id=100000&hold_ms=0")).await?;
@@ -54,8 +53,8 @@ async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// So many clients come in and stay; meanwhile another is refused, and when they hang up all is given back. `held` counts
-/// what the server has of them: `all`, once they are inside.
+/// `all` clients enter and stay; another is refused; when they hang up everything is released. `held` counts what the
+/// server has of them.
 pub(crate) async fn others_wait(
     url: &str,
     clients: usize,
@@ -65,7 +64,7 @@ pub(crate) async fn others_wait(
     let inside: Vec<_> = (0..clients)
         .map(|_| tokio::spawn(ask(format!("{url}?hold_ms=60000"))))
         .collect();
-    until("all are inside", async || Ok(held().await? == all)).await?;
+    wait_until("all are inside", async || Ok(held().await? == all)).await?;
     body_with_status(
         format!("{url}?hold_ms=0&wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
@@ -73,10 +72,10 @@ pub(crate) async fn others_wait(
     .await
     .context("another")?;
     inside.iter().for_each(tokio::task::JoinHandle::abort);
-    until("all are out", async || Ok(held().await? == 0)).await
+    wait_until("all are out", async || Ok(held().await? == 0)).await
 }
 
-/// A visit to a lock goes by these steps, and others wait meanwhile.
+/// A visit to a lock takes these steps, while others wait.
 pub(crate) async fn visited(
     lab: &Lab,
     path: &str,
@@ -94,7 +93,6 @@ async fn number(lab: &Lab, command: &str, of: &str) -> Result<Option<usize>> {
     query_redis(lab, command, of).await
 }
 
-/// The keys of this pattern.
 async fn keys(lab: &Lab, pattern: &str) -> Result<Vec<String>> {
     query_redis(lab, "KEYS", pattern).await
 }
@@ -102,8 +100,8 @@ async fn keys(lab: &Lab, pattern: &str) -> Result<Vec<String>> {
 async fn semaphore(lab: &Lab) -> Result<()> {
     const HOLD: u64 = 1000;
     let base = &lab.addresses().http;
-    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row. By one
-    // clock, from before the first is sent: one that begins late, or hears of it late, only adds to its time.
+    // Ten at once, at most three inside: so the last one has waited for three others in a row. One clock, started
+    // before the first is sent: a late start only adds to its time.
     let begun = Instant::now();
     let asked = (0..10).map(|_| {
         let answer = ask_json(format!("{base}/test/semaphore?hold_ms={HOLD}"));
@@ -149,11 +147,10 @@ async fn latch(lab: &Lab) -> Result<()> {
         )
         .await
         .with_context(|| format!("class {class}"))?;
-        // One that has given up is seen for a moment longer, and would be taken for the monitor.
-        until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
+        // A visitor that gave up is still listed for a moment, and could be mistaken for the monitor.
+        wait_until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
         let monitor = tokio::spawn(ask(format!("{base}/test/latch")));
-        // It has subscribed: it waits.
-        until("the monitor waits", || async {
+        wait_until("the monitor waits", || async {
             Ok(waiting(lab).await? > 0)
         })
         .await?;
@@ -178,7 +175,7 @@ async fn latch(lab: &Lab) -> Result<()> {
             "{status} {text}"
         );
     }
-    // A reset clears a class that is half out.
+    // A reset clears a class of which half has left.
     ask(format!("{base}/test/countdown")).await?;
     put_stock(base, 5).await?;
     let left = keys(lab, "*latch*").await?;
@@ -186,7 +183,7 @@ async fn latch(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// How many instances have somebody who waits at the latch.
+/// Instances with a waiter at the latch.
 async fn waiting(lab: &Lab) -> Result<i64> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     let mut numsub = redis::cmd("PUBSUB");
@@ -197,7 +194,7 @@ async fn waiting(lab: &Lab) -> Result<i64> {
     Ok(number)
 }
 
-/// What the visitor did, as `took lock1 1`.
+/// The visitor's steps, as `took lock1 1`.
 pub(crate) fn steps(answer: &Value) -> Vec<String> {
     let word = |step: &Value, field: &str| step[field].as_str().unwrap_or_default().to_owned();
     elements(&answer["steps"])
@@ -227,7 +224,7 @@ async fn reentrant(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Where one part is another's, none is kept.
+/// If another owner has one part, none is kept.
 async fn multi(lab: &Lab) -> Result<()> {
     let steps = [
         "took lock1 1",
@@ -274,14 +271,14 @@ async fn read_write(lab: &Lab) -> Result<()> {
         let passes = format!("{base}/test/{half}?stock_id=40&hold_ms=0&wait_ms=20000");
         body_with_status(passes, StatusCode::OK).await?;
     }
-    until("the last lease has ended", || async {
+    wait_until("the last lease has ended", || async {
         Ok(keys(lab, "*rwLock:3?*").await?.is_empty())
     })
     .await
 }
 
-/// Readers together, writers alone, each of whom is answered at once and keeps its half. Every pair has products of its own:
-/// one of 20 to 22, kept for longer than anybody is refused there, and one of 30 to 32, soon free.
+/// Readers share, writers are alone; each is answered at once and keeps its half of the lock. Each pair has its own
+/// products: 20 to 22 are kept longer than any refusal takes, 30 to 32 are free soon.
 pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
     const KEPT_FOR: Duration = Duration::from_millis(1500);
     let base = format!("{}{lesson}", lab.addresses().http);
@@ -302,7 +299,7 @@ pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
         body_with_status(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
             .await
             .with_context(|| format!("{half} after {first}"))?;
-        // Answered long ago, and nobody releases it: only its end lets the next one in, and that is not sooner than this.
+        // Its request was answered long ago and nobody releases it, so only the end of its lease lets the next one in.
         let short = |half: &str| {
             format!(
                 "{base}/{half}?stock_id={}&hold_ms={}&wait_ms=60000",
@@ -328,9 +325,9 @@ async fn fair(lab: &Lab) -> Result<()> {
     let base = &lab.addresses().http;
     let text = body_with_status(format!("{base}/test/fair"), StatusCode::OK).await?;
     ensure!(text.contains("来到 fairLock #1"), "{text}");
-    // Inside until all others stand in line, however long that takes: it leaves when its client hangs up.
+    // It stays inside until all others are queued: it leaves when its client hangs up.
     let second = tokio::spawn(ask(format!("{base}/test/fair?hold_ms=60000")));
-    until("the second is inside", || async {
+    wait_until("the second is inside", || async {
         Ok(number(lab, "GET", "{fairLock}:entered").await? == Some(2))
     })
     .await?;
@@ -338,8 +335,8 @@ async fn fair(lab: &Lab) -> Result<()> {
     for n in 1..=QUEUE {
         let url = format!("{base}/test/fair?wait_ms=60000");
         queue.push(tokio::spawn(ask_json(url)));
-        // The next one comes when this one stands in line.
-        until("it queues", || async {
+        // Send the next one only when this one is queued.
+        wait_until("it queues", || async {
             Ok(number(lab, "LLEN", "redisson_lock_queue:{fairLock}").await? == Some(n))
         })
         .await?;

@@ -1,4 +1,4 @@
-//! What a student types is typed here too, line by line.
+//! Types every line that a lesson shows, and compares what it prints.
 
 use crate::support::{labs, *};
 use oversell::{
@@ -14,19 +14,17 @@ use std::{
 };
 use tokio::{process::Command, task::JoinHandle};
 
-/// Where the package of ZooKeeper has `zkCli.sh`.
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
-/// No line takes so many seconds.
 const LINE_TIMEOUT_SECONDS: &str = "300";
 
-/// How long it takes to type a line again.
+/// Pause before a line is typed again.
 const RETYPE_DELAY: Duration = Duration::from_millis(200);
 
 type Lessons = Vec<&'static Lesson>;
 
-/// With `OVERSELL_SOAK=1` all lessons, which take minutes: those of the main text, and of the texts beside it. Else the first
-/// of each chapter, and the first of each kind of experiment.
+/// All lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first lesson of each chapter and of each kind
+/// of experiment.
 fn parts() -> Vec<(&'static str, Lessons)> {
     if !soak() {
         return vec![("the_first_of_each_kind", first_of_each_kind())];
@@ -59,7 +57,7 @@ fn first_of_each_kind() -> Lessons {
     few
 }
 
-/// `oversell lab` as a teacher starts it, with all that the lines may need.
+/// `oversell lab` with everything that the lines may need.
 #[apply(test!)]
 #[over(parts())]
 async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> {
@@ -78,7 +76,7 @@ async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> 
             wrong.extend(typed.err().map(|why| format!("{}: {why:#}", lesson.id)));
         }
         ensure!(wrong.is_empty(), wrong.join("\n"));
-        // The twin: a line that prints something else, alone, beside another one, and waited for.
+        // The twin: a line that prints something else; alone, beside another line, and waited for.
         let wrong = Line::new("echo 4999", "4998");
         let beside = Line::new("echo 4999 &", "4998");
         for twin in [
@@ -93,7 +91,7 @@ async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> 
     .await
 }
 
-/// Of those that are tried; for each of the others stands why it is not.
+/// The lessons that are tried; each of the others has a reason.
 #[apply(test!)]
 fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
     let bare =
@@ -103,7 +101,7 @@ fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
     Ok(())
 }
 
-/// Else one that is typed beside another would end the other's lab.
+/// Otherwise one lesson could end the lab of another.
 #[apply(test!)]
 fn no_two_lessons_write_the_same_file() -> Result<()> {
     let mut written = HashMap::new();
@@ -121,8 +119,8 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
     Ok(())
 }
 
-/// Types the lines in their order, and one that says so again and again. One that ends in ` &` goes on beside the next
-/// ones; what it prints is read when its terminal waits for it, or at the end.
+/// Types the lines in order, and repeats a line that says so. A line that ends in ` &` runs beside the next ones; its
+/// output is read when its terminal waits for it, or at the end.
 async fn follow(lines: &[Line], places: &Places) -> Result<()> {
     let mut beside: Vec<(Line, JoinHandle<Result<Output>>)> = Vec::new();
     let mut wrong = Vec::new();
@@ -156,7 +154,7 @@ async fn bash(line: String) -> Result<Output> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell"));
     let folder = binary.parent().context("no folder")?.display();
     let path = format!("{folder}:{}:{ZKCLI}", std::env::var("PATH")?);
-    // A line that waits for what never comes fails with what it has printed, and does not hang.
+    // A line that waits in vain fails with its output instead of hanging.
     let output = Command::new("timeout")
         .args([LINE_TIMEOUT_SECONDS, "bash", "-c", &line])
         .env("PATH", path)

@@ -1,4 +1,4 @@
-//! The verdicts of a run: what breaks the service is no verdict for it, and they are kept.
+//! Verdicts of a run: a broken service yields none, and verdicts are kept.
 
 use crate::support::{
     http::{answer, client},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, Executor, MySqlConnection};
 use tokio::process::Command;
 
-/// Nobody has two orders where no order can be written: that is not what the claim says.
+/// With no order written, nobody has two orders; that is not what the claim says.
 #[apply(test!)]
 async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()> {
     let lab = labs::full_lab().await?;
@@ -25,7 +25,6 @@ async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()>
         .output()
         .await?;
     mysql.execute("DROP TRIGGER refuse").await?;
-    // The lab is handed on as it was.
     mysql.execute("DELETE FROM course_verdict").await?;
     let said = String::from_utf8_lossy(&tried.stderr);
     ensure!(
@@ -38,7 +37,7 @@ async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()>
     Ok(())
 }
 
-/// What one instance was told all tell, and a later run's verdict replaces an earlier one's.
+/// Every instance shows a verdict that one received; a later run replaces it.
 #[apply(test!)]
 async fn the_verdicts_of_a_run_are_the_same_on_each_instance() -> Result<()> {
     let lab = labs::full_lab().await?;

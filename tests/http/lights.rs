@@ -1,4 +1,4 @@
-//! Whose trouble it is: an instance's that was stopped or cut off, or a server's.
+//! Whether an instance is cut off or stopped, or a server is down.
 
 use crate::support::{
     http::{MINUTE, check_url, client, elements, put_stock, status, stock, wait_until_held},
@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What the instance at `base` says of the whole cluster.
+/// The state of the whole cluster, by the instance at `base`.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
     let answer = client()
         .get(format!("{base}/health/ready{query}"))
@@ -28,8 +28,8 @@ fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// A server that one of the instances reaches is never blamed. Where an instance took too long to answer nobody may know of one
-/// that reaches it: that is no mistake, and the next look tells.
+/// A server is down only if no instance reaches it. If an instance did not answer in time, nobody may know of one that
+/// does: the next look tells.
 fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     let up = |of: &Value| of["servers"]["zookeeper"]["up"] == true;
     let reached = elements(&lights["instances"]).any(up);
@@ -40,9 +40,8 @@ fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Cut off from ZooKeeper, then stopped for longer than its session lasts, an instance is told apart from the server, by
-/// itself as by the others; what it says of itself alone is the twin, which blames the server. A ZooKeeper that is killed
-/// is down for all.
+/// An instance that is cut off from ZooKeeper, or stopped beyond its session, is told apart from the server, by itself
+/// and by the others. Its own view alone is the twin, which blames the server. A killed ZooKeeper is down for all.
 #[apply(test!)]
 async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let lab = Lab::start(Options {
@@ -55,12 +54,12 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let all = async |base: &str| lights(base, "?instances=true").await;
 
     lab.cut(&format!("{}-zookeeper", near.name))?;
-    until("it is cut off", || async {
+    wait_until("it is cut off", || async {
         Ok(lights(&near.url, "").await?.0 != StatusCode::OK)
     })
     .await?;
     for base in [&near.url, &far.url] {
-        until("it is told apart from the server", || async {
+        wait_until("it is told apart from the server", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
             let blamed = [
@@ -80,7 +79,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
         "the twin, which asks nobody else, blames nobody: {alone}"
     );
     lab.mend("zookeeper")?;
-    until("all is well", || async {
+    wait_until("all is well", || async {
         Ok(all(&near.url).await?.1["notes"] == json!([]))
     })
     .await?;
@@ -95,14 +94,14 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
             && words.contains("does not answer: no answer within"),
         "while it is stopped: {stopped}"
     );
-    until("its session ends", || async {
+    wait_until("its session ends", || async {
         let nodes = labs::child_nodes(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
         Ok(nodes.await?.is_empty())
     })
     .await?;
     lab.resume(&near.name)?;
     for base in [&near.url, &far.url] {
-        until("its lost session is told", || async {
+        wait_until("its lost session is told", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
             let told = says(&lights, &near.name)
@@ -114,7 +113,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     held.abort();
 
     lab.kill("zookeeper").await?;
-    until("it is down for all", || async {
+    wait_until("it is down for all", || async {
         let (status, lights) = all(&far.url).await?;
         let of_all = elements(&lights["notes"]).any(|note| note["instance"].is_null());
         Ok(status == StatusCode::SERVICE_UNAVAILABLE
@@ -130,7 +129,7 @@ fn named(name: &str, role: &str) -> (String, String) {
     (name.to_owned(), role.to_owned())
 }
 
-/// The servers of a kind by their names, and what each does, as the instance at `base` says it.
+/// The servers of a kind with their roles, by the instance at `base`.
 async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
     let (_, lights) = lights(base, "?instances=true").await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -139,7 +138,7 @@ async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
     Ok(members.collect())
 }
 
-/// A way is led from the main Redis to the replica that a Sentinel has promoted: the server has the name, and not the way.
+/// A link is redirected from the main Redis to the promoted replica: the lights name the server, not the link.
 #[apply(test!)]
 async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     let lab = Lab::start(Options {
@@ -153,7 +152,7 @@ async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     let url = lab.addresses().instances[0].url.clone();
     let are = async |redis: &str, replica: &str| {
         let wanted = [named("redis", redis), named("replica", replica)].into();
-        until(&format!("redis is the {redis}"), || async {
+        wait_until(&format!("redis is the {redis}"), || async {
             Ok(roles(&url, "redis").await? == wanted)
         })
         .await
@@ -165,7 +164,7 @@ async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     Ok(())
 }
 
-/// Three servers of each kind, of which each loses the one that leads.
+/// Three servers of each kind; each kind loses its leader.
 #[apply(soak_test!)]
 async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     let lab = Lab::start(Options {
@@ -178,14 +177,14 @@ async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     })
     .await?;
     let url = lab.addresses().instances[1].url.clone();
-    // Who of three does what: the first has this role, all others that one.
+    // The first has this role, all others that one.
     let are = async |server: &str, [first, leads, follows]: [&str; 3], all: &[&str]| {
         let role = |name: &&str| match *name == first {
             true => named(name, leads),
             false => named(name, follows),
         };
         let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
-        until(&format!("{server}: {first} is the {leads}"), || async {
+        wait_until(&format!("{server}: {first} is the {leads}"), || async {
             Ok(roles(&url, server).await? == wanted)
         })
         .await
@@ -216,7 +215,7 @@ async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     )
     .await?;
     let main_redis = async || lab.main_redis().await.context("no Sentinel");
-    until("a replica leads", || async {
+    wait_until("a replica leads", || async {
         Ok(main_redis().await? != "redis")
     })
     .await?;
@@ -227,7 +226,7 @@ async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     )
     .await?;
     let elected = async || lab.zookeeper_leader().await;
-    until("another server leads", || async {
+    wait_until("another server leads", || async {
         Ok(elected().await.is_some())
     })
     .await?;
@@ -241,9 +240,9 @@ async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     Ok(())
 }
 
-/// Behind nginx an instance is chosen by its name, with the same rule: what it did not answer is sent to no other, which
-/// would have sold. Both purchases of "two at once" then meet in one process, whose mutex is enough; through nginx they
-/// meet in two, and it is not: the twin.
+/// Behind nginx an instance is chosen by its name, with the same rule: what it did not answer is sent to no other,
+/// which would have sold. Both purchases of "two at once" then meet in one process, whose mutex is enough; through
+/// nginx they meet in two, and it is not: the twin.
 #[apply(test!)]
 async fn an_instance_is_chosen_by_its_name() -> Result<()> {
     let lab = labs::full_lab().await?;

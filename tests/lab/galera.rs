@@ -28,13 +28,13 @@ async fn number(url: &str, query: &'static str) -> Result<i64> {
     Ok(sqlx::query_scalar(query).fetch_one(&mut connection).await?)
 }
 
-/// What is written on one node is on the others a moment later.
+/// A write on one node reaches the others a moment later.
 async fn comes_to(url: &str, query: &'static str, value: i64) -> Result<()> {
-    until(query, || async { Ok(number(url, query).await? == value) }).await
+    wait_until(query, || async { Ok(number(url, query).await? == value) }).await
 }
 
-/// The instances start together on an empty database, each on a node of its own: with a lock that each node has for itself, two
-/// make the tables at once, one fails halfway, and neither is ever ready.
+/// The instances start together on an empty database, each on its own node. With a lock that each node holds for
+/// itself, two of them create the tables at once, one fails halfway, and neither becomes ready.
 #[apply(soak_test!)]
 async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     let mut lab = Lab::start(Options {
@@ -58,21 +58,21 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     }
     read_after_all_that_was_written(&at, one, two).await?;
 
-    // The first one began the cluster once, and joins it from now on: it gets what it has missed.
+    // The first node bootstrapped the cluster once; now it joins and receives what it missed.
     lab.kill("mysql").await?;
     comes_to(nodes[1], CLUSTER_SIZE, 2).await?;
     put_stock(two, 77).await?;
     lab.restart("mysql").await?;
     comes_to(nodes[0], COUNT, 77).await?;
-    until("the first instance is ready again", || async {
+    wait_until("the first instance is ready again", || async {
         Ok(status(format!("{one}/health/ready")).await? == StatusCode::OK)
     })
     .await?;
 
-    // Without a majority it tells its version, and nothing is to be had of it.
+    // A node without a majority answers only for its version.
     lab.kill("mysql-2").await?;
     lab.kill("mysql-3").await?;
-    until("an instance whose node is alone is not ready", || async {
+    wait_until("an instance whose node is alone is not ready", || async {
         let (status, words) = ask(format!("{one}/health/ready")).await?;
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("not part of its cluster"))
     })
@@ -95,8 +95,8 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     Ok(())
 }
 
-/// A node that applies nothing, while the stock is set on another one: what is read there plainly is what was. `GET /stock`, and
-/// an instance whose reads are causal, wait until it has what was written.
+/// A node that applies nothing while the stock is set on another: a plain read returns the old value. `GET /stock` and
+/// an instance with causal reads wait for the new one.
 async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -> Result<()> {
     const WAIT: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
                         WHERE INFO LIKE '%FROM db_stock WHERE id = %' AND ID <> CONNECTION_ID()";
@@ -126,7 +126,6 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
     Ok(())
 }
 
-/// What an instance reads.
 async fn count(ctx: Ctx) -> Result<i64> {
     let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
     let count = sqlx::query_scalar(COUNT).fetch_one(&mut *conn).await?;
@@ -134,7 +133,7 @@ async fn count(ctx: Ctx) -> Result<i64> {
     Ok(count)
 }
 
-/// Strategies whose statements another node's commit rolls back, and those that run them again.
+/// Strategies whose statements another node's commit rolls back, and those that repeat them.
 const RETRYING_STRATEGIES: [(&str, &str); 4] = [
     ("single-update", "single-update-retried"),
     ("single-update", "single-update-node-buckets"),
@@ -142,8 +141,8 @@ const RETRYING_STRATEGIES: [(&str, &str); 4] = [
     ("version-cas", "version-cas-retried"),
 ];
 
-/// Buyers on three nodes: a strategy of the course refuses some of them, long before their wait is over, since another node has
-/// committed first. One that runs again what was rolled back refuses nobody, and sells every piece once, down to the last.
+/// Buyers on three nodes: a strategy of the course refuses some of them long before their wait is over, because another
+/// node committed first. A strategy that repeats the rolled-back transaction refuses nobody and sells every piece once.
 #[apply(soak_test!)]
 async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()> {
     const PIECES: i64 = 300;
@@ -183,7 +182,7 @@ async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()
     Ok(())
 }
 
-/// What buyers were told, and how many pieces have left the shelf.
+/// Answers to buyers, and the pieces that left the stock.
 #[derive(Debug, Default)]
 struct OutcomeCounts {
     sold: i64,
@@ -192,13 +191,13 @@ struct OutcomeCounts {
     gone: i64,
 }
 
-/// Four buyers on each node buy until there is nothing left, or until a strategy that refuses has been asked often enough.
+/// Four buyers on each node buy until nothing is left, or until a refusing strategy was asked often enough.
 async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<OutcomeCounts> {
     const BUYERS: usize = 12;
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
     site.put_stock(pieces).await;
     for ctx in &site.ctxs {
-        // It waits until the node has what was put on another one.
+        // Wait until this node has the stock that was set on another.
         let put = shelf::count(ctx, Store::MySql, site.id).await?;
         ensure!(put == pieces, "{put} of {pieces} pieces are on the shelf");
     }

@@ -1,4 +1,4 @@
-//! Orders to break servers and instances that cannot be carried out.
+//! Faults that cannot be injected.
 
 use crate::support::{
     http::{answer, ask, client, elements},
@@ -8,7 +8,7 @@ use oversell::addresses::Addresses;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// By field and rule, or in the words of the lab; while a replay breaks servers, and not while one does not.
+/// Refusals name field and rule, or use the lab's words. No fault is accepted while a replay breaks servers.
 #[apply(test!)]
 async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()> {
     let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
@@ -67,7 +67,6 @@ async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()>
             let id = started["id"].as_str();
             let id = id.with_context(|| format!("{lesson}: {started}"))?;
             client().delete(format!("{replays}/{id}")).send().await?;
-            // To its end.
             ask(format!("{replays}/{id}/events")).await?;
             ensure!(
                 (status == 409) == refused,

@@ -1,6 +1,6 @@
-//! The orders that are written behind: what a consumer that dies leaves, what cannot be written, and what becomes of the rest.
+//! Orders that are written behind: dying consumers, orders that cannot be written, and the rest of their batch.
 //!
-//! Each test has a stream of its own, by its prefix in Redis; who runs there as a consumer, the test says.
+//! Each test has its own stream, by its prefix in Redis, and runs its own consumers.
 
 use super::on_sale;
 use crate::support::*;
@@ -23,10 +23,10 @@ use std::sync::Arc;
 
 const NOW: Duration = Duration::ZERO;
 const USERS: i64 = 50;
-/// More ids than any stall needs.
+/// More ids than any test needs.
 const IDS: u32 = 1000;
 
-/// A voucher with twice the pieces that are ordered, its stream, and what those who ordered were told.
+/// A voucher with twice the pieces that are ordered, its stream, and the answers to its buyers.
 pub(crate) struct VoucherSale {
     pub(crate) ctx: Arc<Ctx>,
     pub(crate) voucher: i64,
@@ -46,7 +46,7 @@ impl VoucherSale {
     async fn of(servers: &Servers) -> Result<Self> {
         let id = servers.site().await.id;
         let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
-        // A prefix of its own counts ids of its own, and all stalls have one table of orders: each counts elsewhere.
+        // Each prefix counts its own ids, but all share one table of orders: so each starts at another number.
         let used = u32::try_from(id)? * IDS;
         id_worker::batch(&ctx, "order", used).await?;
         Self::open(ctx).await
@@ -70,10 +70,10 @@ impl VoucherSale {
         Consumer::new(Ctx::clone(&self.ctx)).named(name, Duration::from_millis(1))
     }
 
-    /// Runs a consumer until nothing is left; what the checker then says.
+    /// Runs a consumer until the stream is empty; returns the verdict.
     pub(crate) async fn settled(&self) -> Result<Report> {
         let last = tokio::spawn(self.consumer("last").run());
-        until("all is settled", || async {
+        wait_until("all is settled", || async {
             let Backlog { lag, pending, .. } = stream::backlog(&self.ctx).await?;
             Ok(lag + pending == 0)
         })
@@ -82,7 +82,6 @@ impl VoucherSale {
         self.report().await
     }
 
-    /// What the checker says.
     async fn report(&self) -> Result<Report> {
         let books = voucher::books(&self.ctx, self.voucher).await?;
         Ok(check(&books, Some(&self.answers)))
@@ -101,7 +100,7 @@ impl VoucherSale {
     }
 }
 
-/// A consumer dies where it has the entries and has written nothing, and where it has written them and settled none.
+/// A consumer dies with entries that it has not written, and with entries that it has written and not acknowledged.
 #[apply(test!)]
 async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers) -> Result<()> {
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
@@ -114,7 +113,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         let mut mortal = stall.consumer("mortal");
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
-        soon(&point.to_string(), pause.wait_until_reached()).await?;
+        within_limit(&point.to_string(), pause.wait_until_reached()).await?;
         let books = voucher::books(&stall.ctx, stall.voucher).await?;
         let backlog = stream::backlog(&stall.ctx).await?;
         let all = USERS as u64;
@@ -144,7 +143,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
     Ok(())
 }
 
-/// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
+/// A consumer that was believed dead goes on with entries that another has claimed, written and acknowledged.
 #[apply(test!)]
 async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Result<()> {
     let mut stall = VoucherSale::of(servers).await?;
@@ -152,7 +151,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.wait_until_reached()).await?;
+    within_limit("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
@@ -164,7 +163,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     stall.close(Verdict::Exact).await
 }
 
-/// The twins, which die at the same points.
+/// The twins die at the same points.
 #[apply(test!)]
 async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     servers: &Servers,
@@ -175,7 +174,7 @@ async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     ] {
         let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
-        // It dies, starts again, and has its own entries delivered once more.
+        // It dies, restarts, and receives its own entries again.
         for life in [">", "0"] {
             twin.live(&stall, life).await?;
         }
@@ -191,7 +190,7 @@ enum Twin {
 }
 
 impl Twin {
-    /// From reading to its death: in its first life before what comes second.
+    /// Runs from reading to its death: in its first life before what comes second.
     async fn live(self, stall: &VoucherSale, from: &str) -> Result<()> {
         let (mut redis, orders) = (
             stall.ctx.redis.connection(),
@@ -236,8 +235,8 @@ impl Twin {
     }
 }
 
-/// Redis loses who has ordered, and the same users order again: MySQL refuses the second orders, and their pieces are on sale
-/// again. The twin has a piece that nobody sells.
+/// Redis loses the list of buyers, and the same users order again: MySQL refuses the second orders, and their pieces
+/// return to the stock. The twin has a piece that nobody sells.
 #[apply(test!)]
 async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
     let mut stall = VoucherSale::of(servers).await?;
@@ -278,7 +277,7 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
     stall.close(Verdict::Exact).await
 }
 
-/// Two consumers bury one entry: its piece goes back once.
+/// Two consumers reject one entry: its piece returns once.
 #[apply(test!)]
 async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<()> {
     let mut stall = VoucherSale::of(servers).await?;
@@ -293,7 +292,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.wait_until_reached()).await?;
+    within_limit("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
@@ -306,8 +305,8 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
     stall.close(Verdict::Exact).await
 }
 
-/// An entry that says nothing, an order that MySQL refuses for its user, for its stock, and for a reason of its own: each ends
-/// among the dead letters with its reason, and the others of its batch are written.
+/// An empty entry, and orders that MySQL refuses for their user, their stock, or another reason: each becomes a dead
+/// letter with its reason, and the rest of the batch is written.
 #[apply(test!)]
 async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     servers: &Servers,
@@ -324,7 +323,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     conn.execute(poison).await?;
     stall.order(0..USERS).await?;
 
-    // These are claimed, and somebody else has taken from MySQL what they need.
+    // These are claimed, but somebody else took what they need from MySQL.
     let (mut other, mut none) = (
         VoucherSale::open(Arc::clone(&stall.ctx)).await?,
         VoucherSale::open(Arc::clone(&stall.ctx)).await?,
@@ -403,7 +402,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     Ok(())
 }
 
-/// An instance that closes writes what was answered before it goes.
+/// A closing instance first writes what it has answered.
 #[apply(test!)]
 async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Result<()> {
     let mut stall = VoucherSale::of(servers).await?;
@@ -415,7 +414,7 @@ async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> R
     stall.close(Verdict::Exact).await
 }
 
-/// Redis has lost a voucher that was sold from there: nobody puts it there again.
+/// Redis lost a voucher that was sold from there: nobody restores it.
 #[apply(test!)]
 async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Result<()> {
     let mut stall = VoucherSale::of(servers).await?;

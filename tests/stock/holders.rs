@@ -1,4 +1,4 @@
-//! What those leave who are gone while they hold a lock or wait for it: a killed process, and a client that hangs up.
+//! Holders and waiters that vanish: a killed process, and a client that hangs up.
 
 use crate::support::{
     http::{
@@ -14,7 +14,7 @@ use reqwest::StatusCode;
 
 const STOCK: i64 = 1000;
 
-/// One of each kind of lock that ends with its holder.
+/// One lock of each kind that ends with its holder.
 const LOCKS_WITH_END: [&str; 8] = [
     "redis-watchdog",
     "redis-lock",
@@ -26,11 +26,10 @@ const LOCKS_WITH_END: [&str; 8] = [
     "mysql-named-lock",
 ];
 
-/// One for each of them.
 const PRODUCTS: std::ops::RangeFrom<usize> = 20..;
 
-/// `kill -9` of the instance that holds them all, each of a product of its own, with others waiting: they go on once its lease or
-/// session has ended, nothing is oversold, and nothing is left.
+/// `kill -9` of an instance that holds all of them, each for another product, with waiters: they go on once its leases
+/// and session have ended, nothing is oversold, and nothing is left.
 #[apply(test!)]
 async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     const WAITERS: usize = 20;
@@ -48,7 +47,7 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     let mut waiters = Vec::new();
     for (n, (slug, product)) in LOCKS_WITH_END.into_iter().zip(PRODUCTS).enumerate() {
         sold[n] = wait_until_held_of(other, slug, product).await?;
-        // Far longer than the lease or session lasts: a waiter that is not let in by then is answered 503.
+        // Far beyond lease and session: a waiter that is not served by then gets 503.
         waiters.extend((0..WAITERS).map(|w| {
             let waits = status(check_url_of(&others[w % 2].url, slug, product, 0, MINUTE));
             (n, tokio::spawn(waits))
@@ -70,7 +69,7 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     for (n, (slug, product)) in LOCKS_WITH_END.into_iter().zip(PRODUCTS).enumerate() {
         let strategy = stock::find(slug).context("no such strategy")?;
         let gone = STOCK - stock_of(other, product, strategy.store).await?;
-        // The killed one was before its write, which it never sent.
+        // The killed holder never sent its write.
         let sold = sold[n];
         ensure!(
             gone == sold,
@@ -90,7 +89,7 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     Ok(())
 }
 
-/// Clients that hang up while they are inside, or while they wait, leave nothing: the next gets in at once.
+/// Clients that hang up inside or while waiting leave nothing: the next one gets in at once.
 #[apply(test!)]
 async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
     let lab = labs::full_lab().await?;

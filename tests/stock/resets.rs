@@ -1,4 +1,4 @@
-//! What a reset clears: everything that a strategy or a lesson writes; and what it needs for that.
+//! A reset clears everything that a strategy or lesson writes, and names what it needs for that.
 
 use crate::support::{
     self,
@@ -30,7 +30,6 @@ use tokio::task::JoinHandle;
 
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
 
-/// What writes in the servers.
 trait Visit: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static {}
 impl<F> Visit for F where
     F: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static
@@ -54,7 +53,6 @@ const LESSONS: &[(&str, Lesson)] = lessons![
     "zk double barrier": |ctx, job| zk_double_barrier::enter(ctx, job, NonZeroU32::MIN),
 ];
 
-/// What the layer does around demo3.
 async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
         .acquire(job.wait_left())
@@ -63,8 +61,8 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     Ok(guard.release().await?)
 }
 
-/// A product of its own for each, somebody inside, and a reset: nothing of the product is left but its stock. A strategy
-/// without names has nothing there even before.
+/// Each has its own product, with a visitor inside, and is reset: only the product's stock is left. A strategy without
+/// names has nothing there even before.
 #[apply(test!)]
 async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Result<()> {
     let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL
@@ -88,7 +86,7 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
     for (name, lesson) in LESSONS {
         is_cleared(servers, name, lesson).await?;
     }
-    // Those with a wait of their own wait for others, and one only deletes: they leave nothing.
+    // Those that wait for others, and one that only deletes, leave nothing.
     let writing = classroom::windows()
         .filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
     for window in writing {
@@ -97,12 +95,10 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
     Ok(())
 }
 
-/// What a strategy does, as a lesson.
 fn bought(strategy: &'static stock::Strategy) -> impl Visit {
     |ctx, job| (strategy.deduct)(ctx, job).map_ok(drop).boxed()
 }
 
-/// What a window does, as a lesson.
 fn visited(window: &'static Window) -> impl Visit {
     |ctx, job| (window.visit)(ctx, job).map_ok(drop).boxed()
 }
@@ -111,8 +107,8 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
     let site = servers.site().await;
     let held = hold(&site, name, visit).await?;
     writes(&site, name).await?;
-    // These two write once more when they are inside. What came after the reset would be left.
-    until(&format!("{name} has written all"), || async {
+    // These two write again once inside, possibly after the reset.
+    wait_until(&format!("{name} has written all"), || async {
         match name {
             "/test/zk/semaphore" => Ok(left(&site).await?.contains(&format!("log:{}", site.id))),
             "/test/zk/share/count" => Ok(held.is_finished()),
@@ -125,7 +121,7 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
     Ok(())
 }
 
-/// The twin: where a name is left out, since only another strategy's are cleared, that is seen.
+/// The twin: a name that only another strategy's reset clears is found.
 #[apply(test!)]
 async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()> {
     for (slug, other) in [
@@ -148,9 +144,9 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
     Ok(())
 }
 
-/// A client may make up numbers of products: what is locked for one that there is not leaves nothing in MySQL and Redis. (In
-/// ZooKeeper the directory of a queue stays, as in the course.) The twin: a product that there is keeps its counter of tokens,
-/// which must never go back.
+/// A client may invent product numbers: locks for a missing product leave nothing in MySQL and Redis. (In ZooKeeper the
+/// queue's directory stays, as in the course.) The twin: an existing product keeps its token counter, which must never
+/// go back.
 #[apply(test!)]
 async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) -> Result<()> {
     let strategies = stock::ALL
@@ -184,7 +180,7 @@ async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) 
     Ok(())
 }
 
-/// Somebody inside, for a minute; who answers at once may have answered.
+/// A visitor inside for a minute, or one that was already answered.
 async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<Result<(), Error>>> {
     site.put_stock(STOCK).await;
     for ctx in &site.ctxs {
@@ -196,10 +192,10 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     let (ctx, asked) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
-    let inside = until(&said, || async {
+    let inside = wait_until(&said, || async {
         Ok(job.seen.has_entered() || running.is_finished())
     });
-    // A merged one stays before it goes in.
+    // The merged strategy waits before it enters.
     if what.ends_with("-merged") {
         drop(tokio::time::timeout(Duration::from_secs(2), inside).await);
     } else {
@@ -208,9 +204,9 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     Ok(running)
 }
 
-/// Who is inside need not have written yet.
+/// A visitor inside may not have written yet.
 async fn writes(site: &Site, what: &str) -> Result<()> {
-    until(&format!("{what} writes something"), || async {
+    wait_until(&format!("{what} writes something"), || async {
         Ok(!left(site).await?.is_empty())
     })
     .await
@@ -230,7 +226,7 @@ async fn cleared(site: &Site, what: &str) -> Result<()> {
     }
 }
 
-/// What the servers have of the product besides its stock.
+/// The servers' data of the product, without its stock.
 async fn left(site: &Site) -> Result<Vec<String>> {
     let (ctx, id) = (&site.ctxs[1], site.id);
     let mut redis = ctx.redis.connection();
@@ -270,7 +266,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
     Ok(left)
 }
 
-/// A reset needs the stores, a strategy's reset what that one uses; what else is not there is named.
+/// A reset needs both stores; a strategy's reset needs what the strategy uses; it names other missing servers.
 #[apply(test!)]
 async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
@@ -290,8 +286,8 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
     let ctx = Arc::new(Ctx::new(config)?);
     let site = support::shelf(&ctx).await;
     site.put_stock(9).await;
-    // The server that is killed first, how many pieces the reset sets, and whose: of one strategy, or of all.
-    // Then the servers that the reset names as missing, if it succeeds, and the stock of MySQL and of Redis, while it lives.
+    // Per row: the killed server, the stock to set, one strategy or all; then the servers that a successful reset names
+    // as missing, and the stock in MySQL and Redis.
     type Step<'a> = (&'a str, i64, &'a str, Option<&'a [&'a str]>, (i64, i64));
     let steps: [Step; 8] = [
         ("", 10, "", Some(&["zookeeper"]), (10, 10)),
@@ -334,8 +330,8 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
     Ok(())
 }
 
-/// Redis comes back empty under running instances, and one more starts: none of them puts stock there. The answer says
-/// what to do, and then it goes on. A product that never was is another thing.
+/// Redis returns empty under running instances, and another instance starts: none of them restores the stock. The
+/// answer says what to do. A product that never existed is another case.
 #[apply(test!)]
 async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> {
     const SELL: [&str; 4] = [
@@ -357,7 +353,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     for slug in SELL {
         answers(&bases[0], slug, StatusCode::OK).await?;
     }
-    // Also a Redis that keeps its data has none then: what it has answered is in its file.
+    // A Redis that keeps its data has none either.
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     redis::pipe()
         .cmd("CONFIG")
@@ -366,10 +362,10 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         .exec_async(&mut redis)
         .await?;
     lab.kill("redis").await?;
-    // They have seen it go: what they would do for one that comes, they do.
+    // The instances have seen Redis go, and would now restore the stock if they ever did.
     let ready =
         async |base: &str| Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK);
-    until("it is seen that redis is dead", || async {
+    wait_until("it is seen that redis is dead", || async {
         Ok(!ready(&bases[0]).await?)
     })
     .await?;
@@ -378,7 +374,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     lab.kill(&third).await?;
     lab.restart(&third).await?;
     for base in &bases {
-        until("it is seen that redis is back", || ready(base)).await?;
+        wait_until("it is seen that redis is back", || ready(base)).await?;
         for slug in SELL {
             let words = answers(base, slug, StatusCode::SERVICE_UNAVAILABLE).await?;
             ensure!(words.contains("PUT /stock?stock_id=1"), "{slug}: {words}");
@@ -394,8 +390,8 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     Ok(())
 }
 
-/// What Redis refuses before anything is changed has changed nothing, and says why. The twins: what it refuses after MySQL was
-/// changed, and what it does without an answer, is unknown.
+/// A refusal by Redis before any change has changed nothing, and says why. The twins: a refusal after MySQL was
+/// changed, and a missing answer, are unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
     const REDIS_SCOPE: shelf::Scope<'static> = shelf::Scope {
@@ -422,7 +418,7 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
         format!("redis://no-del:x@{host}"),
         format!("redis://{}", way.address()),
     ];
-    // What Redis refuses, or none where the outcome is unknown; then the stock of MySQL and of Redis.
+    // Per row: the refusal, or none if the outcome is unknown; then the stock of MySQL and Redis.
     for (url, scope, refused, mysql, redis) in [
         (&reader, None, Some("may not"), STOCK, STOCK),
         (&reader, Some(REDIS_SCOPE), Some("may not"), STOCK, STOCK),

@@ -1,5 +1,5 @@
-//! The stages of §2.1 to §2.7, where no race shows it: what an unlock that finds no key says, what a client that hangs up
-//! leaves behind, and how long a lease is. They are played like the races.
+//! The stages of §2.1 to §2.7 beyond their races: an unlock without a key, a client that hangs up, and the length of
+//! leases. They are played like the races.
 
 use crate::{replay::races::ends_so, support::*};
 use oversell::{
@@ -9,8 +9,8 @@ use oversell::{
     stock,
 };
 
-/// An unlock without an owner in the key cannot tell that what it has deleted was another's (races 2.3 and 2.5), only that
-/// there was no key at all.
+/// An unlock without an owner in the key cannot tell that it deleted another's (races 2.3 and 2.5), only that there was
+/// no key.
 #[apply(test!)]
 async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> {
     const LATE_UNLOCK: &[Step] = &[
@@ -27,7 +27,7 @@ async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> 
     .await
 }
 
-/// A client that hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
+/// A client that hangs up leaves no key at any stage: inside, while waiting, and before it knows that it has the lock.
 #[apply(test!)]
 async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()> {
     const WAITS_IN_VAIN: &[Step] = &[B.stops_at(Point::Refused), B.continues(), B.hangs_up()];
@@ -62,8 +62,8 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
     Ok(())
 }
 
-/// `lease_ms`: every lock of Redis that has a lease has the one that was asked for, and without asking a shorter one. A lock of one's
-/// own begins as the first stage, which has none.
+/// `lease_ms`: every Redis lock with a lease uses the requested one, and otherwise its own shorter one. A student's
+/// lock starts as the first stage, which has none.
 #[apply(test!)]
 async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
     const ASKED_LEASE: &[Step] = &[
@@ -92,9 +92,9 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
     Ok(())
 }
 
-/// Notes whose lease the lock has, by its length.
+/// Records which lease the lock has, by its length.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    /// In milliseconds, none of a strategy's own is longer.
+    /// No strategy's own lease is longer.
     const MAX_OWN_LEASE_MS: i64 = 30_000;
     play.note(match play.lease_left().await? {
         Some(left) if left > MAX_OWN_LEASE_MS => "as asked",

@@ -1,4 +1,4 @@
-//! A server stands still: its process is stopped, its connections stay open, and nothing is answered.
+//! A stalled server: its process is stopped, its connections stay open, and nothing is answered.
 
 use crate::support::{http::*, leftovers::ensure_nothing_is_left, *};
 use futures::future::join_all;
@@ -10,20 +10,19 @@ use oversell::{
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 
-/// How long a request may wait.
 const WAIT_MS: u64 = 300;
 
-/// What it may take beyond that: a write whose answer is missing is ended by the server, or is unknown, after seconds. Without any
-/// bound the request would wait for as long as the server stands still.
+/// A write without an answer is ended by the server, or becomes unknown, after some seconds. Without any bound the
+/// request would wait as long as the server stalls.
 const MAX_OVERRUN: Duration = Duration::from_secs(8);
 
-/// More than are bought.
+/// More than is bought.
 const STOCK: i64 = 5_000;
 
-/// Goes on with four of five nodes.
+/// Works with four of five nodes.
 const MAJORITY_STRATEGY: &str = "redis-redlock";
 
-/// Each strategy that needs the server is answered 503.
+/// Each strategy that needs the server answers 503.
 #[apply(test!)]
 #[over([("mysql", Server::MySql), ("redis", Server::Redis)])]
 async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Result<()> {
@@ -31,15 +30,15 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
     let at = lab.addresses().instances[0].url.clone();
     let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != MAJORITY_STRATEGY;
     let strategies = || stock::ALL.iter().filter(needs_it);
-    // Each has its connections, scripts and names.
+    // Each strategy has its connections, scripts and names.
     for strategy in strategies() {
-        ask(check(&at, strategy.slug, 0, MINUTE)).await?;
+        ask(check_url(&at, strategy.slug, 0, MINUTE)).await?;
     }
     lab.pause(server.name())?;
     let client = Client::new();
-    // First what says no wait of its own: it finds connections that were used just now, and are not asked again.
+    // First requests without a wait of their own: they find recently used connections, which are not checked again.
     let others = [format!("{at}/voucher-order/7")].into_iter();
-    let sells = strategies().map(|strategy| check(&at, strategy.slug, 0, WAIT_MS));
+    let sells = strategies().map(|strategy| check_url(&at, strategy.slug, 0, WAIT_MS));
     let asked = others.chain(sells).map(async |asked| {
         let begun = Instant::now();
         let answer = client.get(&asked).timeout(TEST_WAIT_LIMIT).send().await;
@@ -55,11 +54,11 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
         })
         .collect();
     ensure!(late.is_empty(), "{late:?}");
-    // A lock without a lease, whose taking was not answered, stays: that is its lesson.
+    // A lock without a lease stays if its acquisition was not answered: that is its lesson.
     put_stock(&at, STOCK).await?;
-    until("every strategy sells again", async || {
+    wait_until("every strategy sells again", async || {
         for strategy in strategies() {
-            if status(check(&at, strategy.slug, 0, MINUTE))
+            if status(check_url(&at, strategy.slug, 0, MINUTE))
                 .await?
                 .is_server_error()
             {
@@ -74,8 +73,8 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
     Ok(())
 }
 
-/// As it does before a planned fail-over: `CLIENT PAUSE … WRITE`. An instance that asked whether it may write would find no answer,
-/// and what it reads over the same connection would have to wait.
+/// As before a planned fail-over: `CLIENT PAUSE … WRITE`. A write probe would get no answer and block reads on the same
+/// connection.
 #[apply(test!)]
 async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Result<()> {
     let lab = labs::full_lab().await?;
@@ -84,11 +83,11 @@ async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Resul
     let mut pause = redis::cmd("CLIENT");
     pause.arg("PAUSE").arg(60_000).arg("WRITE");
     pause.exec_async(&mut redis).await?;
-    // Longer than what was seen before is repeated, and than a probe may take.
+    // Longer than the cached result and a probe may last.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) {
         for asked in ["health/ready", "stock"] {
-            answered(format!("{at}/{asked}"), StatusCode::OK).await?;
+            body_with_status(format!("{at}/{asked}"), StatusCode::OK).await?;
         }
     }
     redis::cmd("CLIENT")
