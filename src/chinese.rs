@@ -7,7 +7,7 @@
 //!
 //! A message that a command makes itself has both languages where it is made: [`told`].
 
-use crate::stdout::{columns, wrapped};
+use crate::wrap::wrapped;
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -70,8 +70,8 @@ pub(crate) fn padded(label: &str, columns: usize) -> String {
 }
 
 /// This command with all that is below it, in the language of the terminal; what stands below the options fits it.
-pub(crate) fn spoken(command: Command) -> Command {
-    let width = columns().unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
+pub(crate) fn spoken(command: Command, columns: Option<usize>) -> Command {
+    let width = columns.unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
     let mut command = command.term_width(width);
     command.build();
     if is_wanted() {
@@ -383,7 +383,7 @@ pub(crate) mod tests {
     fn what_does_not_fit_beside_an_example_goes_below_it() {
         let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
         assert_eq!(
-            fitted(text, 30),
+            fitted(text, 31),
             "Examples:\n  oversell lab\n      the servers, left running\n\nA paragraph that is wrapped\nonce."
         );
         assert!(fitted(text, 60).contains("lab   the servers, left running\n"));

@@ -1,12 +1,6 @@
 //! `oversell doctor`: checks what this machine lacks for a lab, and says how to get it. It changes nothing.
 
-use super::{
-    Options, Port,
-    folder::Folder,
-    mysql, nginx,
-    programs::{self, Requirement, SETPRIV},
-    redis, zookeeper,
-};
+use super::{Options, Port, folder::Folder, mysql, nginx, redis, zookeeper};
 use crate::{
     bilingual::Bilingual,
     chinese::{padded, told},

@@ -2,15 +2,14 @@
 
 use super::{
     link::authority,
-    mysql,
-    programs::Requirement,
-    redis,
+    mysql, redis,
     sentinel::GROUP_NAME,
     server::{Check, CheckContext, Server, check_instance},
     user::User,
     zookeeper,
 };
 use crate::addresses::{Addresses, Control};
+use crate::programs::Requirement;
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},

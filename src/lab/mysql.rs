@@ -12,11 +12,11 @@
 use super::{
     folder::Folder,
     process::{Process, ProcessSpec},
-    programs::{self, Requirement},
     server::{Check, CheckContext, Server},
     user::User,
 };
 use crate::failure::{Failure, unusable};
+use crate::programs::{self, Requirement};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{

@@ -2,10 +2,10 @@
 
 use super::{
     instance,
-    programs::{self, Requirement},
     server::{Check, CheckContext, Server, check_instance},
     user::User,
 };
+use crate::programs::{self, Requirement};
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},

@@ -9,7 +9,6 @@ use super::{
     mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
     port_plan::PortPlan,
-    programs::{self, SETPRIV},
     redis::{self, Redis, Role},
     sentinel::{self, ProxiedReplica, Sentinel, SentinelGroup},
     server::{Member, MemberSettings, Server, Tier},
@@ -20,6 +19,7 @@ use crate::{
     addresses::{self, Addresses, TOKEN, Token},
     chinese::told,
     failure::{Failure, unusable, unusable_told},
+    programs::{self, SETPRIV},
 };
 use std::{
     collections::{BTreeMap, HashSet},

@@ -4,10 +4,10 @@
 
 use super::{
     clock,
-    programs::{self, Requirement},
     server::{Check, CheckContext, Server},
     user::User,
 };
+use crate::programs::{self, Requirement};
 use crate::redis_at::redis_at;
 use futures::FutureExt;
 use redis::InfoDict;

@@ -17,11 +17,11 @@
 
 use super::{
     link::ProxyLink,
-    programs::{self, Requirement},
     redis::{REQUIREMENTS, USER, has_caught_up, info_of_process, numbered},
     server::{Check, CheckContext, Server},
     user::User,
 };
+use crate::programs::{self, Requirement};
 use crate::{
     failure::{Failure, unusable},
     redis_at::redis_at,

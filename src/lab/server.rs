@@ -3,9 +3,9 @@
 use super::{
     folder::Folder,
     process::{Console, Process, ProcessSpec},
-    programs::Requirement,
     user::User,
 };
+use crate::programs::Requirement;
 use crate::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},

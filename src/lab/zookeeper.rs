@@ -3,10 +3,10 @@
 //! leads.
 
 use super::{
-    programs::{self, Requirement},
     server::{Check, CheckContext, Server},
     user::User,
 };
+use crate::programs::{self, Requirement};
 use crate::{
     failure::{Failure, unusable_told},
     four_letters::four_letters,

@@ -531,7 +531,7 @@ async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()>
 }
 
 /// Errors of the server that an operator can remove: the answer names the cause instead of calling it a bug.
-const REFUSALS: [(u16, &str); 11] = [
+const REFUSALS: [(u16, &str); 10] = [
     (3101, "another transaction"),
     (4031, "that nobody used"),
     (1193, "causal_reads"),
@@ -540,7 +540,6 @@ const REFUSALS: [(u16, &str); 11] = [
     (1114, "full"),
     (1047, "not part of its cluster"),
     (1045, "correct mysql.url"),
-    (1053, "shutting down"),
     (1142, "may not do this"),
     (1146, "a table is missing"),
 ];

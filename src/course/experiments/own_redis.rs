@@ -3,8 +3,8 @@
 use super::tools::ask;
 use crate::{
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
-    lab::program,
     load::spread::Spread,
+    programs::path as program,
     redis_at::redis_at,
 };
 use redis::{Value, aio::MultiplexedConnection};

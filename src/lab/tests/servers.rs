@@ -148,7 +148,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
 
 fn server_sharing(shared: &Path) -> MySql {
     MySql {
-        program: Program::at(crate::lab::program("mariadbd")),
+        program: Program::at(crate::programs::path("mariadbd")),
         shared: Some(shared.to_owned()),
         port: 0,
         galera: None,
@@ -233,7 +233,7 @@ async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
     let program = folder.path().join("redis-server");
     let text = format!(
         "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$\nexec '{}' \"$@\"\n",
-        crate::lab::program("redis-server").display()
+        crate::programs::path("redis-server").display()
     );
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();

@@ -16,9 +16,7 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{
-        act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
-    },
+    replay::act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
     seckill::voucher,
     section::{Deducted, Job, backstop::Backstop},
 };

@@ -10,9 +10,9 @@ use std::{
 };
 
 /// A program, or a file by its full path, with its Debian package.
-pub(super) type Requirement = (&'static str, &'static str);
+pub(crate) type Requirement = (&'static str, &'static str);
 
-pub(super) const SETPRIV: Requirement = ("setpriv", "util-linux");
+pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 
 /// Servers are installed here, and an ordinary user's PATH does not include these folders.
 const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -25,7 +25,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// The path of the program, or of the one that the environment names instead.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     match from_environment(program) {
         Some((_, other)) => on_path(&other),
         None => on_path(program),
@@ -33,7 +33,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The program that the option names, else the environment, else the system's.
-pub(super) fn server_program(
+pub(crate) fn server_program(
     option: (&str, Option<&Path>),
     program: &str,
 ) -> Result<PathBuf, Failure> {
@@ -80,14 +80,14 @@ pub fn path(program: &str) -> PathBuf {
 }
 
 /// A program that was not found has a bare name as its path.
-pub(super) fn missing_requirements(
+pub(crate) fn missing_requirements(
     program: &Path,
     needed: &'static [Requirement],
 ) -> &'static [Requirement] {
     if program.is_absolute() { &[] } else { needed }
 }
 
-pub(super) fn check_installed(
+pub(crate) fn check_installed(
     needed: impl IntoIterator<Item = Requirement>,
 ) -> Result<(), Failure> {
     let mut missing: Vec<Requirement> = needed
@@ -114,14 +114,14 @@ pub(super) fn check_installed(
 }
 
 /// Stdout and stderr of the program with this option; none if it does not start.
-pub(super) fn output_of(program: &Path, option: &str) -> Option<String> {
+pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     let output = Command::new(program).arg(option).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The first number with its dots.
-pub(super) fn version_number(text: &str) -> String {
+pub(crate) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     begin
         .chars()
@@ -129,7 +129,7 @@ pub(super) fn version_number(text: &str) -> String {
         .collect()
 }
 
-pub(super) fn is_program(file: &Path) -> bool {
+pub(crate) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -157,7 +157,7 @@ mod tests {
             |path: &str| server_program(("--redis-server", Some(Path::new(path))), "redis-server");
         assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
         assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
-        for none in ["/bin", "/etc/hostname", "/no/such/redis-server"] {
+        for none in ["/bin", "/etc/passwd", "/no/such/redis-server"] {
             let refused = named(none).unwrap_err().to_string();
             let expected = format!("--redis-server: {none} is no program that can be run");
             assert_eq!(refused, expected);
