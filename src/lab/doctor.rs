@@ -5,6 +5,7 @@ use crate::{
     bilingual::Bilingual,
     chinese::{padded, told},
     failure::{Failure, unusable_told},
+    programs::{self, Requirement, SETPRIV},
     stdout::say,
 };
 use std::{collections::BTreeSet, fs, path::Path, process::Command};

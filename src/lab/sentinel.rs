@@ -21,9 +21,9 @@ use super::{
     server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::programs::{self, Requirement};
 use crate::{
     failure::{Failure, unusable},
+    programs::{self, Requirement},
     redis_at::redis_at,
 };
 use futures::{FutureExt, StreamExt, future::join_all};

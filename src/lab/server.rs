@@ -5,12 +5,12 @@ use super::{
     process::{Console, Process, ProcessSpec},
     user::User,
 };
-use crate::programs::Requirement;
 use crate::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
     fault::MemberState,
     http_client::{Ask, client},
+    programs::Requirement,
 };
 use futures::{
     FutureExt,

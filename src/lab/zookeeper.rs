@@ -6,10 +6,10 @@ use super::{
     server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::programs::{self, Requirement};
 use crate::{
     failure::{Failure, unusable_told},
     four_letters::four_letters,
+    programs::{self, Requirement},
 };
 use futures::FutureExt;
 use std::{
