@@ -243,7 +243,7 @@ fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn a_galera_node_in_a_container_is_told_to_end() -> Result<()> {
+fn a_galera_node_in_a_container_receives_signals() -> Result<()> {
     ends_in_order(COMPOSE, GALERA)?;
     let unheard = GALERA.replace("trap 'kill", "# trap 'kill");
     caught(ends_in_order(COMPOSE, &unheard), "hears nothing")?;

@@ -126,7 +126,7 @@ async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
 
 /// Ctrl-C during the ceiling prints no table.
 #[apply(test!)]
-async fn a_ceiling_that_is_cut_short_is_not_told() -> Result<()> {
+async fn an_interrupted_ceiling_is_not_reported() -> Result<()> {
     let (shown, words) = cut_short("oversell ", false).await?;
     ensure!(
         !shown.contains("ceiling") && !shown.contains("verdict") && words.ends_with("measured"),
@@ -262,7 +262,7 @@ async fn doctor_says_no_where_lab_says_no() -> Result<()> {
 
 /// With a Chinese locale help, errors and missing programs are in Chinese; locales are looked up in their usual order.
 #[apply(test!)]
-async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
+async fn a_chinese_locale_gets_chinese_output() -> Result<()> {
     let shown =
         |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned() + &said(output).1;
     let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);

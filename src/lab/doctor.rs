@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_has_is_read_from_its_own_words() {
+    fn memory_and_file_limits_are_read_from_proc() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
                       Max open files            1024                 524288               files\n";
         assert_eq!(number_after(limits, "Max open files"), Some(1024));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
+    fn nginx_listens_beyond_loopback_only_on_request() {
         let settings = |lan| {
             let nginx = Nginx {
                 program: NAME.into(),

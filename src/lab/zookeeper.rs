@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_path_of_ones_own_takes_the_place_of_debians() {
+    fn a_users_class_path_replaces_debians() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_str().unwrap();
         let with = |name: &'static str, value: &str| {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Refusals name field and rule, or use the lab's words. No fault is accepted while a replay breaks servers.
 #[apply(test!)]
-async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()> {
+async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
     let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
     labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());

@@ -159,7 +159,7 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
 /// mutex admits one per instance, no lock admits all, a shared lock those that will deadlock. Each answer says when its
 /// request was inside or tried; a waiter says how long it waited.
 #[apply(test!)]
-async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
+async fn a_lock_admits_as_many_at_once_as_it_promises() -> Result<()> {
     let lab = labs::full_lab().await?;
     let (http, one) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     let short = |base: &str, target: &str, slug: &str| {

@@ -101,7 +101,7 @@ async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Server
 
 /// 粒度, 集群. The first has found no order of the user, and has not written its own.
 #[apply(test!)]
-async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
+async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> Result<()> {
     const AT_THE_SAME_INSTANCE: &[Step] = &[
         A.stops_at(Point::Checked),
         B.on_instance_of(A).finishes(),
@@ -370,7 +370,7 @@ impl Shop {
 
 /// 一人一单. One after the other, so that no lock is needed yet.
 #[apply(test!)]
-async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Result<()> {
+async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> {
     for step in seckill::ALL.iter() {
         let shop = Shop::open(servers, step.slug, 10).await?;
         shop.start(0, 1).await??;
@@ -426,7 +426,7 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> R
 
 /// Every step refuses before the sale, after it, when sold out, and for an unknown voucher, and leaves nothing.
 #[apply(test!)]
-async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<()> {
+async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let ctx = &site.ctxs[0];
     let hour = TimeDelta::hours(1);

@@ -517,7 +517,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
 
 /// `lab/galera.rs` tests it on a cluster; this tests that a connection has the setting.
 #[apply(test!)]
-async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()> {
+async fn reads_are_causal_if_configured(servers: &Servers) -> Result<()> {
     for causal in [false, true] {
         let ctx = servers.with(|config| config.mysql.causal_reads = causal);
         let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
@@ -545,7 +545,7 @@ const REFUSALS: [(u16, &str); 10] = [
 ];
 
 #[apply(test!)]
-async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> {
+async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("refusing").await?;
     let site = crate::support::shelf(&ctx).await;
     site.put_stock(10).await;

@@ -33,7 +33,7 @@ async fn restarting_redis_under_load_costs_answers_but_no_piece(
 
 /// A request that was not sent did nothing, and the answer says so: only a sent request may have sold a piece.
 #[apply(test!)]
-async fn what_did_not_reach_redis_is_refused_and_not_unknown() -> Result<()> {
+async fn an_unsent_request_is_refused_and_not_unknown() -> Result<()> {
     let mut lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
     lab.kill("redis").await?;

@@ -123,7 +123,7 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
 
 /// The twin: a name that only another strategy's reset clears is found.
 #[apply(test!)]
-async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()> {
+async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
     for (slug, other) in [
         ("redis-write", "redis-lock"),
         ("zk-multi", "zk-lock"),

@@ -65,7 +65,7 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
 /// `lease_ms`: every Redis lock with a lease uses the requested one, and otherwise its own shorter one. A student's
 /// lock starts as the first stage, which has none.
 #[apply(test!)]
-async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
+async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
     const ASKED_LEASE: &[Step] = &[
         A.self_ending_lease(60_000, 60_000).stops_at(Point::Read),
         Step::Custom(|play| Box::pin(note_lease(play))),

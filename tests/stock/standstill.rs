@@ -76,7 +76,7 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
 /// As before a planned fail-over: `CLIENT PAUSE … WRITE`. A write probe would get no answer and block reads on the same
 /// connection.
 #[apply(test!)]
-async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Result<()> {
+async fn a_redis_that_pauses_writes_is_readable_and_ready() -> Result<()> {
     let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;

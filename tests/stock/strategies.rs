@@ -191,9 +191,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// §1.8 on one instance: one concurrent request wins, the others retry. The twin merges them and has nothing to retry.
 #[apply(test!)]
-async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
-    servers: &Servers,
-) -> Result<()> {
+async fn more_waiters_of_redis_watch_retry_more(servers: &Servers) -> Result<()> {
     let [few, many] = [
         retries(servers, "redis-watch", 10).await?,
         retries(servers, "redis-watch", 100).await?,

@@ -20,7 +20,7 @@ fn users_of(pid: u32) -> Vec<String> {
 
 /// Only root can make such a folder for others, and only root's servers would run as another user.
 #[tokio::test]
-async fn in_a_closed_folder_servers_run_as_the_user_root_is_warned() {
+async fn in_a_closed_folder_servers_run_as_the_user() {
     let closed = tempfile::Builder::new()
         .prefix("oversell-closed-")
         .permissions(Permissions::from_mode(0o700))
@@ -225,7 +225,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// If a server lacks a feature, the lessons that need it say so; the lab starts all the same.
 #[tokio::test]
-async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
+async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
     let folder = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o755))
         .tempdir()
