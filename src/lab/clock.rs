@@ -160,10 +160,10 @@ impl Clock {
     async fn ahead(&self) -> Option<f64> {
         let at = format!("redis://127.0.0.1:{}", self.port);
         let mut node = redis_at(&at).await.ok()?;
-        let asked = redis::cmd("TIME")
+        let time = redis::cmd("TIME")
             .query_async::<(u64, u64)>(&mut node)
             .await;
-        let (seconds, micros) = asked.ok()?;
+        let (seconds, micros) = time.ok()?;
         let node = Duration::from_secs(seconds) + Duration::from_micros(micros);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         Some(node.as_secs_f64() - now.as_secs_f64())

@@ -59,7 +59,7 @@ const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
     ("docker-compose", &["version"]),
 ];
 
-/// What a lab uses at its start; a load needs more.
+/// Used by a lab at its start; a load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
 const MIN_OPEN_FILES: u64 = 4_096;
 

@@ -104,7 +104,7 @@ impl Program {
 }
 
 const INSTALLER: &str = "mariadb-install-db";
-/// What MariaDB's installer does by its options, for MySQL.
+/// For MySQL, whose server has no such options as MariaDB's installer.
 const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
      GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
 

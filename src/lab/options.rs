@@ -201,10 +201,10 @@ impl Options {
         if self.galera == 0 {
             return Err(unusable!("a lab needs at least one MariaDB node: --galera"));
         }
-        let mut seen = HashSet::new();
+        let mut used = HashSet::new();
         let ports = self.ports();
         let mut all = ports.iter().map(|(_, port, _)| *port);
-        match all.find(|port| *port != 0 && !seen.insert(*port)) {
+        match all.find(|port| *port != 0 && !used.insert(*port)) {
             Some(twice) => Err(unusable_told!(
                 "端口 {twice} 用了两次：每个服务器要有自己的",
                 "port {twice} is asked for twice: each server needs its own"

@@ -84,12 +84,7 @@ impl Options {
         let mut addresses = self.addresses(&ports);
         addresses.versions = servers.versions();
         let folder = Folder::open(self.dir.as_deref())?;
-        let program = match &self.program {
-            Some(program) => program.clone(),
-            None => {
-                std::env::current_exe().map_err(|e| unusable!("oversell's own program: {e}"))?
-            }
-        };
+        let program = self.instance_program()?;
         let page = nginx::static_root();
         let page_file = page.join("index.html");
         let files = [
@@ -104,84 +99,29 @@ impl Options {
             .filter(|file| file.is_absolute())
             .collect();
         let (user, warning) = User::choose(&folder.of(""), &files);
-        let mut links = if self.ways || self.replica {
+        let mut links = if self.has_links() {
             link::all(&addresses)?
         } else {
             Vec::new()
         };
-        let replica_pair = match ports.replicas {
-            Some((replica, sentinel)) => {
-                let main = format!("127.0.0.1:{}", self.redis_ports[0]);
-                let main = Arc::new(ProxyLink::open(redis::REPLICA, &redis::name(0), &main)?);
-                Some(ProxiedReplica {
-                    main,
-                    replica,
-                    sentinel,
-                })
-            }
-            None => None,
+        let replica_pair = self.replica_pair(&ports)?;
+        let (clocks, unavailable) = match self.clocks(&folder, &servers.redis) {
+            Ok(clocks) => (clocks, Vec::new()),
+            Err(why) => (Vec::new(), vec![why]),
         };
-        let mut unavailable = Vec::new();
-        let mut has_clocks = self.ways || self.replica;
-        if has_clocks && let Err(why) = clock::install_library(&folder.of(""), &servers.redis) {
-            has_clocks = false;
-            unavailable.push(told!(
-                "拨动 Redis 时钟的课不能演：{why}",
-                "lessons in which the clock of a Redis jumps are unavailable: {why}"
-            ));
-        }
-        let clock = |(index, &port): (usize, &u16)| Clock {
-            file: folder.of(&redis::name(index)).join(clock::OFFSET_FILE),
-            node: redis::name(index),
-            port,
-        };
-        let nodes = self.redis_ports.iter().enumerate();
-        let clocks: Vec<_> = match has_clocks {
-            true => nodes.map(clock).collect(),
-            false => Vec::new(),
-        };
-        let mut members =
-            self.server_members(&folder, &ports, &servers, replica_pair.as_ref(), has_clocks);
+        let has_clocks = !clocks.is_empty();
+        let main = replica_pair.as_ref();
+        let mut members = self.server_members(&folder, &ports, &servers, main, has_clocks);
         members.extend(self.group_members(&folder, &ports, &servers.redis));
         let kinds = self.fault_kinds(has_clocks);
-        let main = replica_pair.as_ref();
         members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
-        if let Some(of) = &replica_pair {
-            let (port, main) = (of.sentinel, of.main.proxy.port());
-            let server = |name, server| {
-                Member::new(&folder, name, server, Tier::Server, self.has(Part::Redis))
-            };
-            let role = Role::Replica { of: main };
-            let replica = Redis {
-                program: servers.redis.clone(),
-                port: of.replica,
-                role,
-                has_clock: false,
-                grouped: false,
-            };
-            members.push(server(redis::REPLICA, Box::new(replica)));
-            let (sentinels, replicas) = (1, 1);
-            let sentinel = Sentinel {
-                program: servers.redis,
-                port,
-                main,
-                sentinels,
-                replicas,
-                grouped: false,
-            };
-            members.push(server(sentinel::SENTINEL, Box::new(sentinel)));
-        }
+        members.extend(
+            main.into_iter()
+                .flat_map(|pair| self.replica_members(&folder, pair, &servers.redis)),
+        );
         // nginx needs an instance behind it.
         if !self.instance_ports.is_empty() {
-            let nginx = Box::new(Nginx {
-                program: servers.nginx,
-                port: self.http_port,
-                lan: self.lan,
-                behind: self.instance_ports.clone(),
-                page,
-            });
-            let wanted = self.has(Part::Nginx) && self.has(Part::Instances);
-            members.push(Member::new(&folder, nginx::NAME, nginx, Tier::Gate, wanted));
+            members.push(self.nginx_member(&folder, servers.nginx, page));
         }
         let wanted = members.iter().filter(|m| m.starts_with_lab);
         let needed = wanted.flat_map(|m| m.server.requirements()).copied();
@@ -270,6 +210,95 @@ impl Options {
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
         members
+    }
+
+    fn has_links(&self) -> bool {
+        self.ways || self.replica
+    }
+
+    fn instance_program(&self) -> Result<PathBuf, Failure> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe().map_err(|e| unusable!("oversell's own program: {e}")),
+        }
+    }
+
+    fn replica_pair(&self, ports: &PortPlan) -> Result<Option<ProxiedReplica>, Failure> {
+        let Some((replica, sentinel)) = ports.replicas else {
+            return Ok(None);
+        };
+        let main = format!("127.0.0.1:{}", self.redis_ports[0]);
+        let main = Arc::new(ProxyLink::open(redis::REPLICA, &redis::name(0), &main)?);
+        Ok(Some(ProxiedReplica {
+            main,
+            replica,
+            sentinel,
+        }))
+    }
+
+    /// The clocks of all Redis nodes, in a lab with links. The error says why no clock can jump.
+    fn clocks(&self, folder: &Folder, program: &Path) -> Result<Vec<Clock>, String> {
+        if !self.has_links() {
+            return Ok(Vec::new());
+        }
+        clock::install_library(&folder.of(""), program).map_err(|why| {
+            told!(
+                "拨动 Redis 时钟的课不能演：{why}",
+                "lessons in which the clock of a Redis jumps are unavailable: {why}"
+            )
+        })?;
+        let nodes = self.redis_ports.iter().enumerate();
+        Ok(nodes
+            .map(|(index, &port)| Clock {
+                file: folder.of(&redis::name(index)).join(clock::OFFSET_FILE),
+                node: redis::name(index),
+                port,
+            })
+            .collect())
+    }
+
+    /// The replica and the Sentinel of a main Redis whose instances know one address.
+    fn replica_members(
+        &self,
+        folder: &Folder,
+        pair: &ProxiedReplica,
+        program: &Path,
+    ) -> [Member; 2] {
+        let main = pair.main.proxy.port();
+        let replica = Redis {
+            program: program.to_owned(),
+            port: pair.replica,
+            role: Role::Replica { of: main },
+            has_clock: false,
+            grouped: false,
+        };
+        let sentinel = Sentinel {
+            program: program.to_owned(),
+            port: pair.sentinel,
+            main,
+            sentinels: 1,
+            replicas: 1,
+            grouped: false,
+        };
+        let servers: [(_, Box<dyn Server>); 2] = [
+            (redis::REPLICA, Box::new(replica)),
+            (sentinel::SENTINEL, Box::new(sentinel)),
+        ];
+        servers.map(|(name, server)| {
+            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
+        })
+    }
+
+    fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
+        let nginx = Box::new(Nginx {
+            program,
+            port: self.http_port,
+            lan: self.lan,
+            behind: self.instance_ports.clone(),
+            page,
+        });
+        let starts = self.has(Part::Nginx) && self.has(Part::Instances);
+        Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
     }
 
     /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
@@ -361,7 +390,7 @@ impl Options {
     /// Kinds of faults that only some labs can inject.
     fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
         let has = [
-            ("ways", self.ways || self.replica),
+            ("ways", self.has_links()),
             ("replica", self.replica),
             ("clocks", clocks),
         ];

@@ -76,7 +76,7 @@ pub(super) trait Server: Debug + Send + Sync {
 /// The error says why the server is not healthy.
 pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
 
-/// What a health check needs to know of the start.
+/// Facts of the start that a health check needs.
 #[derive(Clone, Copy)]
 pub(super) struct CheckContext<'a> {
     pub(super) folder: &'a Path,
@@ -242,8 +242,8 @@ pub(super) async fn check_instance(
     path: &str,
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let asked = client().get(format!("http://127.0.0.1:{port}{path}"));
-    let answer = asked.timeout(CHECK_TIMEOUT).answer().await;
+    let request = client().get(format!("http://127.0.0.1:{port}{path}"));
+    let answer = request.timeout(CHECK_TIMEOUT).answer().await;
     let answer = answer.map_err(|e| e.to_string())?;
     match answer.instance() {
         Some(name) if !is_ours(name) => {
