@@ -135,17 +135,17 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     expect("kill", "redis-3", 2, members).await?;
     expect("cut", "redis", 2, "`oversell lab --ways`").await?;
 
-    let control = start.control.context("no orders")?;
-    let order = format!(
+    let control = start.control.context("the lab accepts no faults")?;
+    let fault = format!(
         r#"{{"action":"kill","member":"{}","by_ms":0}}"#,
         instance.name
     );
-    let order = client()
+    let request = client()
         .put(&control.url)
         .bearer_auth("0".repeat(32))
         .header("content-type", "application/json")
-        .body(order);
-    let (refused, words) = answer(order).await?;
+        .body(fault);
+    let (refused, words) = answer(request).await?;
     ensure!(
         refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
         "with another token: {refused} {words}"

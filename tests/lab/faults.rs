@@ -14,14 +14,14 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
     let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
     labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());
-        let order = async |action: &str, member: &str| {
+        let inject = async |action: &str, member: &str| {
             let fault = json!({ "action": action, "member": member });
-            let order = client()
+            let request = client()
                 .post(format!("{}/lab/faults", near.url))
                 .header("accept", "application/json")
                 .json(&fault);
-            let (status, said) = answer(order).await?;
-            anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&said)?))
+            let (status, body) = answer(request).await?;
+            anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&body)?))
         };
         for (action, member, status, words) in [
             (
@@ -37,16 +37,16 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             ("cut", "redis", 409, "`oversell lab --ways`"),
             ("promote", "redis-2", 409, "can be promoted"),
         ] {
-            let (seen, said) = order(action, member).await?;
+            let (code, body) = inject(action, member).await?;
             ensure!(
-                seen == status
-                    && said["detail"]
+                code == status
+                    && body["detail"]
                         .as_str()
                         .is_some_and(|detail| detail.contains(words)),
-                "{action} {member}: {seen} {said}"
+                "{action} {member}: {code} {body}"
             );
         }
-        let paused = order("pause", &far.name).await?;
+        let paused = inject("pause", &far.name).await?;
         let state = |lab: &Value, name: &str| {
             let member = elements(&lab["members"]).find(|m| m["name"] == name)?;
             member["state"].as_str().map(str::to_owned)
@@ -55,14 +55,14 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"),
             "{paused:?}"
         );
-        order("resume", &far.name).await?;
+        inject("resume", &far.name).await?;
 
         for (lesson, refused) in [("2.10.4", true), ("1.3", false)] {
             let replays = format!("{}/replays", far.url);
             let (_, started) =
                 answer(client().post(format!("{replays}/{lesson}?pace=step"))).await?;
-            let (status, said) = order("pause", "redis-2").await?;
-            order("resume", "redis-2").await?;
+            let (status, body) = inject("pause", "redis-2").await?;
+            inject("resume", "redis-2").await?;
             let started: Value = serde_json::from_str(&started)?;
             let id = started["id"].as_str();
             let id = id.with_context(|| format!("{lesson}: {started}"))?;
@@ -70,7 +70,7 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             ask(format!("{replays}/{id}/events")).await?;
             ensure!(
                 (status == 409) == refused,
-                "while {lesson} is played: {status} {said}"
+                "while {lesson} is played: {status} {body}"
             );
         }
         Ok(())
