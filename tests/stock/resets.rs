@@ -353,7 +353,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     for slug in SELL {
         answers(&bases[0], slug, StatusCode::OK).await?;
     }
-    // A Redis that keeps its data has none either.
+    // The FLUSHALL must be in the append-only file, so that the restarted Redis is empty too.
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     redis::pipe()
         .cmd("CONFIG")
