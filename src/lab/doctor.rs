@@ -45,7 +45,7 @@ const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
         "python3",
         Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo"),
     ),
-    ("cc", "gcc", Bilingual::of("编译它", "building it")),
+    ("cc", "gcc", Bilingual::of("编译本项目", "building this project")),
     (
         "docker",
         "docker.io",
@@ -91,7 +91,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
             &told!("打开的文件数", "open files"),
             open_files(),
             MIN_OPEN_FILES,
-            &told!("先执行 `ulimit -n 8192`", "`ulimit -n 8192` before it"),
+            &told!("先执行 `ulimit -n 8192`", "run `ulimit -n 8192` first"),
         ),
     ];
     let folder = lab.dir.as_deref().map_or(Ok(()), check_folder);
@@ -124,7 +124,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
         if too_little.contains(&false) {
             told!(
                 "可以启动实验环境，只是资源可能紧张：`oversell lab`",
-                "a lab can start, though it may be short of something: `oversell lab`"
+                "a lab can start, but its resources may be scarce: `oversell lab`"
             )
         } else {
             told!(
@@ -232,7 +232,7 @@ fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> boo
             "{}",
             told!(
                 "  偏少     {} {has}，最好有 {wanted}：{without}",
-                "  little   {} {has}, and {wanted} are better: {without}",
+                "  low      {} {has}, better {wanted}: {without}",
                 padded(what, 20)
             )
         ),
