@@ -1,4 +1,4 @@
-//! Finding the system's programs, and one line that says what to do where one is missing.
+//! Finds the system's programs, and says what to do about a missing one.
 
 use crate::terminal::{
     chinese::told,
@@ -9,34 +9,40 @@ use std::{
     process::Command,
 };
 
-/// A program, or a file by its full path, and the Debian package that has it.
-pub(crate) type Needed = (&'static str, &'static str);
+/// A program, or a file by its full path, with its Debian package.
+pub(crate) type Requirement = (&'static str, &'static str);
 
-/// What every process is started through.
-pub(crate) const SETPRIV: Needed = ("setpriv", "util-linux");
+pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 
-/// Servers live here, and an ordinary user's PATH does not lead here.
-const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Servers are installed here, and an ordinary user's PATH does not include these folders.
+const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The variable of the environment that names another program in the place of the system's own.
+/// Environment variables that replace a program of the system.
 const VARIABLES: [(&str, &str); 3] = [
     ("redis-server", "OVERSELL_REDIS_SERVER"),
     ("mariadbd", "OVERSELL_MYSQL_SERVER"),
     ("nginx", "OVERSELL_NGINX"),
 ];
 
-/// Where the program is: where the environment names one in its place, that one.
+/// The path of the program, or of the one that the environment names instead.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    match chosen(program) {
+    match from_environment(program) {
         Some((_, other)) => on_path(&other),
         None => on_path(program),
     }
 }
 
-/// The program of a server: the one that `option` names, else the one of the environment, else the system's.
-pub(crate) fn server(option: (&str, Option<&Path>), program: &str) -> Result<PathBuf, Failure> {
+/// The program that the option names, else the environment, else the system's.
+pub(crate) fn server_program(
+    option: (&str, Option<&Path>),
+    program: &str,
+) -> Result<PathBuf, Failure> {
     let by_option = |path: &Path| (option.0, path.display().to_string());
-    let Some((by, other)) = option.1.map(by_option).or_else(|| chosen(program)) else {
+    let Some((by, other)) = option
+        .1
+        .map(by_option)
+        .or_else(|| from_environment(program))
+    else {
         return Ok(path(program));
     };
     let found = on_path(&other).filter(|file| is_program(file));
@@ -48,8 +54,8 @@ pub(crate) fn server(option: (&str, Option<&Path>), program: &str) -> Result<Pat
     })
 }
 
-/// The variable that names a program in the place of this one, and what it names.
-fn chosen(program: &str) -> Option<(&'static str, String)> {
+/// The variable that replaces this program, and its value.
+fn from_environment(program: &str) -> Option<(&'static str, String)> {
     let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == program)?;
     let value = std::env::var(variable).ok()?;
     (!value.is_empty()).then_some((variable, value))
@@ -62,26 +68,29 @@ fn on_path(program: &str) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
-        .chain(SBIN.map(PathBuf::from))
+        .chain(SBIN_FOLDERS.map(PathBuf::from))
         .map(|folder| folder.join(program))
         .find(|file| is_program(file))
 }
 
-/// The path of a program, or its bare name, whose start will say what is wrong. Of a server it is the one that the labs of this process
-/// take, unless their options name another.
+/// The path of a program, or its bare name if it is missing: starting it then fails with a clear error.
 #[must_use]
 pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// What a server needs whose program was not found: its path is a bare name.
-pub(crate) fn missing(program: &Path, needed: &'static [Needed]) -> &'static [Needed] {
+/// A program that was not found has a bare name as its path.
+pub(crate) fn missing_requirements(
+    program: &Path,
+    needed: &'static [Requirement],
+) -> &'static [Requirement] {
     if program.is_absolute() { &[] } else { needed }
 }
 
-/// Checks that all are there.
-pub(crate) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Failure> {
-    let mut missing: Vec<Needed> = needed
+pub(crate) fn check_installed(
+    needed: impl IntoIterator<Item = Requirement>,
+) -> Result<(), Failure> {
+    let mut missing: Vec<Requirement> = needed
         .into_iter()
         .filter(|(program, _)| find(program).is_none())
         .collect();
@@ -104,15 +113,15 @@ pub(crate) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
     ))
 }
 
-/// What a program says with this option, on whichever output; none where it does not start.
-pub(crate) fn says(program: &Path, option: &str) -> Option<String> {
-    let said = Command::new(program).arg(option).output().ok()?;
-    let text = [said.stdout, said.stderr].concat();
+/// Stdout and stderr of the program with this option; none if it does not start.
+pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
+    let output = Command::new(program).arg(option).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first number of a text, with its dots.
-pub(crate) fn number(text: &str) -> String {
+/// The first number with its dots.
+pub(crate) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     begin
         .chars()
@@ -132,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_package_and_the_way_out() {
-        let error = check([("sh", "dash"), ("no-such-server", "no-such-package")])
+        let error = check_installed([("sh", "dash"), ("no-such-server", "no-such-package")])
             .unwrap_err()
             .to_string();
         assert_eq!(
@@ -144,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_server_that_an_option_names_is_refused_where_it_is_none() {
-        let named = |path: &str| server(("--redis-server", Some(Path::new(path))), "redis-server");
+        let named =
+            |path: &str| server_program(("--redis-server", Some(Path::new(path))), "redis-server");
         assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
         assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
         for none in ["/bin", "/etc/passwd", "/no/such/redis-server"] {
@@ -156,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_version_is_the_first_number_with_its_dots() {
-        assert_eq!(number("10.11.11-MariaDB-0+deb12u1"), "10.11.11");
-        assert_eq!(number("version: 3.9.3-x"), "3.9.3");
-        assert_eq!(number(""), "");
+        assert_eq!(version_number("10.11.11-MariaDB-0+deb12u1"), "10.11.11");
+        assert_eq!(version_number("version: 3.9.3-x"), "3.9.3");
+        assert_eq!(version_number(""), "");
     }
 
     #[test]

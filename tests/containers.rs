@@ -1,4 +1,4 @@
-//! The compose file, as a text: Docker is not needed to see that it keeps to its rules.
+//! Rules of the compose file, checked in its text: Docker is not needed.
 
 use crate::support::*;
 use oversell::config::Config;
@@ -10,7 +10,7 @@ const DOCKERFILE: &str = include_str!("../Dockerfile");
 const GALERA: &str = include_str!("../config/galera");
 const REPLICATED: &str = include_str!("../config/replicated");
 
-/// What stands behind this word, in each line that begins with it.
+/// The values in lines that begin with this word.
 fn behind<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let lines = text.lines().map(str::trim);
     lines
@@ -19,7 +19,7 @@ fn behind<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// An image is built once and named by its whole version; a server behind nginx is asked for by its name again and again.
+/// Images are built once and pinned to a version; nginx resolves a server's name again and again.
 fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
     let builds = behind(compose, "build:").len();
     ensure!(builds == 1, "{builds} services build the image");
@@ -35,7 +35,7 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
         pinned += 1;
     }
     ensure!(pinned >= 8, "only {pinned} images");
-    // `pull` and the first `up` ask no registry for what is built here.
+    // `pull` and the first `up` look in no registry for the image that is built here.
     let app = block(compose, "x-app:")?;
     ensure!(
         behind(app, "pull_policy:")
@@ -84,8 +84,7 @@ fn the_containers_are_pinned_built_once_and_found_again() -> Result<()> {
     Ok(())
 }
 
-/// The settings of instances in this part of the compose file, as their names in the configuration and their values where the
-/// environment has none.
+/// The settings of instances in this part of the file: names in the configuration, and default values.
 fn settings(part: &str) -> Vec<(String, String)> {
     let setting = |text: &str| {
         let (name, value) = text.split_once(": ").unwrap_or_default();
@@ -113,7 +112,7 @@ fn read(settings: &[(String, String)]) -> Result<Config> {
     Ok(Config::load_with(None, &settings)?)
 }
 
-/// What stands below this line, up to the next empty one.
+/// The lines below this one, up to the next empty line.
 fn block<'a>(compose: &'a str, line: &str) -> Result<&'a str> {
     let (_, after) = compose
         .split_once(&format!("\n{line}"))
@@ -121,8 +120,8 @@ fn block<'a>(compose: &'a str, line: &str) -> Result<&'a str> {
     Ok(after.split("\n\n").next().unwrap_or_default())
 }
 
-/// An instance understands each of its settings; with the profile `ha` it knows three servers of each kind, and each of them is a
-/// service whose host has the name that others know it by.
+/// The configuration accepts each setting. With the profile `ha` it names three servers of each kind, and each host is
+/// a service of the file.
 fn knows_its_servers(compose: &str) -> Result<()> {
     read(&settings(compose))?;
     let ha = [
@@ -152,7 +151,7 @@ fn knows_its_servers(compose: &str) -> Result<()> {
             );
         }
     }
-    // The lights name a server by its service, where its address is the one that it announces.
+    // The lights show a server by its service, if it announces that address.
     let ports = [("mysql", 3306), ("redis", 6379), ("zookeeper", 2181)];
     let known = ports.iter().flat_map(|(kind, port)| {
         (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}"))
@@ -178,7 +177,7 @@ fn knows_its_servers(compose: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers() -> Result<()> {
+fn container_instances_read_settings_and_find_their_servers() -> Result<()> {
     knows_its_servers(COMPOSE)?;
     for (from, to, by) in [
         ("REDIS__SENTINELS:", "REDIS__SENTINEL:", "sentinel"),
@@ -209,7 +208,7 @@ fn each_instance_in_a_container_understands_its_settings_and_finds_its_servers()
     Ok(())
 }
 
-/// A server of the profile `ha` announces the name of its host, which is that of its service: the lights know it by that.
+/// A server of the profile `ha` announces the name of its service, by which the lights know it.
 fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
     let is_said = galera.contains("--wsrep-node-incoming-address=\"$name:3306\"\n");
     ensure!(is_said, "a MariaDB does not announce its name");
@@ -219,7 +218,7 @@ fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn each_server_in_a_container_announces_the_name_by_which_the_lights_know_it() -> Result<()> {
+fn container_servers_announce_the_names_the_lights_know() -> Result<()> {
     announces_its_name(GALERA, REPLICATED)?;
     let galera = GALERA.replace(
         "incoming-address=\"$name",
@@ -230,7 +229,7 @@ fn each_server_in_a_container_announces_the_name_by_which_the_lights_know_it() -
     caught(announces_its_name(GALERA, &replicated), "a Redis")
 }
 
-/// The script stays before its server, which runs as another user: a signal to the container's first process is passed on to it.
+/// The script is the container's first process and passes signals on to its server, which runs as another user.
 fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
     let passes_on = galera.contains("\ntrap 'kill \"$server\"' TERM\n");
     ensure!(passes_on, "a MariaDB hears nothing of its end");
@@ -244,7 +243,7 @@ fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn a_galera_node_in_a_container_is_told_to_end() -> Result<()> {
+fn a_galera_node_in_a_container_receives_signals() -> Result<()> {
     ends_in_order(COMPOSE, GALERA)?;
     let unheard = GALERA.replace("trap 'kill", "# trap 'kill");
     caught(ends_in_order(COMPOSE, &unheard), "hears nothing")?;
@@ -252,7 +251,7 @@ fn a_galera_node_in_a_container_is_told_to_end() -> Result<()> {
     caught(ends_in_order(&held, GALERA), "no signal")
 }
 
-/// Cargo reads what the Dockerfile makes of the manifests before it has copied the sources.
+/// Cargo accepts the manifests that the Dockerfile writes before it copies the sources.
 fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (copied, step) = dockerfile.split_once("\nRUN ").context("no RUN")?;
@@ -284,7 +283,7 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
         registry.as_str() == Some(crates),
         "crates from {registry:?}"
     );
-    // It looks for the sources that a manifest names before it misses this program, and compiles nothing.
+    // Cargo checks the sources that a manifest names before it misses this program, and compiles nothing.
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--offline", "--bin", "none"]);
     let said = cargo.current_dir(&folder).output()?.stderr;

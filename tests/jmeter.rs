@@ -1,4 +1,4 @@
-//! JMeter's plans, as somebody finds them who opens one in JMeter's window.
+//! JMeter's plans, as they look in JMeter's window.
 
 use crate::support::*;
 use std::{
@@ -12,7 +12,6 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("jmeter")
 }
 
-/// Each plan, with its name.
 fn plans() -> Result<Vec<(String, String)>> {
     let mut plans = Vec::new();
     for file in fs::read_dir(folder())? {
@@ -25,7 +24,7 @@ fn plans() -> Result<Vec<(String, String)>> {
     Ok(plans)
 }
 
-/// What stands between these two, each time.
+/// The texts between these two.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     let found = text.split(before).skip(1);
     found
@@ -38,11 +37,11 @@ fn in_both(words: &str) -> bool {
     words.contains(chinese) && words.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Requests keep the names by which the reports list them: addresses and strategies.
+/// Requests keep the names in the reports: addresses and strategies.
 fn can_be_read(plan: &str) -> Result<()> {
     for element in between(plan, "<", ">") {
         let of_its_own = element.contains(" guiclass=") && !element.starts_with("HTTPSamplerProxy");
-        // What JMeter itself keeps inside of an element.
+        // JMeter's own values inside an element.
         if of_its_own && !element.starts_with("elementProp") {
             for name in between(element, " testname=\"", "\"") {
                 let name = name.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
@@ -75,7 +74,7 @@ fn can_be_read(plan: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn a_plan_explains_itself_in_both_languages_and_has_three_reports() -> Result<()> {
+fn a_plan_has_both_languages_and_three_reports() -> Result<()> {
     for (name, plan) in plans()? {
         can_be_read(&plan).context(name.clone())?;
         // The twins: a plan in English only, a parameter without a word, no tree of results.
@@ -94,7 +93,7 @@ fn a_plan_explains_itself_in_both_languages_and_has_three_reports() -> Result<()
     Ok(())
 }
 
-/// Else its total counts the set-up and the results as well.
+/// Otherwise its total counts the set-up and the results too.
 fn counts_buyers_alone(plan: &str) -> Result<()> {
     let report = plan
         .lines()
@@ -134,9 +133,8 @@ async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
         .with_context(|| format!("{program}: `scripts/install jmeter` installs it"))
 }
 
-/// JMeter comes through Maven, as for `make jmeter`.
 #[apply(soak_test!)]
-async fn whoever_runs_a_plan_in_the_window_and_saves_it_leaves_it_as_it_was() -> Result<()> {
+async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
     let pom = folder().join("pom.xml").display().to_string();
     let goals = ["clean:clean@before", "jmeter:configure@configuration"];
     let maven = run("mvn", &["-f", &pom, "-q", goals[0], goals[1]]).await?;

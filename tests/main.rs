@@ -1,12 +1,12 @@
-//! Every test that needs real servers, in one binary: what the tests share starts once, and stops before the binary ends.
+//! All tests with real servers, in one binary: shared servers start once, and stop before the binary ends.
 //!
-//! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME. `register.rs` says how a test comes to
-//! be run; the folders are those of `src/`; `support/` has the servers, the labs and the crowds.
+//! `cargo test -p oversell --test main -- NAME` runs the tests whose names contain NAME. `register.rs` explains how a
+//! test is registered. The folders are those of `src/`; `support/` has servers, labs and buyers.
 
 mod classroom;
 mod containers;
 mod course;
-// What the lock library's own tests have as well.
+// Shared with the lock library's tests.
 #[path = "../lock/tests/contract/harness.rs"]
 mod harness;
 mod http;
@@ -28,13 +28,13 @@ use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let runtime = Runtime::new().expect("an async runtime");
-    if let Ok(connect) = std::env::var(stock::zookeeper_faults::HOLDER) {
+    if let Ok(connect) = std::env::var(stock::zookeeper_faults::HOLDER_VARIABLE) {
         let held = runtime.block_on(stock::zookeeper_faults::hold(&connect));
         return ExitCode::from(u8::from(held.is_err()));
     }
     let mut arguments = Arguments::from_args();
     let trials = register::all(runtime.handle());
-    // A thread for each, since most of them wait for their turn.
+    // One thread each: most of them wait for a server.
     arguments.test_threads.get_or_insert(trials.len());
     let conclusion = libtest_mimic::run(&arguments, trials);
     runtime.block_on(async {

@@ -16,22 +16,20 @@ use libtest_mimic::Trial;
 use std::time::Duration;
 use tokio::{runtime::Handle, sync::Semaphore};
 
-/// A test that has not ended by then hangs. The lines of all lessons take minutes.
-const HANGS: Duration = Duration::from_secs(20 * 60);
+/// A test that runs longer hangs. The lines of all lessons take minutes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 
-/// Tests with the servers that all share: most of the time they wait for a server.
+/// Tests on the shared servers mostly wait, so several run at once.
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
-/// Tests with a lab of their own: all of them at once would have no memory.
+/// Tests with their own lab: more at once would need too much memory.
 pub(crate) static ALONE: Semaphore = Semaphore::const_new(3);
-/// Tests with a large lab of their own, which take long.
+/// Long tests with a large lab.
 pub(crate) static SOAK: Semaphore = Semaphore::const_new(1);
-/// Tests that need no server.
 pub(crate) static PURE: Semaphore = Semaphore::const_new(1);
 
-/// What runs: a row of a table, or all that there is, without a name.
+/// A row of a table, or a single test without a row name.
 pub(crate) type Row = (String, Box<dyn FnOnce() -> Ends + Send>);
 
-/// A test, or a table of them.
 pub(crate) struct Test {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
@@ -40,7 +38,6 @@ pub(crate) struct Test {
 }
 inventory::collect!(Test);
 
-/// One row.
 pub(crate) fn row<F: Future<Output = Result<()>> + 'static>(
     name: impl ToString,
     run: impl FnOnce() -> F + Send + 'static,
@@ -104,7 +101,7 @@ macro_rules! soak_test {
 }
 pub(crate) use soak_test;
 
-/// Every test, by its place in the tree and its name.
+/// All tests, by module and name.
 pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
     let mut all = Vec::new();
     for test in inventory::iter::<Test> {
@@ -123,7 +120,7 @@ pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
             let trial = Trial::test(name, move || {
                 runtime.block_on(async {
                     let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
-                    outcome(run(), HANGS).await
+                    outcome(run(), TEST_TIMEOUT).await
                 })
             });
             trial.with_ignored_flag(takes_long && !soak())

@@ -1,4 +1,4 @@
-//! The program in a terminal, in a pipe, and where what it is to write to takes nothing.
+//! The program in a terminal, in a pipe, and with an output that accepts nothing.
 
 use crate::support::*;
 use nix::{
@@ -26,7 +26,7 @@ fn oversell(line: &str) -> Command {
     command
 }
 
-/// What it exits with, and what it says on stderr.
+/// Exit status and stderr.
 fn said(output: &Output) -> (Option<i32>, String) {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), words)
@@ -35,7 +35,7 @@ fn said(output: &Output) -> (Option<i32>, String) {
 /// A full disk, and a reader that has gone.
 #[apply(test!)]
 async fn a_stdout_that_takes_no_more_ends_a_command_with_a_line() -> Result<()> {
-    // `output` would have a pipe of its own.
+    // `output` would pipe stdout.
     let ended = async |line: &str, stdout: Stdio| {
         let mut command = oversell(line);
         let running = command.stdout(stdout).stderr(Stdio::piped()).spawn()?;
@@ -56,9 +56,9 @@ async fn a_stdout_that_takes_no_more_ends_a_command_with_a_line() -> Result<()> 
     Ok(())
 }
 
-/// No cluster is there, and none is asked: a wrong name or file comes first.
+/// Without a cluster: a wrong name or file is reported before anything is requested.
 #[apply(test!)]
-async fn what_is_wrong_on_the_command_line_is_said_before_anything_is_measured() -> Result<()> {
+async fn command_line_mistakes_are_reported_before_measuring() -> Result<()> {
     let at = "--http http://127.0.0.1:1 --instance http://127.0.0.1:1";
     for (line, wanted) in [
         (format!("compare {at} --strategies nnone"), "'none'"),
@@ -93,10 +93,10 @@ async fn what_is_wrong_on_the_command_line_is_said_before_anything_is_measured()
     Ok(())
 }
 
-/// Its rows go to stdout, and all else to stderr: with a line for each run, since that is no terminal.
+/// Rows go to stdout and all else to stderr, with a line for each run, since that is no terminal.
 #[apply(test!)]
 async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "compare --http {} --instance {} --strategies none,single-update --threads 4 --loops 5 --json -",
@@ -109,11 +109,11 @@ async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
     for wanted in ["1/4  none on one", "4/4  single-update on three", "verdict"] {
         ensure!(words.contains(wanted), "{wanted} is not in {words}");
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// Ctrl-C in the middle of a run: nothing is said of a part of it.
+/// Ctrl-C during a run: a partial run is not reported.
 #[apply(test!)]
 async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
     let (shown, words) = cut_short("ceiling of one", true).await?;
@@ -124,9 +124,9 @@ async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
     Ok(())
 }
 
-/// And one in the middle of its ceiling has none, and no table.
+/// Ctrl-C during the ceiling prints no table.
 #[apply(test!)]
-async fn a_ceiling_that_is_cut_short_is_not_told() -> Result<()> {
+async fn an_interrupted_ceiling_is_not_reported() -> Result<()> {
     let (shown, words) = cut_short("oversell ", false).await?;
     ensure!(
         !shown.contains("ceiling") && !shown.contains("verdict") && words.ends_with("measured"),
@@ -135,9 +135,9 @@ async fn a_ceiling_that_is_cut_short_is_not_told() -> Result<()> {
     Ok(())
 }
 
-/// What a comparison says on stdout after a line and a signal, in the middle of its run or before; and on stderr.
+/// Stdout and stderr of a comparison that a signal interrupts, during its run or before.
 async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "compare --http {} --instance {} --strategies single-update --targets one --threads 2 --loops 50 --hold-ms 200",
@@ -148,13 +148,13 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
         .stderr(Stdio::piped())
         .spawn()?;
     let mut lines = BufReader::new(running.stdout.take().context("stdout")?).lines();
-    while let Some(line) = soon("its beginning", lines.next_line()).await?? {
+    while let Some(line) = within_limit("its beginning", lines.next_line()).await?? {
         if line.starts_with(after) {
             break;
         }
     }
     if is_run {
-        until("requests are under way", async || {
+        wait_until("requests are under way", async || {
             let url = format!("{}/metrics", at.instances[0].url);
             let metrics = http::ask(url).await?.1;
             Ok(metrics.contains(r#"oversell_waiters{strategy="single-update"}"#))
@@ -164,10 +164,10 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
     let pid = running.id().context("it has ended")?;
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT)?;
     let mut shown = String::new();
-    while let Some(line) = soon("its end", lines.next_line()).await?? {
+    while let Some(line) = within_limit("its end", lines.next_line()).await?? {
         shown += &line;
     }
-    let (code, words) = said(&soon("its end", running.wait_with_output()).await??);
+    let (code, words) = said(&within_limit("its end", running.wait_with_output()).await??);
     ensure!(
         code == Some(130)
             && words.contains("cut short")
@@ -175,13 +175,13 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
             && !shown.contains('✓'),
         "{code:?} {words} {shown}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok((shown, words.trim_end().to_owned()))
 }
 
 #[apply(test!)]
 async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
-    // Its ports are free ones: the default ones may be a developer's lab's.
+    // Free ports: the default ones may be in use by a developer's lab.
     let free =
         "doctor --http-port 0 --instances 0,0,0 --mysql-port 0 --redis-ports 0 --zookeeper-port 0";
     let folder = tempfile::tempdir()?;
@@ -205,7 +205,7 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
         ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
     ensure!(output.status.success(), "{shown} {}", said(&output).1);
-    // A machine that has none of them: the packages are named, as they are typed.
+    // A machine without these programs gets the package names to type.
     let bare = doctor().env("PATH", "/nowhere").output().await?;
     let (_, words) = said(&bare);
     let shown = String::from_utf8_lossy(&bare.stdout);
@@ -260,9 +260,9 @@ async fn doctor_says_no_where_lab_says_no() -> Result<()> {
     Ok(())
 }
 
-/// Where the locale is Chinese, help, mistakes and what is missing are said in Chinese; in the order in which a locale is looked for.
+/// With a Chinese locale help, errors and missing programs are in Chinese; locales are looked up in their usual order.
 #[apply(test!)]
-async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
+async fn a_chinese_locale_gets_chinese_output() -> Result<()> {
     let shown =
         |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned() + &said(output).1;
     let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
@@ -315,7 +315,7 @@ async fn a_chinese_locale_is_spoken_to_in_chinese() -> Result<()> {
     Ok(())
 }
 
-/// What a command shows in a terminal of so many columns.
+/// Output in a terminal of this width.
 async fn in_a_terminal(columns: u16, line: &str, variables: &[(&str, &str)]) -> Result<String> {
     let size = Winsize {
         ws_row: if columns == 0 { 0 } else { 24 },
@@ -333,7 +333,7 @@ async fn in_a_terminal(columns: u16, line: &str, variables: &[(&str, &str)]) -> 
         .stdout(Stdio::from(pty.slave))
         .stderr(Stdio::null());
     let mut running = command.spawn()?;
-    // Its side of the terminal is then open in the command alone, whose end ends the reading.
+    // Only the command has its side of the terminal open, so reading ends with the command.
     drop(command);
     let mut terminal = File::from(pty.master);
     let reading = tokio::task::spawn_blocking(move || {
@@ -343,7 +343,7 @@ async fn in_a_terminal(columns: u16, line: &str, variables: &[(&str, &str)]) -> 
         }
         String::from_utf8_lossy(&shown).replace('\r', "")
     });
-    soon("its end", running.wait()).await??;
+    within_limit("its end", running.wait()).await??;
     Ok(reading.await?)
 }
 
@@ -354,10 +354,10 @@ fn shop(at: &oversell::addresses::Addresses) -> String {
     )
 }
 
-/// A terminal of no columns does not say how many it has.
+/// A terminal that reports no width.
 #[apply(test!)]
 async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let line = shop(lab.addresses());
     for (columns, fits) in [(0, 80), (60, 60), (80, 80)] {
         let shown = in_a_terminal(columns, &line, &[("NO_COLOR", "1")]).await?;
@@ -380,13 +380,13 @@ async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
             "{shown}"
         );
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 #[apply(test!)]
 async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let line = shop(lab.addresses());
     for (variables, coloured) in [
         (&[][..], true),
@@ -399,13 +399,13 @@ async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
             "{variables:?}: {shown:?}"
         );
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
 #[apply(test!)]
 async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let output = oversell(&shop(lab.addresses()))
         .env("LC_ALL", "zh_CN.UTF-8")
         .env("LANGUAGE", "")
@@ -422,14 +422,14 @@ async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
     ] {
         ensure!(!shown.contains(english), "{english} is in {shown}");
     }
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// One line for a claim that is so, and the count at the end.
+/// One line for a reproduced claim, and the totals at the end.
 #[apply(test!)]
 async fn the_course_ends_with_its_count() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let line = format!(
         "course --http {} --instance {} --lesson 1.3",
@@ -443,7 +443,7 @@ async fn the_course_ends_with_its_count() -> Result<()> {
         "{shown}"
     );
     ensure!(shown.contains("PUT '{") && !shown.contains("-H"), "{shown}");
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -458,7 +458,7 @@ async fn a_mistyped_lesson_is_answered_with_the_nearest() -> Result<()> {
     Ok(())
 }
 
-/// Help is wrapped once, and an example's command is never broken.
+/// Help is wrapped once, and examples are never broken.
 #[apply(test!)]
 async fn help_fits_the_terminal_and_keeps_its_examples() -> Result<()> {
     for command in ["compare", "course", "seckill", "faults", "lab", "bench"] {
@@ -469,7 +469,7 @@ async fn help_fits_the_terminal_and_keeps_its_examples() -> Result<()> {
             let is_command = line.starts_with("  oversell ");
             ensure!(is_command || line.chars().count() <= 80, "{line}");
         }
-        // A line that ends early is the last of its paragraph.
+        // A short line is the last of its paragraph.
         let (_, paragraphs) = below.split_once("\n\n").context("no paragraphs")?;
         let lines: Vec<_> = paragraphs.lines().collect();
         for pair in lines.windows(2).filter(|pair| !pair[1].is_empty()) {

@@ -1,4 +1,4 @@
-//! What there is to break in a lab, and how it is now: as the kernel and the ways say.
+//! What can be broken in a lab, and the state of each member and link.
 
 use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How long the threads of a process may take to stand still.
-const STOP: Duration = Duration::from_secs(2);
-const STEP: Duration = Duration::from_millis(2);
+/// After SIGSTOP all threads of a process must have stopped within this time.
+const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
+const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lab {
-    /// Everything that can be broken, and how it is. nginx is left out: it brings the page on which that is asked for.
+    /// All members and links. nginx is left out: it serves the page on which faults are injected.
     pub(super) fn breakable(&self) -> Breakable {
         let members = self.members.iter().filter(|m| m.name != nginx::NAME);
         let members = members.map(|member| {
@@ -23,14 +23,14 @@ impl Lab {
                 name: name.to_owned(),
                 instance,
                 state,
-                can: self.can(name, instance, state),
+                can: self.possible_actions(name, instance, state),
             }
         });
-        let ways = self.ways.iter().map(|way| Link {
-            name: way.name(),
-            instance: way.instance.clone(),
-            server: way.server.clone(),
-            state: match way.proxy.condition() {
+        let links = self.links.iter().map(|link| Link {
+            name: link.name(),
+            instance: link.instance.clone(),
+            server: link.server.clone(),
+            state: match link.proxy.condition() {
                 Condition::Open => LinkState::Open,
                 Condition::Cut => LinkState::Cut,
                 Condition::Slow(_) => LinkState::Slow,
@@ -38,12 +38,12 @@ impl Lab {
         });
         Breakable {
             members: members.collect(),
-            ways: ways.collect(),
+            ways: links.collect(),
             phones: self.addresses.phones.clone(),
         }
     }
 
-    fn can(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
+    fn possible_actions(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],
             MemberState::Killed => return vec![Action::Start],
@@ -51,9 +51,9 @@ impl Lab {
         }
         let has_session = instance
             && self
-                .ways
+                .links
                 .iter()
-                .any(|way| way.is_of(name) && zookeeper::is_name(&way.server));
+                .any(|link| link.is_of(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);
         let follower = if self.replica_leads() {
             &first
@@ -61,7 +61,7 @@ impl Lab {
             redis::REPLICA
         };
         let (grouped, isolated) = (self.is_grouped(name), self.isolated.contains(name));
-        let follows = (self.replicated.is_some() && name == follower) || grouped;
+        let follows = (self.replica_pair.is_some() && name == follower) || grouped;
         let clock = self.clock(name);
         let ahead = clock.is_some_and(Clock::has_jumped);
         let besides = [
@@ -77,25 +77,26 @@ impl Lab {
             .collect()
     }
 
-    /// Whether the replica is the main Redis now.
     fn replica_leads(&self) -> bool {
-        self.replicated.as_ref().is_some_and(|of| {
+        self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);
-            let mut ways = self.ways_to_main().into_iter();
-            ways.any(|way| way.proxy.leads_to() == replica)
+            let mut ways = self.links_to_main().into_iter();
+            ways.any(|link| link.proxy.target() == replica)
         })
     }
 
-    /// Waits until a member that was told to stand still does so.
-    pub(super) async fn stands_still(&self, name: &str) -> Result<(), Failure> {
+    pub(super) async fn wait_until_paused(&self, name: &str) -> Result<(), Failure> {
         let member = self.member(name)?;
         let still = async {
             while member.state() == MemberState::Running {
-                sleep(STEP).await;
+                sleep(PAUSE_POLL_INTERVAL).await;
             }
         };
-        timeout(STOP, still)
-            .await
-            .map_err(|_| unusable!("{name} does not stand still"))
+        timeout(PAUSE_TIMEOUT, still).await.map_err(|_| {
+            unusable!(
+                "{name} did not stop within {} s of SIGSTOP",
+                PAUSE_TIMEOUT.as_secs()
+            )
+        })
     }
 }

@@ -3,9 +3,9 @@
 use super::{
     Lab, Options,
     fault::{self, ControlRequest},
-    folder::write_whole,
+    folder::write_atomically,
+    link::authority,
     redis,
-    way::authority,
 };
 use crate::{
     addresses::{Addresses, Token},
@@ -30,14 +30,14 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// After a signal a command may take this long to print its result.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Lines that wait to be printed, at most.
+/// Lines that may wait for a reader of stdout.
 const MAX_UNPRINTED: usize = 1000;
 
-/// How many columns the labels of the banner take.
-const LABEL: usize = 14;
+/// Columns of the labels of the banner.
+const LABEL_WIDTH: usize = 14;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,19 +72,13 @@ enum Command {
     Fault(fault::Args),
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
-/// before everything was up.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(Command::Fault(fault)) = args.command {
         return tokio::select! {
             done = fault::run(fault) => done,
             () = stop.cancelled() => Err(Failure::Interrupted(told!(
-                "被信号打断；命令可能已经执行",
-                "cut short by a signal; the order may have been carried out"
+                "被信号打断；故障可能已经注入",
+                "cut short by a signal; the fault may have been injected"
             ))),
         };
     }
@@ -100,14 +94,14 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| unusable!("{}: {e}", file.display());
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
-        write_whole(file, &text).map_err(|e| failed(&e))?;
+        write_atomically(file, &text).map_err(|e| failed(&e))?;
     }
     say!("{}", describe(&lab));
     if args.options.lan {
         say!(
             "{} {}",
-            padded(&told!("手机", "phones"), LABEL),
-            for_phones(lab.addresses().phones.as_deref())
+            padded(&told!("手机", "phones"), LABEL_WIDTH),
+            phone_line(lab.addresses().phones.as_deref())
         );
     }
     if let Some(Token(token)) = &lab.addresses().admin {
@@ -130,23 +124,23 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     );
 
     let printer = Printer::start();
-    let mut ends = lab.ends();
+    let mut exits = lab.member_exits();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             Some(line) = lines.recv() => printer.print(line),
-            Some(end) = ends.next() => note(format_args!("oversell: {end}")),
-            Some(given) = requests.recv() => {
-                let is_fault = matches!(given, ControlRequest::Fault(..));
+            Some(exit) = exits.next() => note(format_args!("oversell: {exit}")),
+            Some(request) = requests.recv() => {
+                let is_fault = matches!(request, ControlRequest::Fault(..));
                 let done = tokio::select! {
-                    done = lab.serve(given) => done,
+                    done = lab.serve(request) => done,
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
                     printer.print(told!("故障：{done}", "fault: {done}"));
                 }
                 if is_fault {
-                    ends = lab.ends();
+                    exits = lab.member_exits();
                 }
             }
         }
@@ -155,7 +149,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints lines in a thread of its own: while nobody reads stdout the lab goes on, and lines that find no room are dropped.
+/// Prints lines in a thread of its own, so that a reader of stdout that stands still does not stop the lab. Lines
+/// beyond [`MAX_UNPRINTED`] are dropped and counted.
 struct Printer {
     lines: SyncSender<String>,
     dropped: Arc<AtomicUsize>,
@@ -192,12 +187,8 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports, runs `run` against it, and stops it; where it is told to stop, `run` hears that too, and
-/// has a few seconds for its last words.
-///
-/// # Errors
-///
-/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start; [`Failure::Interrupted`].
+/// Starts a lab on free ports, runs `run` against it, and stops it. After a signal `run` has a few seconds to print its
+/// result.
 pub async fn during<R>(
     stop: CancellationToken,
     starts: usize,
@@ -214,21 +205,16 @@ where
         &stop,
     )
     .await?;
-    let mut took = Vec::new();
+    let mut start_times = Vec::new();
     for _ in 0..starts {
-        took.push(start_of_an_instance(&mut lab).await?);
+        start_times.push(measure_instance_start(&mut lab).await?);
     }
-    let done = with_last_words(run(lab.addresses().clone(), took), &stop).await;
+    let done = let_finish(run(lab.addresses().clone(), start_times), &stop).await;
     lab.stop().await;
     done
 }
 
-/// The same for a command that breaks the lab: it takes orders, each instance has ways that can be cut, and the main Redis
-/// has a replica.
-///
-/// # Errors
-///
-/// As [`during`].
+/// As [`during`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
 pub async fn during_with_faults<R>(
     stop: CancellationToken,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
@@ -247,30 +233,30 @@ where
     let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
-    // In a task of its own: what runs goes on while an order is carried out.
-    let obeying = tokio::spawn(async move {
-        while let Some(Some(given)) = until.run_until_cancelled(requests.recv()).await {
-            lab.serve(given).await;
+    // In a task of its own, so that `run` goes on while a fault is injected.
+    let serving = tokio::spawn(async move {
+        while let Some(Some(request)) = until.run_until_cancelled(requests.recv()).await {
+            lab.serve(request).await;
         }
         lab.stop().await;
     });
-    let done = with_last_words(run(at, stop.clone()), &stop).await;
+    let done = let_finish(run(at, stop.clone()), &stop).await;
     ended.cancel();
-    obeying
+    serving
         .await
-        .map_err(|e| unusable!("the lab was not stopped in order: {e}"))?;
+        .map_err(|e| unusable!("the lab did not stop cleanly: {e}"))?;
     done
 }
 
-/// What `running` comes to; told to stop, it has a few seconds for its last words.
-async fn with_last_words(
+/// The result of `running`, which has a few seconds left after a signal.
+async fn let_finish(
     running: impl Future<Output = Result<(), Failure>>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
     let mut running = pin!(running);
     tokio::select! {
         done = &mut running => done,
-        () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
+        () = stop.cancelled() => timeout(FINISH_TIMEOUT, running).await.unwrap_or_else(|_| {
             Err(Failure::Interrupted(told!(
                 "被信号打断；实验环境已停止",
                 "cut short by a signal; the lab is stopped"
@@ -279,8 +265,8 @@ async fn with_last_words(
     }
 }
 
-/// How long the last instance takes from its start until it is ready.
-async fn start_of_an_instance(lab: &mut Lab) -> Result<Duration, Failure> {
+/// Restarts the last instance, and measures the time until it is ready.
+async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
     let name = lab
         .addresses()
         .instances
@@ -293,11 +279,7 @@ async fn start_of_an_instance(lab: &mut Lab) -> Result<Duration, Failure> {
     Ok(begun.elapsed())
 }
 
-/// Starts a lab; a signal meanwhile ends what had been started.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: it does not start, or was interrupted.
+/// Starts a lab. A signal meanwhile stops what had been started.
 async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
@@ -323,7 +305,7 @@ fn describe(lab: &Lab) -> String {
     let mut lines = vec![told!(
         "{} {}  （在浏览器里打开）",
         "{} {}  (open it in a browser)",
-        padded(&told!("请求发到", "requests"), LABEL),
+        padded(&told!("请求发到", "requests"), LABEL_WIDTH),
         at.http
     )];
     for (name, address, pid) in super::processes(&mut at.clone()) {
@@ -333,7 +315,10 @@ fn describe(lab: &Lab) -> String {
         } else {
             name
         };
-        lines.push(format!("{} {address}  (pid {pid})", padded(&title, LABEL)));
+        lines.push(format!(
+            "{} {address}  (pid {pid})",
+            padded(&title, LABEL_WIDTH)
+        ));
     }
     let versions: Vec<_> = at.versions.values().map(String::as_str).collect();
     let by_hand = [
@@ -356,36 +341,35 @@ fn describe(lab: &Lab) -> String {
         format!(
             "{}: {}",
             redis::name(0),
-            redis::KEEPS.join(" ").replace("--", "")
+            redis::APPEND_ONLY.join(" ").replace("--", "")
         ),
         told!(
             "其余 Redis 节点什么也不保存",
             "the other Redis nodes keep nothing"
         ),
     ];
-    let ways = lab
-        .ways()
-        .map(|(way, address)| format!("{way} {address}"))
+    let links = lab
+        .links()
+        .map(|(link, address)| format!("{link} {address}"))
         .collect();
     for (what, several) in [
         (told!("服务器", "servers"), vec![versions.join(", ")]),
         (told!("手工连接", "by hand"), by_hand.into()),
         (told!("持久化", "durability"), durability.into()),
-        (told!("线路", "ways"), ways),
+        (told!("线路", "ways"), links),
     ] {
         let several: Vec<_> = several;
         let labels = std::iter::once(&*what).chain(std::iter::repeat(""));
         lines.extend(
             labels
                 .zip(several)
-                .map(|(label, line)| format!("{} {line}", padded(label, LABEL))),
+                .map(|(label, line)| format!("{} {line}", padded(label, LABEL_WIDTH))),
         );
     }
     lines.join("\n")
 }
 
-/// Where phones open the page for a class.
-fn for_phones(lab: Option<&str>) -> String {
+fn phone_line(lab: Option<&str>) -> String {
     lab.map_or_else(
         || told!("这台机器不在任何网络里", "this machine is in no network"),
         |url| {
@@ -397,7 +381,6 @@ fn for_phones(lab: Option<&str>) -> String {
     )
 }
 
-/// The port of a URL.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
 }
@@ -414,7 +397,7 @@ mod tests {
             read.recv().ok();
             printed.send(line).ok();
         });
-        // One is being printed, at most.
+        // At most one line is being printed.
         let all = MAX_UNPRINTED + 20;
         (0..all).for_each(|n| printer.print(n.to_string()));
         drop(printer);

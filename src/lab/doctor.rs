@@ -1,21 +1,31 @@
-//! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
+//! `oversell doctor`: checks what this machine lacks for a lab, and says how to get it. It changes nothing.
 
 use super::{Options, Port, folder::Folder, mysql, nginx, redis, zookeeper};
-use crate::programs::{self, Needed, SETPRIV};
-use crate::terminal::{
-    bilingual::Bilingual,
-    chinese::{padded, told},
-    failure::{Failure, unusable_told},
-    stdout::say,
+use crate::{
+    programs::{self, Requirement, SETPRIV},
+    terminal::{
+        bilingual::Bilingual,
+        chinese::{padded, told},
+        failure::{Failure, unusable_told},
+        stdout::say,
+    },
 };
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
-/// What parts of the project need beside the lab: a program, its Debian package, and what is left out without it.
-const MORE: [(&str, &str, Bilingual); 7] = [
-    (mysql::CLUSTERED[0].0, mysql::CLUSTERED[0].1, GALERA),
-    (mysql::CLUSTERED[1].0, mysql::CLUSTERED[1].1, GALERA),
+/// Programs that other parts of the project need: the program, its Debian package, and its purpose.
+const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
+    (
+        mysql::GALERA_REQUIREMENTS[0].0,
+        mysql::GALERA_REQUIREMENTS[0].1,
+        GALERA,
+    ),
+    (
+        mysql::GALERA_REQUIREMENTS[1].0,
+        mysql::GALERA_REQUIREMENTS[1].1,
+        GALERA,
+    ),
     (
         "javac",
         "default-jdk-headless",
@@ -37,7 +47,11 @@ const MORE: [(&str, &str, Bilingual); 7] = [
         "python3",
         Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo"),
     ),
-    ("cc", "gcc", Bilingual::of("编译它", "building it")),
+    (
+        "cc",
+        "gcc",
+        Bilingual::of("编译本项目", "building this project"),
+    ),
     (
         "docker",
         "docker.io",
@@ -45,15 +59,15 @@ const MORE: [(&str, &str, Bilingual); 7] = [
     ),
 ];
 
-/// How Compose is asked for its version: as a part of Docker, and as a program of its own.
-const COMPOSE: [(&str, &[&str]); 2] = [
+/// Compose is a plugin of Docker, or a program of its own.
+const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
     ("docker", &["compose", "version"]),
     ("docker-compose", &["version"]),
 ];
 
-/// What a lab uses at its start; a load needs some more.
-const MEMORY_MB: u64 = 1_500;
-const FILES: u64 = 4_096;
+/// Used by a lab at its start; a load needs more.
+const MIN_MEMORY_MB: u64 = 1_500;
+const MIN_OPEN_FILES: u64 = 4_096;
 
 /// Says what this machine lacks for a lab, and how to get it.
 #[derive(Debug, clap::Args)]
@@ -66,54 +80,49 @@ pub struct Args {
     lab: Options,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where a lab cannot start.
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
-    let packages = missing(&lab);
-    more();
-    let occupied = occupied(&lab);
+    let packages = missing_packages(&lab);
+    list_optional_programs();
+    let occupied = occupied_ports(&lab);
     say!("{}", told!("这台机器", "this machine"));
     let too_little = [
-        room(
+        check_amount(
             &told!("内存，MB", "memory, MB"),
             memory_mb(),
-            MEMORY_MB,
+            MIN_MEMORY_MB,
             &told!("加压时服务器可能被杀", "servers may be killed under load"),
         ),
-        room(
+        check_amount(
             &told!("打开的文件数", "open files"),
             open_files(),
-            FILES,
-            &told!("先执行 `ulimit -n 8192`", "`ulimit -n 8192` before it"),
+            MIN_OPEN_FILES,
+            &told!("先执行 `ulimit -n 8192`", "run `ulimit -n 8192` first"),
         ),
     ];
-    let folder = lab.dir.as_deref().map_or(Ok(()), folder);
-    let mut why = Vec::new();
+    let folder = lab.dir.as_deref().map_or(Ok(()), check_folder);
+    let mut reasons = Vec::new();
     if !packages.is_empty() {
         let packages: Vec<_> = packages.into_iter().collect();
-        why.push(told!(
+        reasons.push(told!(
             "在 Debian 或 Ubuntu 上：sudo apt-get install --no-install-recommends {}；`docker compose up` 一样都不需要",
             "on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
             packages.join(" ")
         ));
     }
     if !occupied.is_empty() {
-        why.push(told!(
+        reasons.push(told!(
             "端口 {} 不能用",
             "these ports cannot be used: {}",
             occupied.join(", ")
         ));
     }
-    why.extend(folder.err().map(|error| error.to_string()));
-    if !why.is_empty() {
+    reasons.extend(folder.err().map(|error| error.to_string()));
+    if !reasons.is_empty() {
         return Err(unusable_told!(
             "启动不了实验环境；{}",
             "a lab cannot start; {}",
-            why.join("; ")
+            reasons.join("; ")
         ));
     }
     say!(
@@ -121,7 +130,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
         if too_little.contains(&false) {
             told!(
                 "可以启动实验环境，只是资源可能紧张：`oversell lab`",
-                "a lab can start, though it may be short of something: `oversell lab`"
+                "a lab can start, but its resources may be scarce: `oversell lab`"
             )
         } else {
             told!(
@@ -133,18 +142,17 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The packages of the programs that are not there.
-fn missing(lab: &Options) -> BTreeSet<&'static str> {
+fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     let clustered = match lab.galera {
         1 => &[],
-        _ => &mysql::CLUSTERED[..],
+        _ => &mysql::GALERA_REQUIREMENTS[..],
     };
-    let needed: Vec<Needed> = [
-        &mysql::NEEDED[..],
+    let needed: Vec<Requirement> = [
+        &mysql::REQUIREMENTS[..],
         clustered,
-        &redis::NEEDED,
-        zookeeper::needed(),
-        &nginx::NEEDED,
+        &redis::REQUIREMENTS,
+        zookeeper::requirements_here(),
+        &nginx::REQUIREMENTS,
         &[SETPRIV],
     ]
     .concat();
@@ -168,10 +176,9 @@ fn missing(lab: &Options) -> BTreeSet<&'static str> {
     packages
 }
 
-/// What parts of the project need beside the lab.
-fn more() {
+fn list_optional_programs() {
     say!("{}", told!("实验环境之外要的", "for more than a lab"));
-    for (program, package, use_of_it) in MORE {
+    for (program, package, purpose) in OPTIONAL_PROGRAMS {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
             None => say!(
@@ -179,12 +186,12 @@ fn more() {
                 told!(
                     "  没有     {program:<20} {}：Debian 软件包 {package}",
                     "  without  {program:<20} {}: Debian package {package}",
-                    use_of_it.here()
+                    purpose.here()
                 )
             ),
         }
     }
-    match compose() {
+    match compose_version() {
         Some(version) => say!("  ok       {:<20} {version}", "docker compose"),
         None => say!(
             "{}",
@@ -197,9 +204,8 @@ fn more() {
     }
 }
 
-/// What Docker Compose says of its version, where there is one.
-fn compose() -> Option<String> {
-    COMPOSE.iter().find_map(|(program, question)| {
+fn compose_version() -> Option<String> {
+    COMPOSE_COMMANDS.iter().find_map(|(program, question)| {
         let answer = Command::new(program).args(*question).output().ok()?;
         let text = String::from_utf8(answer.stdout).ok()?;
         let version = text.lines().next().map(str::to_owned);
@@ -207,8 +213,8 @@ fn compose() -> Option<String> {
     })
 }
 
-/// The ports of the lab that cannot be had.
-fn occupied(lab: &Options) -> Vec<String> {
+/// Prints which ports are free, and returns the occupied ones.
+fn occupied_ports(lab: &Options) -> Vec<String> {
     say!("{}", told!("实验环境要的端口", "ports of the lab"));
     let mut occupied = Vec::new();
     for (server, port, option) in lab.ports() {
@@ -223,21 +229,21 @@ fn occupied(lab: &Options) -> Vec<String> {
     occupied
 }
 
-/// Whether there is so much of it, as far as the system says.
-fn room(what: &str, has: Option<u64>, wants: u64, without: &str) -> bool {
+/// Prints whether there is enough. True if the system does not say.
+fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
-    match has >= wants {
+    match has >= wanted {
         true => say!("  ok       {} {has}", padded(what, 20)),
         false => say!(
             "{}",
             told!(
-                "  偏少     {} {has}，最好有 {wants}：{without}",
-                "  little   {} {has}, and {wants} are better: {without}",
+                "  偏少     {} {has}，最好有 {wanted}：{without}",
+                "  low      {} {has}, better {wanted}: {without}",
                 padded(what, 20)
             )
         ),
     }
-    has >= wants
+    has >= wanted
 }
 
 fn memory_mb() -> Option<u64> {
@@ -252,14 +258,13 @@ fn open_files() -> Option<u64> {
     )
 }
 
-/// The first number of the line that begins so.
+/// The first number in the line with this prefix.
 fn number_after(text: &str, begin: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the lab can use its folder.
-fn folder(folder: &Path) -> Result<(), Failure> {
+fn check_folder(folder: &Path) -> Result<(), Failure> {
     let checked = Folder::check(folder);
     match &checked {
         Ok(()) => say!(
@@ -280,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_has_is_read_from_its_own_words() {
+    fn memory_and_file_limits_are_read_from_proc() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
                       Max open files            1024                 524288               files\n";
         assert_eq!(number_after(limits, "Max open files"), Some(1024));

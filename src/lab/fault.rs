@@ -1,15 +1,14 @@
-//! `oversell lab fault`: breaks a member of the lab that runs, by hand, and mends it.
+//! `oversell lab fault`: injects faults into a running lab, and mends them.
 //!
-//! 1. A lab that a person has started takes orders on loopback. Its address, and the token without which it takes none,
-//!    stand in `lab.json`, which nobody but its owner may read.
-//! 2. The command reads them there, and sends the order.
-//! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there. Who asks with
-//!    GET is told what there is to break, and how it is.
+//! 1. `oversell lab` accepts faults on loopback. Its address and token stand in `lab.json`, which only its owner may
+//!    read.
+//! 2. The command reads them there and sends the fault; GET returns what can be broken, and its state.
+//! 3. The lab injects one fault after the other, and answers when it is done: after "killed" no process is left.
 //!
-//! The instances know both too, for their replays. Nobody else does.
+//! The instances know address and token too, for their replays.
 //!
-//! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
-//! `bench` take no orders.
+//! **What it cannot do**: touch a process that this lab has not started. The labs of tests, `compare` and `bench`
+//! accept no faults.
 
 use super::{Lab, redis};
 use crate::{
@@ -37,7 +36,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// Longer than any server takes to start.
+/// Starting a server is the slowest action, and takes less than this.
 const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 const EXAMPLES: &str = "\
@@ -69,7 +68,8 @@ In a lab that was started with --sentinels 3:
 The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
 zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
-/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its replica.
+/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its
+/// replica.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -85,22 +85,17 @@ pub(super) struct Args {
     lab_json: PathBuf,
 }
 
-/// A request to the lab, and where its answer goes; a dropped receiver needs none.
+/// A request to the lab, with the channel for its answer. The receiver may be gone.
 pub(super) enum ControlRequest {
     Fault(FaultCommand, oneshot::Sender<Result<String, Failure>>),
-    Look(oneshot::Sender<Breakable>),
+    Describe(oneshot::Sender<Breakable>),
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let none = || {
         unusable_told!(
-            "这个实验环境不接受命令：`oversell lab` 启动的才接受",
-            "this lab takes no orders: `oversell lab` starts one that does"
+            "这个实验环境不接受故障：用 `oversell lab` 启动一个接受的",
+            "this lab accepts no faults: start one with `oversell lab`"
         )
     };
     let control = Addresses::of_running_lab(&args.lab_json)?
@@ -115,27 +110,27 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         by_ms,
     };
     let token = SecretString::from(control.token.0);
-    let ordered = client()
+    let request = client()
         .put(&control.url)
         .json(&command)
         .timeout(FAULT_TIMEOUT);
-    let answer = ordered.token(Some(&token)).answer().await;
+    let answer = request.token(Some(&token)).answer().await;
     match answer.and_then(Answer::success) {
         Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
             return Err(unusable_told!(
-                "实验环境没有执行：{error}",
-                "the lab does not take the order: {error}"
+                "故障没有注入：{error}",
+                "the fault was not injected: {error}"
             ));
         }
     }
     Ok(())
 }
 
-/// Listens for orders on loopback, for as long as somebody receives them.
+/// Accepts faults on loopback until the receiver is dropped.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
-    let failed = |e: std::io::Error| unusable!("nobody can listen for orders: {e}");
+    let failed = |e: std::io::Error| unusable!("the lab cannot listen for faults: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .map_err(failed)?;
@@ -144,30 +139,29 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>)
     let (requests, received) = mpsc::channel(1);
     let bearer: Arc<str> = format!("Bearer {}", token.0).into();
     let router = Router::new()
-        .route("/fault", put(take).get(look))
-        .layer(from_fn_with_state(bearer, guard))
+        .route("/fault", put(inject).get(describe))
+        .layer(from_fn_with_state(bearer, require_token))
         .with_state(requests);
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok((Control { url, token }, received))
 }
 
-/// A request without the token is refused.
-async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let shown = request
+async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let presented = request
         .headers()
         .get(header::AUTHORIZATION)
-        .map_or(&[][..], |shown| shown.as_bytes());
-    if bool::from(shown.ct_eq(bearer.as_bytes())) {
+        .map_or(&[][..], |presented| presented.as_bytes());
+    if bool::from(presented.ct_eq(bearer.as_bytes())) {
         return next.run(request).await;
     }
     (
         StatusCode::UNAUTHORIZED,
-        "this needs the token that stands in lab.json",
+        "a fault needs the token from lab.json",
     )
         .into_response()
 }
 
-async fn take(
+async fn inject(
     State(requests): State<mpsc::Sender<ControlRequest>>,
     Json(command): Json<FaultCommand>,
 ) -> Response {
@@ -179,45 +173,46 @@ async fn take(
         && let Ok(done) = answer.await
     {
         return match done {
-            Ok(said) => said.into_response(),
-            Err(refused) => (StatusCode::CONFLICT, refused.to_string()).into_response(),
+            Ok(report) => report.into_response(),
+            Err(refusal) => (StatusCode::CONFLICT, refusal.to_string()).into_response(),
         };
     }
-    ending()
+    lab_is_ending()
 }
 
-async fn look(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
+async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
-    match requests.send(ControlRequest::Look(reply)).await {
-        Ok(()) => answer
-            .await
-            .map_or_else(|_| ending(), |seen| Json(seen).into_response()),
-        Err(_) => ending(),
+    match requests.send(ControlRequest::Describe(reply)).await {
+        Ok(()) => answer.await.map_or_else(
+            |_| lab_is_ending(),
+            |breakable| Json(breakable).into_response(),
+        ),
+        Err(_) => lab_is_ending(),
     }
 }
 
-fn ending() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "the lab is ending").into_response()
+fn lab_is_ending() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }
 
 impl Lab {
-    /// Does what is wanted, and answers; says what was done, if anything.
-    pub(super) async fn serve(&mut self, given: ControlRequest) -> Option<String> {
-        match given {
-            ControlRequest::Look(reply) => {
+    /// Answers the request; returns what was done, if it was a fault.
+    pub(super) async fn serve(&mut self, request: ControlRequest) -> Option<String> {
+        match request {
+            ControlRequest::Describe(reply) => {
                 drop(reply.send(self.breakable()));
                 None
             }
             ControlRequest::Fault(command, reply) => {
                 let done = self.carry_out(command).await;
-                let said = done.as_ref().ok().cloned();
+                let report = done.as_ref().ok().cloned();
                 drop(reply.send(done));
-                said
+                report
             }
         }
     }
 
-    /// Carries out an order; says what was done.
+    /// Injects a fault; returns what was done.
     async fn carry_out(
         &mut self,
         FaultCommand {
@@ -229,7 +224,7 @@ impl Lab {
         let done = match action {
             Action::Pause => {
                 self.pause(&name)?;
-                self.stands_still(&name).await.map(|()| "is paused")?
+                self.wait_until_paused(&name).await.map(|()| "is paused")?
             }
             Action::Resume => self.resume(&name).map(|()| "goes on")?,
             Action::Kill => self.kill(&name).await.map(|()| "is killed")?,
@@ -252,9 +247,9 @@ impl Lab {
                     .map(|()| "has a clock that is ahead")?
             }
             Action::Mend => {
-                let has_ways = self.ways.iter().any(|way| way.is_called(&name));
+                let has_links = self.links.iter().any(|link| link.is_meant_by(&name));
                 let mended = self.rejoin(&name).await?;
-                if !(self.set_right(&name).await? || mended) || has_ways {
+                if !(self.reset_clock(&name).await? || mended) || has_links {
                     self.mend(&name)?;
                 }
                 "is mended"

@@ -1,8 +1,8 @@
-//! The lab's folder: everything that it writes is in here. A file marks it, and is locked while the lab runs: nothing
-//! without that mark is ever emptied or removed.
+//! The lab's folder. A marker file, locked while the lab runs, shows that a lab made it: a folder without the marker is
+//! never emptied or removed.
 //!
-//! A named folder (`target/lab`) is emptied at the next start, so that each lab begins with fresh data and the logs of
-//! the last one can be read until then. An unnamed one is removed when the lab ends.
+//! A named folder (`target/lab`) is emptied at the next start, so that the last logs can be read until then. An unnamed
+//! one is removed when the lab ends.
 
 use crate::{
     addresses::{Addresses, MARK},
@@ -23,7 +23,7 @@ const UNNAMED: &str = "lab-";
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    stays: bool,
+    is_kept: bool,
     _lock: File,
 }
 
@@ -39,21 +39,21 @@ impl Folder {
     fn named(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
-        may_be_emptied(&path)?;
-        Self::held(path, true)
+        check_is_ours(&path)?;
+        Self::lock_and_empty(path, true)
     }
 
-    /// Whether the named folder could be opened now. It changes nothing.
+    /// Checks whether this folder could be opened now. Changes nothing.
     pub(super) fn check(named: &Path) -> Result<(), Failure> {
         let path = std::path::absolute(named).map_err(|e| unusable(named, &e))?;
-        // A lab makes the folders that are missing.
+        // A lab creates missing folders, so the nearest existing one counts.
         let existing = path.ancestors().find(|folder| folder.exists());
         let existing = existing.unwrap_or(&path);
         NamedTempFile::new_in(existing).map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => not_yours(existing),
+            io::ErrorKind::PermissionDenied => permission_denied(existing),
             _ => unusable(existing, &e),
         })?;
-        if existing == path && may_be_emptied(&path)? {
+        if existing == path && check_is_ours(&path)? {
             lock(&path)?;
         }
         Ok(())
@@ -62,36 +62,34 @@ impl Folder {
     /// A new folder in `target`, which is removed when this is dropped.
     pub(super) fn unnamed(target: &Path) -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        sweep(target);
+        remove_orphans(target);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = target.join(format!("{UNNAMED}{}-{number}", std::process::id()));
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
-        Self::held(path, false)
+        Self::lock_and_empty(path, false)
     }
 
-    /// This folder, locked and emptied.
-    fn held(path: PathBuf, stays: bool) -> Result<Self, Failure> {
+    fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         empty(&path).map_err(|e| unusable(&path, &e))?;
         Ok(Self {
             path,
-            stays,
+            is_kept,
             _lock: lock,
         })
     }
 
-    /// Whether it is still there after the lab.
-    pub(super) fn stays(&self) -> bool {
-        self.stays
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
-    /// Where the labs beside it keep what they share: Cargo's `target` folder, if it lies there.
+    /// Where neighbouring labs share files: Cargo's `target` folder, if this folder lies there.
     pub(super) fn shared(&self) -> Option<PathBuf> {
         let target = std::path::absolute(target()).ok()?;
         (self.path.parent()? == target).then_some(target)
     }
 
-    /// A folder in it; the server that fills it makes it.
+    /// The path of an entry of this folder.
     pub(super) fn of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -99,10 +97,9 @@ impl Folder {
     /// Writes `lab.json` in one step: a reader sees all of it or none.
     pub(super) fn publish(&self, addresses: &Addresses) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(addresses).map_err(|e| unusable(&self.path, &e))?;
-        write_whole(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))
+        write_atomically(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Removes `lab.json`: nobody can rely on the lab any more.
     pub(super) fn unpublish(&self) {
         if let Err(error) = fs::remove_file(self.path.join(LAB_JSON)) {
             tracing::debug!(%error, "{LAB_JSON} was not there");
@@ -113,7 +110,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         self.unpublish();
-        if !self.stays
+        if !self.is_kept
             && let Err(error) = fs::remove_dir_all(&self.path)
         {
             tracing::warn!(%error, "{} cannot be removed", self.path.display());
@@ -121,8 +118,8 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a file, which nobody but its owner may read, beside its place, and moves it there.
-pub(super) fn write_whole(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a temporary file that only its owner may read, and renames it: a reader sees all of it or none.
+pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
     let beside = NamedTempFile::new_in(file.parent().unwrap_or(Path::new("")))?;
     fs::write(beside.path(), text)?;
     beside.persist(file)?;
@@ -143,8 +140,8 @@ fn target() -> PathBuf {
         .unwrap_or_else(here)
 }
 
-/// Whether a lab made this folder; what is not empty and was made by somebody else is refused.
-fn may_be_emptied(path: &Path) -> Result<bool, Failure> {
+/// Whether the folder has the marker. Fails for a folder that is not empty and has none.
+fn check_is_ours(path: &Path) -> Result<bool, Failure> {
     let is_marked = path.join(MARK).exists();
     let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
     if !is_marked && entries.next().is_some() {
@@ -164,7 +161,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
         .append(true)
         .open(&mark)
         .map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => not_yours(path),
+            io::ErrorKind::PermissionDenied => permission_denied(path),
             _ => unusable(&mark, &e),
         })?;
     match file.try_lock() {
@@ -190,8 +187,8 @@ fn empty(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what labs that were killed left behind: unnamed folders whose process is gone and that nobody holds.
-fn sweep(target: &Path) {
+/// Removes unnamed folders of killed labs: their process is gone and nobody has the lock.
+fn remove_orphans(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| {
@@ -205,7 +202,7 @@ fn sweep(target: &Path) {
         if !orphan || !entry.path().join(MARK).exists() {
             continue;
         }
-        if let Ok(_held) = lock(&entry.path())
+        if let Ok(_lock) = lock(&entry.path())
             && let Err(error) = fs::remove_dir_all(entry.path())
         {
             tracing::debug!(%error, "{} cannot be removed", entry.path().display());
@@ -213,7 +210,7 @@ fn sweep(target: &Path) {
     }
 }
 
-fn not_yours(path: &Path) -> Failure {
+fn permission_denied(path: &Path) -> Failure {
     unusable_told!(
         "没有权限写入 {}，它可能属于另一个用户：用 --dir 另选一个目录",
         "permission denied to write to {}, which another user may own: choose another folder with --dir",
@@ -252,7 +249,7 @@ mod tests {
         for (path, mode) in [(folder.path(), 0o777), (&mark, 0)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("of this user");
         }
-        // Where root runs the test, this thread alone is another user.
+        // Makes only this thread another user, in case root runs the test.
         let user = setfsuid(Uid::from_raw(65534));
         let error = Folder::check(folder.path());
         setfsuid(user);

@@ -1,15 +1,15 @@
-//! An instance of the service: `oversell serve`, told by its environment where the servers are.
+//! An instance of the service: `oversell serve`, configured by its environment.
 
 use super::{
+    link::authority,
     mysql, redis,
-    sentinel::GROUP,
-    server::{Check, Server, Started, answers},
+    sentinel::GROUP_NAME,
+    server::{Check, CheckContext, Server, check_instance},
     user::User,
-    way::authority,
     zookeeper,
 };
 use crate::addresses::{Addresses, Control};
-use crate::programs::Needed;
+use crate::programs::Requirement;
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},
@@ -17,17 +17,17 @@ use std::{
     thread,
 };
 
-/// How many threads carry out an instance's tasks: tokio reads it.
-const THREADS: &str = "TOKIO_WORKER_THREADS";
+/// tokio reads the number of worker threads from this variable.
+const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
 
-/// The threads of each of so many instances: altogether as many as this machine has cores, or one each. Of more, each wakes
-/// the others for work that the cores are too busy for.
-fn threads(instances: usize) -> usize {
+/// All instances together get as many threads as this machine has cores, and each at least one. More threads would only
+/// wake each other.
+fn threads_per_instance(instances: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (cores / instances.max(1)).max(1)
 }
 
-/// An instance is called by its port, as the course does.
+/// An instance is named by its port, as in the course.
 pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
@@ -40,7 +40,7 @@ pub(super) fn environment(
 ) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
-    let ours = [
+    let settings = [
         ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
         (
             "OVERSELL__MYSQL__URLS",
@@ -63,7 +63,7 @@ pub(super) fn environment(
         ),
         (
             "OVERSELL__REDIS__MASTER",
-            at.sentinels.first().map_or("", |_| GROUP).to_owned(),
+            at.sentinels.first().map_or("", |_| GROUP_NAME).to_owned(),
         ),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         (
@@ -79,19 +79,23 @@ pub(super) fn environment(
             all(at.instances.iter().map(|i| i.url.as_str()).collect()),
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
-        (THREADS, threads(at.instances.len()).to_string()),
+        (
+            TOKIO_THREADS,
+            threads_per_instance(at.instances.len()).to_string(),
+        ),
     ];
     let token = at.admin.as_ref();
     let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
-    ours.into_iter()
+    settings
+        .into_iter()
         .chain(token)
         .map(|(key, value)| (key.to_owned(), value))
         .chain(more.iter().cloned())
         .collect()
 }
 
-/// The servers of which there are several, for the instances' lights: each by its name and its address, or that of the way to it.
-pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
+/// The members of clusters, for the lights of the page: each with its name and its address, or that of its link.
+pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let nodes = nodes.map(|node| node.url.as_str()).enumerate();
     let nodes = nodes.map(|(n, url)| (mysql::name(n), authority(url)));
@@ -105,11 +109,11 @@ pub(super) fn members(at: &Addresses) -> impl Iterator<Item = String> {
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
     let all = nodes.chain(main).chain(replicas).chain(ensemble);
-    all.map(|(name, at)| member(&name, at))
+    all.map(|(name, at)| cluster_member(&name, at))
 }
 
-/// One of them, as `cluster.members` has it.
-pub(super) fn member(name: &str, at: &str) -> String {
+/// An entry of `cluster.members`.
+pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
 
@@ -118,11 +122,10 @@ pub(super) struct Instance {
     pub(super) port: u16,
     pub(super) program: PathBuf,
     pub(super) env: Vec<(String, String)>,
-    /// Where its replays order faults, if the lab takes orders.
     pub(super) faults: Option<FaultControl>,
 }
 
-/// Where a lab takes orders, and which it carries out besides those that each does: `ways`, `replica`.
+/// Where a lab accepts faults, and the kinds that not every lab can inject: `ways`, `replica`, `clocks`.
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,
@@ -130,7 +133,7 @@ pub(super) struct FaultControl {
 }
 
 impl Server for Instance {
-    fn needs(&self) -> &'static [Needed] {
+    fn requirements(&self) -> &'static [Requirement] {
         &[]
     }
 
@@ -151,14 +154,17 @@ impl Server for Instance {
         command
     }
 
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
-            let path = if started.complete {
+            let path = if context.dependencies_up {
                 "/health/ready"
             } else {
                 "/health/live"
             };
-            answers(self.port, path, |theirs| theirs == name(self.port)).await
+            check_instance(self.port, path, |name_in_answer| {
+                name_in_answer == name(self.port)
+            })
+            .await
         }
         .boxed()
     }

@@ -9,17 +9,20 @@ mod clock;
 mod fault;
 mod folder;
 mod instance;
+mod link;
 mod mysql;
 mod nginx;
 mod options;
+mod plan;
+mod port_plan;
 mod ports;
 mod process;
 mod proxy;
 mod redis;
 mod sentinel;
 mod server;
+mod start;
 mod user;
-mod way;
 mod zookeeper;
 
 pub mod command;
@@ -39,182 +42,153 @@ use clock::Clock;
 use folder::Folder;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
+use link::ProxyLink;
 use nix::sys::signal::Signal;
 pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
-use sentinel::{Group, Replicated};
-use server::{Member, Setting, Tier};
+use sentinel::{ProxiedReplica, SentinelGroup};
+use server::{Member, MemberSettings, Tier};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use way::Way;
 
-/// How long an instance has for what is under way, once it is told to end.
-const INSTANCE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a server has to end well, where its data stay after it.
-const SERVER_PATIENCE: Duration = Duration::from_secs(10);
+/// After SIGTERM an instance may finish its requests for this long.
+const INSTANCE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// After SIGTERM a server may write its data for this long.
+const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A running lab. [`Lab::stop`] ends it in order; dropping it ends it at once. Nothing is left in either case.
+/// A running lab. [`Lab::stop`] stops it in order; dropping it kills everything. No process is left in either case.
 #[derive(Debug)]
 pub struct Lab {
-    // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
+    // Fields are dropped in this order: processes, then their folder, then the claims on their ports.
     members: Vec<Member>,
-    ways: Vec<Arc<Way>>,
+    links: Vec<Arc<ProxyLink>>,
     clocks: Vec<Clock>,
-    replicated: Option<Replicated>,
-    group: Option<Group>,
-    /// The members of the group that are cut off from the others.
+    replica_pair: Option<ProxiedReplica>,
+    group: Option<SentinelGroup>,
+    /// Members of the group that are cut off from the others.
     isolated: HashSet<String>,
-    following: JoinSet<()>,
+    follower_tasks: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
-    setting: Setting,
+    settings: MemberSettings,
     warning: Option<String>,
     unavailable: Vec<String>,
     _ports: Vec<Port>,
 }
 
 impl Lab {
-    /// Where everything is. A part that was left out has its address too, and nobody listens there until
-    /// [`restart`](Self::restart) starts it; its pid is 0.
+    /// The addresses of all parts. A part that was left out has an address too; its pid is 0 until
+    /// [`restart`](Self::restart) starts it.
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// The ways that can be cut, and where each begins: `8100-redis`, `127.0.0.1:41200`.
-    pub fn ways(&self) -> impl Iterator<Item = (String, String)> {
-        self.ways
+    /// The links that can be cut, each with its own address: `8100-redis`, `127.0.0.1:41200`.
+    pub fn links(&self) -> impl Iterator<Item = (String, String)> {
+        self.links
             .iter()
-            .map(|way| (way.name(), way.proxy.address()))
+            .map(|link| (link.name(), link.proxy.address()))
     }
 
-    /// What the user should know of this lab: that its servers run as root, and why.
+    /// A warning for the user: the servers run as root, and why.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// The lessons that one of its servers cannot serve, each with the reason.
+    /// Lessons that this lab cannot serve, each with the reason.
     #[must_use]
     pub fn unavailable(&self) -> &[String] {
         &self.unavailable
     }
 
-    /// The process of a member, while it runs. Members are called `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
-    /// `zookeeper-2` …, `nginx`, and by their names the instances.
+    /// The pid of a running member. Members are named `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
+    /// `zookeeper-2` …, `nginx`; instances by their ports.
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.name == name)?.pid()
     }
 
-    /// The ZooKeeper member that leads: of an ensemble, its leader; else the only one. None while none is elected.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe; it only asks.
+    /// The leader of the ZooKeeper ensemble, or the only server. None while no leader is elected.
     pub async fn zookeeper_leader(&self) -> Option<String> {
-        let asked = self
+        let checks = self
             .addresses
             .zookeeper
             .connect
             .split(',')
             .map(zookeeper::leads);
-        join_all(asked)
+        join_all(checks)
             .await
             .into_iter()
             .position(|leads| leads)
             .map(zookeeper::name)
     }
 
-    /// `kill -9`, with all its children; returns once it is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if nothing of this name runs.
+    /// Kills a member and its children (`kill -9`); returns once they are gone.
     pub async fn kill(&self, name: &str) -> Result<(), Failure> {
-        let process = self.member(name)?.running()?;
+        let process = self.member(name)?.running_process()?;
         process.signal_all(Signal::SIGKILL);
-        process.gone().await;
+        process.wait_until_gone().await;
         Ok(())
     }
 
-    /// SIGTERM; returns once it is gone, after 10 s by force.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if nothing of this name runs.
+    /// Sends SIGTERM, and SIGKILL after 10 s; returns once the member is gone.
     pub async fn terminate(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.stop(INSTANCE_PATIENCE).await;
+        self.member(name)?
+            .running_process()?
+            .stop(INSTANCE_STOP_TIMEOUT)
+            .await;
         Ok(())
     }
 
-    /// SIGSTOP: it holds what it holds and does nothing, as in a long garbage collection.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if nothing of this name runs.
+    /// Sends SIGSTOP: the member keeps its locks and connections and does nothing, as in a long garbage collection.
     pub fn pause(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.signal_all(Signal::SIGSTOP);
+        self.member(name)?
+            .running_process()?
+            .signal_all(Signal::SIGSTOP);
         Ok(())
     }
 
-    /// SIGCONT: it goes on after [`pause`](Self::pause).
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if nothing of this name runs.
+    /// Sends SIGCONT: the member goes on after [`pause`](Self::pause).
     pub fn resume(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?.running()?.signal_all(Signal::SIGCONT);
+        self.member(name)?
+            .running_process()?
+            .signal_all(Signal::SIGCONT);
         Ok(())
     }
 
-    /// Closes all connections on these ways, and those that are made from now on. `redis` means the ways of all instances
-    /// to it, `8100-redis` that of one. Only a lab with [`Options::ways`] has them.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there is no such way.
-    pub fn cut(&self, way: &str) -> Result<(), Failure> {
-        self.condition(way, Condition::Cut)
+    /// Closes all connections on these links and refuses new ones. `redis` means the links of all instances to it,
+    /// `8100-redis` that of one. Only a lab with [`Options::ways`] has links.
+    pub fn cut(&self, link: &str) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Cut)
     }
 
-    /// Answers on these ways come so much later.
-    ///
-    /// # Errors
-    ///
-    /// As [`cut`](Self::cut).
-    pub fn slow(&self, way: &str, by: Duration) -> Result<(), Failure> {
-        self.condition(way, Condition::Slow(by))
+    /// Delays the answers on these links.
+    pub fn slow(&self, link: &str, by: Duration) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Slow(by))
     }
 
-    /// The clock of this Redis node jumps forward by so much, and stays ahead until it is [set right](Self::set_right) or the
-    /// node is started again; returns once the node says so. Only a lab with [`Options::ways`] has such clocks.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there is no such clock, or its node does not answer.
+    /// Moves the clock of a Redis node forward until [`reset_clock`](Self::reset_clock) or a restart of the node;
+    /// returns once the node shows the new time. Only a lab with [`Options::ways`] has such clocks.
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
-        self.member(node)?.running()?;
+        self.member(node)?.running_process()?;
         let clock = self.clock(node).ok_or_else(|| {
-            let none = "its clock cannot jump: that takes a Redis node and `oversell lab --ways`, which says at its start whether clocks can jump";
+            let none = "its clock cannot jump: only Redis nodes of `oversell lab --ways` can, and the lab says at its start if they cannot";
             unusable!("{node}: {none}")
         })?;
         clock.set(by)?;
-        clock.shows(by).await
+        clock.wait_until_shown(by).await
     }
 
-    /// The clock of this Redis node goes right again; whether it has one that can jump.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if its node runs, and does not answer.
-    pub async fn set_right(&self, node: &str) -> Result<bool, Failure> {
+    /// Sets the clock of a Redis node right again. False if the node has no clock that can jump.
+    pub async fn reset_clock(&self, node: &str) -> Result<bool, Failure> {
         let Some(clock) = self.clock(node) else {
             return Ok(false);
         };
         clock.set(Duration::ZERO)?;
         if self.member(node)?.state() == MemberState::Running {
-            clock.shows(Duration::ZERO).await?;
+            clock.wait_until_shown(Duration::ZERO).await?;
         }
         Ok(true)
     }
@@ -223,76 +197,66 @@ impl Lab {
         self.clocks.iter().find(|clock| clock.node == node)
     }
 
-    /// These ways are as they were.
-    ///
-    /// # Errors
-    ///
-    /// As [`cut`](Self::cut).
-    pub fn mend(&self, way: &str) -> Result<(), Failure> {
-        self.condition(way, Condition::Open)
+    /// Restores these links.
+    pub fn mend(&self, link: &str) -> Result<(), Failure> {
+        self.set_condition(link, Condition::Open)
     }
 
-    fn condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
-        let is_meant = |way: &&Arc<Way>| way.is_called(name);
-        let ways: Vec<_> = self.ways.iter().filter(is_meant).collect();
-        ways.iter().for_each(|way| way.proxy.becomes(condition));
-        if ways.is_empty() {
-            Err(self.no_way(name))
+    fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
+        let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
+        let links: Vec<_> = self.links.iter().filter(is_meant).collect();
+        links
+            .iter()
+            .for_each(|link| link.proxy.set_condition(condition));
+        if links.is_empty() {
+            Err(self.unknown_link(name))
         } else {
             Ok(())
         }
     }
 
-    /// Ends the ZooKeeper session of this instance, as the server does where it hears nothing for too long.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
+    /// Ends the ZooKeeper session of this instance, as the server does when it hears nothing for too long.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(&way.server);
-        let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
-        if ways.is_empty() {
-            return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
+        let to_zookeeper = |link: &&Arc<ProxyLink>| {
+            link.is_of(instance) && zookeeper::is_member_name(&link.server)
+        };
+        let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
+        if links.is_empty() {
+            return Err(self.unknown_link(&format!("{instance}-{}", zookeeper::NAME)));
         }
-        // The instance would take its session back.
-        let before: Vec<_> = ways.iter().map(|way| way.proxy.condition()).collect();
-        ways.iter()
-            .for_each(|way| way.proxy.becomes(Condition::Cut));
-        let mut ended = Ok(false);
-        for way in &ways {
-            if matches!(ended, Ok(false)) {
-                ended = way.expire().await;
+        // Otherwise the instance would reconnect and keep its session.
+        let before: Vec<_> = links.iter().map(|link| link.proxy.condition()).collect();
+        links
+            .iter()
+            .for_each(|link| link.proxy.set_condition(Condition::Cut));
+        let mut was_closed = Ok(false);
+        for link in &links {
+            if matches!(was_closed, Ok(false)) {
+                was_closed = link.expire().await;
             }
         }
-        ways.iter()
+        links
+            .iter()
             .zip(before)
-            .for_each(|(way, before)| way.proxy.becomes(before));
-        match ended? {
+            .for_each(|(link, before)| link.proxy.set_condition(before));
+        match was_closed? {
             true => Ok(()),
-            false => Err(unusable!("instance {instance} has no session")),
+            false => Err(unusable!("instance {instance} has no ZooKeeper session")),
         }
     }
 
-    /// Has the Sentinel promote the replica of the main Redis; returns once the instances' ways lead there. Only a lab with
-    /// [`Options::replica`] has one.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
+    /// Makes the Sentinel promote the replica of the main Redis; returns once the instances' links lead there. Only a
+    /// lab with [`Options::replica`] has a replica.
     pub async fn promote(&self) -> Result<(), Failure> {
-        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
-        tokio::try_join!(self.promoted(), sentinel::promote(of.sentinel)).map(drop)
+        let of = self.replica_pair.as_ref().ok_or_else(no_replica)?;
+        tokio::try_join!(self.wait_until_promoted(), sentinel::promote(of.sentinel)).map(drop)
     }
 
-    /// Has the Sentinels promote this one, which follows: a planned fail-over. Returns once all Sentinels that run say that it
-    /// leads. Only a lab with [`Options::sentinels`] has them.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there are no Sentinels, or they do not promote it.
+    /// Makes the Sentinels promote this replica: a planned fail-over. Returns once every running Sentinel names it as
+    /// the leader. Only a lab with [`Options::sentinels`] has Sentinels.
     pub async fn fail_over(&self, to: &str) -> Result<(), Failure> {
         let group = self.group.as_ref();
-        let group = group.ok_or_else(|| unusable!("this lab has no Sentinels that instances ask: `oversell lab --sentinels 3` starts one that has"))?;
+        let group = group.ok_or_else(|| unusable!("this lab has no Sentinels for its instances: start one with `oversell lab --sentinels 3`"))?;
         let running = |(name, port): (String, u16)| self.pid(&name).map(|_| port);
         let sentinels = group.sentinels.iter().enumerate();
         let all = sentinels.map(|(n, port)| (sentinel::name(n), *port));
@@ -302,25 +266,17 @@ impl Lab {
             .await
     }
 
-    /// Cuts a main Redis or a replica off from the other members of its group and from the Sentinels, and from nobody else. Only a
-    /// lab with [`Options::sentinels`] has a group.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if it is in no group, or does not answer.
+    /// Cuts a main Redis or replica off from the others of its group and from the Sentinels. Clients still reach it.
+    /// Only a lab with [`Options::sentinels`] has a group.
     pub async fn isolate(&mut self, member: &str) -> Result<(), Failure> {
-        let none = || unusable!("{member} is in no group: `oversell lab --sentinels 3` has one");
+        let none = || unusable!("{member} is in no group: start a lab with `--sentinels 3`");
         let group = self.group.as_ref().ok_or_else(none)?;
         group.isolate(member, true).await?;
         self.isolated.insert(member.to_owned());
         Ok(())
     }
 
-    /// It is one of its group again; whether it was cut off.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if it does not answer.
+    /// Undoes [`isolate`](Self::isolate). False if the member was not cut off.
     pub async fn rejoin(&mut self, member: &str) -> Result<bool, Failure> {
         if let Some(group) = self
             .group
@@ -337,11 +293,7 @@ impl Lab {
         members.any(|(name, _)| name == member)
     }
 
-    /// Which Redis leads, as the Sentinels say that the instances ask; `redis` where there are none.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe; it only asks.
+    /// The Redis that leads, by the Sentinels that the instances ask; `redis` in a lab without them.
     pub async fn main_redis(&self) -> Option<String> {
         match &self.group {
             Some(group) => group.leader().await.map(str::to_owned),
@@ -349,56 +301,43 @@ impl Lab {
         }
     }
 
-    /// Makes the first Redis the main one again after a promotion, and the other one its replica; returns once that follows.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
+    /// After a promotion, makes the first Redis the main one again and the other its replica; returns once the replica
+    /// has caught up.
     pub async fn restore(&self) -> Result<(), Failure> {
-        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
-        sentinel::restore(of, &self.ways_to_main()).await
+        let of = self.replica_pair.as_ref().ok_or_else(no_replica)?;
+        sentinel::restore(of, &self.links_to_main()).await
     }
 
-    /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if it does not.
-    pub async fn promoted(&self) -> Result<(), Failure> {
-        sentinel::promoted(&self.ways_to_main()).await
+    /// Waits, 20 s at most, until the Sentinel has promoted the replica and the instances' links lead there.
+    pub async fn wait_until_promoted(&self) -> Result<(), Failure> {
+        sentinel::wait_until_promoted(&self.links_to_main()).await
     }
 
-    /// The instances' ways to the main Redis.
-    fn ways_to_main(&self) -> Vec<Arc<Way>> {
-        let is_one = |way: &&Arc<Way>| way.server == redis::name(0) && !way.is_of(redis::REPLICA);
-        self.ways.iter().filter(is_one).cloned().collect()
+    fn links_to_main(&self) -> Vec<Arc<ProxyLink>> {
+        let leads_to_main =
+            |link: &&Arc<ProxyLink>| link.server == redis::name(0) && !link.is_of(redis::REPLICA);
+        self.links.iter().filter(leads_to_main).cloned().collect()
     }
 
-    fn no_way(&self, name: &str) -> Failure {
-        let ways: Vec<_> = self.ways.iter().map(|way| way.name()).collect();
-        Failure::Unusable(match ways.is_empty() {
-            true => {
-                "this lab has no ways that can be cut: `oversell lab --ways` starts one that has"
-                    .to_owned()
-            }
+    fn unknown_link(&self, name: &str) -> Failure {
+        let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
+        Failure::Unusable(match links.is_empty() {
+            true => "this lab has no ways that can be cut: start one with `oversell lab --ways`"
+                .to_owned(),
             false => {
                 format!(
-                    "the lab has no way {name}; it has {}, and by their servers those of all",
-                    ways.join(", ")
+                    "the lab has no way {name}; it has {}; the name of a server means the ways of all instances",
+                    links.join(", ")
                 )
             }
         })
     }
 
-    /// Starts a member again on its port and with its data, and waits until it is healthy; one that still runs is
-    /// terminated first. An instance need only be alive, not ready, while a server is down; so does a member of a
-    /// ZooKeeper ensemble of which no majority runs. A node of a Galera cluster joins the others, of which one must run.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
+    /// Starts a member again on its port, with its data, and waits until it is healthy. One that still runs is
+    /// terminated first. While a server is down, an instance need only be alive; the same holds for a ZooKeeper member
+    /// without a majority. A Galera node joins the others, of which one must run.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
-        let complete = self.has_what_it_needs(name);
+        let dependencies_up = self.dependencies_are_up(name);
         let place = self
             .members
             .iter()
@@ -409,38 +348,34 @@ impl Lab {
         }
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
-            process.stop(INSTANCE_PATIENCE).await;
+            process.stop(INSTANCE_STOP_TIMEOUT).await;
         }
-        member.start(complete, &self.setting).await?;
+        member.start(dependencies_up, &self.settings).await?;
         self.isolated.remove(name);
         self.publish()
     }
 
-    /// The members that end, each when it does: a line on each, with its name and how it ended.
-    pub fn ends(&self) -> impl Stream<Item = String> + use<> {
+    /// Yields a line for each member that exits, with its name and its exit status.
+    pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
-        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.watch())));
+        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
         running
             .map(async |(title, end)| format!("{title} has ended: {}", end.await))
             .collect::<FuturesUnordered<_>>()
     }
 
-    /// Stops everything: nginx, so that no request comes in, then the instances, which finish what is under way (10 s
-    /// at most), then the servers. Returns once no process is left.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills what is left.
+    /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers. Returns once no
+    /// process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.stays() {
-            SERVER_PATIENCE
+        let servers = if self.folder.is_kept() {
+            SERVER_STOP_TIMEOUT
         } else {
             Duration::ZERO
         };
-        for (tier, patience) in [
-            (Tier::Gate, SERVER_PATIENCE),
-            (Tier::Instance, INSTANCE_PATIENCE),
+        for (tier, grace) in [
+            (Tier::Gate, SERVER_STOP_TIMEOUT),
+            (Tier::Instance, INSTANCE_STOP_TIMEOUT),
             (Tier::Server, servers),
         ] {
             let running = self
@@ -448,11 +383,11 @@ impl Lab {
                 .iter()
                 .filter(|m| m.tier == tier)
                 .filter_map(|m| m.process.as_ref());
-            join_all(running.map(|process| process.stop(patience))).await;
+            join_all(running.map(|process| process.stop(grace))).await;
         }
     }
 
-    /// Notes the processes in the addresses, and the addresses in the folder.
+    /// Writes the current pids into the addresses, and the addresses into `lab.json`.
     fn publish(&mut self) -> Result<(), Failure> {
         let mut addresses = self.addresses.clone();
         for (name, _, pid) in processes(&mut addresses) {
@@ -462,13 +397,16 @@ impl Lab {
         self.folder.publish(&self.addresses)
     }
 
-    /// Whether what this member stands on is up: for one of an ensemble, with it, a majority; for others, every server.
-    fn has_what_it_needs(&self, name: &str) -> bool {
+    /// Whether the servers that this member needs are up: of a ZooKeeper ensemble a majority, for all others every
+    /// server.
+    fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
-        if !zookeeper::is_name(name) {
+        if !zookeeper::is_member_name(name) {
             return servers.all(|m| m.pid().is_some());
         }
-        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_name(&m.name)).collect();
+        let ensemble: Vec<_> = servers
+            .filter(|m| zookeeper::is_member_name(&m.name))
+            .collect();
         let up = ensemble
             .iter()
             .filter(|m| m.name == name || m.pid().is_some())
@@ -489,7 +427,7 @@ impl Lab {
     }
 }
 
-/// The processes of a lab: the name, the address and the number of each.
+/// Name, address and pid of every process of a lab.
 fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     fn one(name: impl Into<String>, at: &mut Process) -> (String, &str, &mut u32) {
         (name.into(), &at.url, &mut at.pid)
@@ -518,5 +456,5 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
 }
 
 fn no_replica() -> Failure {
-    unusable!("this lab has no replica: `oversell lab --replica` starts one that has")
+    unusable!("this lab has no replica: start one with `oversell lab --replica`")
 }

@@ -1,21 +1,21 @@
 //! MariaDB or MySQL: `mariadbd` or `mysqld` run directly, without its supervising script.
 //!
-//! To make an empty database takes seconds, so labs beside each other make it once, and each starts with a copy:
+//! Creating an empty database takes seconds, so neighbouring labs create it once, and each starts with a copy:
 //!
-//! 1. The first one makes it in a folder of its own, and then renames it to its place: there it is whole, or it is not
-//!    there. Of several that make it at once, one gets there first, and all use that one's.
-//! 2. Its name says for which program and which user it was made.
+//! 1. A lab creates the database in a folder of its own and renames it to its place, so it is complete or absent. If
+//!    several labs create one at once, the first rename wins and all use that one.
+//! 2. The name of the seed tells program, version and user.
 //!
-//! Several nodes are one Galera cluster, which only MariaDB has: the first begins it, and the others have no database until they join, when one
-//! that has it sends it to them (Galera's SST, by rsync). One that joins again gets what it has missed.
+//! Several nodes are one Galera cluster, which only MariaDB has. The first node bootstraps it; the others receive the
+//! database when they join (SST, by rsync). A node that joins again receives what it has missed (IST).
 
 use super::{
     folder::Folder,
-    process::{Process, Start},
-    server::{Check, Server, Started},
+    process::{Process, ProcessSpec},
+    server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::programs::{self, Needed};
+use crate::programs::{self, Requirement};
 use crate::terminal::failure::{Failure, unusable};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
@@ -30,53 +30,51 @@ use tokio::time::{sleep, timeout};
 
 pub(super) const NAME: &str = "mysql";
 
-/// What a committed piece survives, and what a transaction sees: pinned, because figures and lessons depend on it.
+/// Durability and isolation are pinned, because figures and lessons depend on them.
 pub(super) const DURABILITY: [&str; 4] = [
     "--innodb-flush-log-at-trx-commit=1",
     "--skip-log-bin",
     "--transaction-isolation=REPEATABLE-READ",
-    // On by default from 11.6.2: a read-then-write transaction then fails with error 1020 instead of overselling.
+    // The default is ON from 11.6.2: a read-then-write transaction then fails with error 1020 instead of overselling.
     "--loose-innodb-snapshot-isolation=OFF",
 ];
 
-/// Without TLS, which some releases offer unasked: every release's figures are those of the same work.
-const WITHOUT_TLS: [(Kind, &str); 2] = [
+/// Some releases offer TLS by default. Without it the figures of all releases measure the same work.
+const NO_TLS_OPTIONS: [(Kind, &str); 2] = [
     (Kind::MariaDb, "--skip-ssl"),
     (Kind::MySql, "--tls-version="),
 ];
 
-/// Whose server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     MariaDb,
     MySql,
 }
 
-/// The program that is the server.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// As in `10.11.11`.
+    /// For example `10.11.11`.
     pub(super) version: String,
 }
 
 impl Program {
-    /// What this program says of itself. One that is not there is MariaDB, which is what is installed then.
+    /// Asks the program for its version. A missing program counts as MariaDB, which is then to be installed.
     pub(super) fn at(path: PathBuf) -> Self {
-        let text = programs::says(&path, "--version").unwrap_or_default();
+        let text = programs::output_of(&path, "--version").unwrap_or_default();
         let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
         let is_mysql = !version.is_empty() && !version.contains("MariaDB");
         Self {
             kind: if is_mysql { Kind::MySql } else { Kind::MariaDb },
-            version: programs::number(version),
+            version: programs::version_number(version),
             path,
         }
     }
 
-    /// The one that `option` names, or the environment; else the system's MariaDB, and where only MySQL is installed, that.
+    /// The program that the option or the environment names; else MariaDB; else MySQL, if only that is installed.
     pub(super) fn chosen(option: Option<&Path>) -> Result<Self, Failure> {
-        let named = programs::server(("--mysql-server", option), MARIADB)?;
+        let named = programs::server_program(("--mysql-server", option), MARIADB)?;
         let is_found = named.is_absolute();
         let instead = || programs::find("mysqld");
         Ok(Self::at(
@@ -87,7 +85,6 @@ impl Program {
         ))
     }
 
-    /// The name of its kind.
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
             Kind::MariaDb => "MariaDB",
@@ -95,7 +92,7 @@ impl Program {
         }
     }
 
-    /// What makes an empty database of MariaDB: it belongs to the server, so it is sought beside it first.
+    /// MariaDB's installer belongs to the server, so it is looked for beside it first.
     fn installer(&self) -> PathBuf {
         let beside = self.path.with_file_name(INSTALLER);
         if programs::is_program(&beside) {
@@ -107,47 +104,46 @@ impl Program {
 }
 
 const INSTALLER: &str = "mariadb-install-db";
-/// What MariaDB's installer makes by its options.
-const FIRST_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
+/// For MySQL, whose server has no such options as MariaDB's installer.
+const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
      GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
 
 #[derive(Debug)]
 pub(super) struct MySql {
     pub(super) program: Program,
-    /// Where labs share the empty database, if they do.
+    /// The folder in which labs share the empty database, if they do.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
-    /// Its place in a Galera cluster; none where it is alone.
+    /// Its place in a Galera cluster; none for a single server.
     pub(super) galera: Option<Galera>,
 }
 
-/// The place of a node in its cluster.
 #[derive(Debug)]
 pub(super) struct Galera {
     pub(super) index: usize,
-    /// Where the node listens that begins the cluster.
+    /// The port of the node that bootstraps the cluster.
     pub(super) first: u16,
-    /// Every node, itself too.
+    /// All nodes, this one included.
     pub(super) peers: Vec<Peer>,
 }
 
-/// The ports that the nodes of a cluster use among themselves.
+/// Ports of a node for the other nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
-    /// What is written.
-    pub(super) group: u16,
-    /// What one that joins has missed.
-    pub(super) missed: u16,
-    /// The whole database, for one that joins.
-    pub(super) whole: u16,
+    /// Replication.
+    pub(super) group_port: u16,
+    /// Incremental state transfer.
+    pub(super) ist_port: u16,
+    /// State snapshot transfer.
+    pub(super) sst_port: u16,
 }
 
-/// The state of a node that has all that its cluster has.
+/// `wsrep_local_state_comment` of a node that has all data of its cluster.
 const SYNCED: &str = "Synced";
 
-/// How long the first one may take to begin it, and how often it is asked.
-const LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long the first node may take to bootstrap the cluster.
+const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
+const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
 
@@ -161,54 +157,59 @@ pub(super) fn name(index: usize) -> String {
 }
 
 impl Galera {
-    /// A node that has data joins, even the first.
-    fn begins(&self, folder: &Path) -> bool {
+    /// A node that has data joins, even the first one.
+    fn bootstraps(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }
 
-    /// Waits until there is a cluster to join: nodes that find each other before it begins keep it from beginning.
-    async fn begun(&self) -> Result<(), Failure> {
+    /// Nodes that find each other before the bootstrap prevent it, so the others wait for it.
+    async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
-            while !matches!(state(self.first).await, Ok((_, Some(state))) if state == SYNCED) {
-                sleep(PAUSE).await;
+            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED) {
+                sleep(BOOTSTRAP_POLL_INTERVAL).await;
             }
         };
-        let late = |_| unusable!("{NAME} does not begin its cluster");
-        timeout(LIMIT, begun).await.map_err(late)
+        let late = |_| {
+            unusable!(
+                "the first Galera node did not bootstrap within {} s; see {NAME}.log",
+                BOOTSTRAP_TIMEOUT.as_secs()
+            )
+        };
+        timeout(BOOTSTRAP_TIMEOUT, begun).await.map_err(late)
     }
 
     fn options(&self, folder: &Path, port: u16) -> Vec<String> {
         let all = self.peers.iter();
         let all: Vec<_> = all
-            .map(|peer| format!("127.0.0.1:{}", peer.group))
+            .map(|peer| format!("127.0.0.1:{}", peer.group_port))
             .collect();
         let Peer {
-            group,
-            missed,
-            whole,
+            group_port,
+            ist_port,
+            sst_port,
         } = self.peers[self.index];
         let mut options = vec![
             "--wsrep-on=ON".to_owned(),
             format!("--wsrep-provider={PROVIDER}"),
             format!("--wsrep-cluster-address=gcomm://{}", all.join(",")),
             "--wsrep-node-address=127.0.0.1".to_owned(),
-            // Where its clients come to: by it each node tells who is in the cluster.
+            // The clients' address: nodes list each other by it.
             format!("--wsrep-node-incoming-address=127.0.0.1:{port}"),
             format!("--wsrep-node-name={}", name(self.index)),
             "--wsrep-sst-method=rsync".to_owned(),
-            format!("--wsrep-sst-receive-address=127.0.0.1:{whole}"),
+            format!("--wsrep-sst-receive-address=127.0.0.1:{sst_port}"),
             format!(
-                "--wsrep-provider-options=base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};\
-                 ist.recv_addr=127.0.0.1:{missed};gcache.size=32M"
+                "--wsrep-provider-options=base_port={group_port};gmcast.listen_addr=tcp://127.0.0.1:{group_port};\
+                 ist.recv_addr=127.0.0.1:{ist_port};gcache.size=32M"
             ),
-            // Galera takes nothing else.
+            // Galera requires these two.
             "--binlog-format=ROW".to_owned(),
             "--innodb-autoinc-lock-mode=2".to_owned(),
-            // Several of them share one machine.
+            // Several nodes share one machine.
             "--innodb-buffer-pool-size=32M".to_owned(),
             "--innodb-log-file-size=32M".to_owned(),
         ];
-        if self.begins(folder) {
+        if self.bootstraps(folder) {
             options.push("--wsrep-new-cluster".to_owned());
         }
         options
@@ -219,13 +220,18 @@ fn pid_file(folder: &Path) -> PathBuf {
     folder.join("mariadbd.pid")
 }
 
-/// The only folder that SQL may read files from and write them to: an empty one.
-fn no_files(folder: &Path) -> PathBuf {
+/// The only folder that SQL may read from or write to. It is empty.
+fn empty_folder(folder: &Path) -> PathBuf {
     folder.join("files")
 }
 
-/// Puts a copy of the empty database that labs share in `shared` into `folder`; it is made if it is not there.
-async fn copy(program: &Program, shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
+/// Copies the empty database that labs share into `folder`; creates it first if it is missing.
+async fn copy_seed(
+    program: &Program,
+    shared: &Path,
+    folder: &Path,
+    user: User,
+) -> Result<(), Failure> {
     let failed = |e: io::Error| unusable!("{NAME}: {e}");
     let changed = fs::metadata(&program.path).map_err(failed)?.mtime();
     let (title, version) = (program.title().to_lowercase(), &program.version);
@@ -234,7 +240,7 @@ async fn copy(program: &Program, shared: &Path, folder: &Path, user: User) -> Re
     if !seed.exists() {
         let making = Folder::unnamed(shared)?;
         let making = making.of(NAME);
-        user.make(&making).map_err(failed)?;
+        user.create_folder(&making).map_err(failed)?;
         install(program, &making, &log, user).await?;
         match fs::rename(making.join("data"), &seed) {
             Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => return Err(failed(e)),
@@ -246,10 +252,10 @@ async fn copy(program: &Program, shared: &Path, folder: &Path, user: User) -> Re
     run("cp", &copy, &log, user).await
 }
 
-/// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
+/// Creates the system tables, an empty database `test`, and a root without password.
 async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
     if program.kind == Kind::MariaDb {
-        let mut command = common(&program.installer(), folder, user);
+        let mut command = base_command(&program.installer(), folder, user);
         command.args([
             "--auth-root-authentication-method=normal",
             "--skip-name-resolve",
@@ -257,9 +263,9 @@ async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Re
         return run(INSTALLER, &command, log, user).await;
     }
     let sql = folder.join("first.sql");
-    let written = fs::write(&sql, FIRST_SQL).and_then(|()| user.own(&sql));
+    let written = fs::write(&sql, INITIAL_SQL).and_then(|()| user.take_ownership(&sql));
     written.map_err(|e| unusable!("{NAME}: {e}"))?;
-    let mut command = common(&program.path, folder, user);
+    let mut command = base_command(&program.path, folder, user);
     command.arg("--initialize-insecure");
     command.arg(format!("--init-file={}", sql.display()));
     run("mysqld --initialize-insecure", &command, log, user).await
@@ -270,30 +276,30 @@ fn install_log(folder: &Path) -> PathBuf {
 }
 
 async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<(), Failure> {
-    let process = Process::spawn(Start {
+    let process = Process::spawn(ProcessSpec {
         name,
         command,
-        orphaned: "KILL",
+        death_signal: "KILL",
         user,
         log,
         console: None,
     })?;
-    if process.gone().await.well() {
+    if process.wait_until_gone().await.is_success() {
         return Ok(());
     }
     let why = process.tail();
     Err(unusable!("{name} failed; {why}"))
 }
 
-/// A program, with options for the making of the database and for the server alike. The data folder is relative to
-/// `folder`, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
-fn common(program: &Path, folder: &Path, user: User) -> Command {
+/// Options for the installer and for the server alike. The data folder is relative because mariadb-install-db accepts
+/// no space in it; `./` keeps it from being relative to /usr.
+fn base_command(program: &Path, folder: &Path, user: User) -> Command {
     let mut command = Command::new(program);
     command
         .current_dir(folder)
         .env("TMPDIR", folder)
         .arg("--no-defaults");
-    // Without it, it refuses to run as root.
+    // The server refuses to run as root without it.
     if user.is_root() {
         command.arg("--user=root");
     }
@@ -301,15 +307,15 @@ fn common(program: &Path, folder: &Path, user: User) -> Command {
     command
 }
 
-/// What it cannot do without.
-pub(super) const NEEDED: [Needed; 2] = [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
+pub(super) const REQUIREMENTS: [Requirement; 2] =
+    [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
 pub(super) const MARIADB: &str = "mariadbd";
 
-/// What a node of a cluster needs besides.
-pub(super) const CLUSTERED: [Needed; 2] = [(PROVIDER, "galera-4"), ("rsync", "rsync")];
+pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
+    [(PROVIDER, "galera-4"), ("rsync", "rsync")];
 
-/// The pid file of the server at this port, and of a node of a cluster whether it has all that the cluster has.
-async fn state(port: u16) -> sqlx::Result<(String, Option<String>)> {
+/// The pid file of the server at this port, and the Galera state of a node.
+async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");
     let mut connection = MySqlConnection::connect(&url).await?;
@@ -324,41 +330,46 @@ async fn state(port: u16) -> sqlx::Result<(String, Option<String>)> {
 }
 
 impl Server for MySql {
-    fn needs(&self) -> &'static [Needed] {
-        const ALL: [Needed; 4] = [NEEDED[0], NEEDED[1], CLUSTERED[0], CLUSTERED[1]];
+    fn requirements(&self) -> &'static [Requirement] {
+        const ALL: [Requirement; 4] = [
+            REQUIREMENTS[0],
+            REQUIREMENTS[1],
+            GALERA_REQUIREMENTS[0],
+            GALERA_REQUIREMENTS[1],
+        ];
         let is_installed =
             self.program.kind == Kind::MySql || self.program.installer().is_absolute();
         match (
             &self.galera,
             is_installed && self.program.path.is_absolute(),
         ) {
-            (Some(_), true) => &CLUSTERED,
+            (Some(_), true) => &GALERA_REQUIREMENTS,
             (Some(_), false) => &ALL,
             (None, true) => &[],
-            (None, false) => &NEEDED,
+            (None, false) => &REQUIREMENTS,
         }
     }
 
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         async move {
-            user.make(folder)
-                .and_then(|()| user.make(&no_files(folder)))
+            user.create_folder(folder)
+                .and_then(|()| user.create_folder(&empty_folder(folder)))
                 .map_err(|e| unusable!("{NAME}: {e}"))?;
             if let Some(galera) = &self.galera {
                 if user.is_root() {
                     return Err(unusable!(
-                        "a Galera cluster does not start as root: rsync sends no database there; \
+                        "a Galera cluster cannot run as root, since rsync sends no database then; \
                          start the lab as an ordinary user, or from a folder that everybody may enter"
                     ));
                 }
                 if galera.index > 0 {
-                    user.make(&folder.join("data"))
+                    user.create_folder(&folder.join("data"))
                         .map_err(|e| unusable!("{NAME}: {e}"))?;
-                    return galera.begun().await;
+                    return galera.wait_until_bootstrapped().await;
                 }
             }
             match &self.shared {
-                Some(shared) => copy(&self.program, shared, folder, user).await,
+                Some(shared) => copy_seed(&self.program, shared, folder, user).await,
                 None => install(&self.program, folder, &install_log(folder), user).await,
             }
         }
@@ -366,8 +377,8 @@ impl Server for MySql {
     }
 
     fn command(&self, folder: &Path, user: User) -> Command {
-        let mut command = common(&self.program.path, folder, user);
-        let without_tls = WITHOUT_TLS
+        let mut command = base_command(&self.program.path, folder, user);
+        let without_tls = NO_TLS_OPTIONS
             .iter()
             .filter(|(kind, _)| *kind == self.program.kind);
         command.args(without_tls.map(|(_, option)| option));
@@ -383,21 +394,24 @@ impl Server for MySql {
             ])
             .args(DURABILITY)
             .arg(format!("--port={}", self.port))
-            // In the data folder: a full path may have 107 characters only.
+            // A relative path: a socket's full path is limited to 107 bytes.
             .arg("--socket=mariadbd.sock")
-            // MySQL's second protocol, on a port of its own.
+            // The X protocol would take a port of its own.
             .arg("--loose-mysqlx=OFF")
-            .arg(format!("--secure-file-priv={}", no_files(folder).display()))
+            .arg(format!(
+                "--secure-file-priv={}",
+                empty_folder(folder).display()
+            ))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
         let galera = self.galera.iter();
         command.args(galera.flat_map(|galera| galera.options(folder, self.port)));
         command
     }
 
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
-            let (theirs, state) = state(self.port).await.map_err(|e| e.to_string())?;
-            if Path::new(&theirs) != pid_file(started.folder) {
+            let (pid_path, state) = node_state(self.port).await.map_err(|e| e.to_string())?;
+            if Path::new(&pid_path) != pid_file(context.folder) {
                 return Err("another server answers".to_owned());
             }
             match (&self.galera, state.as_deref()) {

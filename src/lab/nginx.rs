@@ -1,11 +1,11 @@
-//! nginx, with the same two files that the containers use.
+//! nginx, with the same two configuration files as in the containers.
 
 use super::{
     instance,
-    server::{Check, Server, Started, answers},
+    server::{Check, CheckContext, Server, check_instance},
     user::User,
 };
-use crate::programs::{self, Needed};
+use crate::programs::{self, Requirement};
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},
@@ -21,26 +21,24 @@ const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.templat
 pub(super) struct Nginx {
     pub(super) program: PathBuf,
     pub(super) port: u16,
-    /// Whether it listens on every address of this machine, and not on loopback alone.
+    /// Listens on every address of this machine, not only on loopback.
     pub(super) lan: bool,
-    /// The ports of the instances behind it.
     pub(super) behind: Vec<u16>,
     pub(super) page: PathBuf,
 }
 
-/// What it cannot do without.
-pub(super) const NEEDED: [Needed; 1] = [(NAME, "nginx-light")];
+pub(super) const REQUIREMENTS: [Requirement; 1] = [(NAME, "nginx-light")];
 
-/// What this program says that it is: `nginx 1.22.1`.
+/// For example `nginx 1.22.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
-    let text = programs::says(program, "-v")?;
+    let text = programs::output_of(program, "-v")?;
     let (_, version) = text.split_once("nginx/")?;
-    Some(format!("{NAME} {}", programs::number(version)))
+    Some(format!("{NAME} {}", programs::version_number(version)))
 }
 
 impl Server for Nginx {
-    fn needs(&self) -> &'static [Needed] {
-        programs::missing(&self.program, &NEEDED)
+    fn requirements(&self) -> &'static [Requirement] {
+        programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
@@ -54,7 +52,7 @@ impl Server for Nginx {
 
     fn command(&self, folder: &Path, user: User) -> Command {
         let mut command = Command::new(&self.program);
-        // As root it would run its workers as another user, who may not enter our folder.
+        // As root nginx would run its workers as another user, who may not enter the folder.
         let user = if user.is_root() { "user root; " } else { "" };
         command
             .args(["-e", "stderr", "-p"])
@@ -66,21 +64,21 @@ impl Server for Nginx {
         command
     }
 
-    /// SIGKILL would take the master only and leave its workers; at SIGTERM it takes them along.
-    fn orphaned(&self) -> &'static str {
+    /// SIGKILL would end only the master; at SIGTERM it ends its workers too.
+    fn death_signal(&self) -> &'static str {
         "TERM"
     }
 
-    fn check<'a>(&'a self, _started: Started<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, _context: CheckContext<'a>) -> Check<'a> {
         async move {
             let is_ours = |name: &str| self.behind.iter().any(|port| instance::name(*port) == name);
-            answers(self.port, "/health/live", is_ours).await
+            check_instance(self.port, "/health/live", is_ours).await
         }
         .boxed()
     }
 }
 
-/// Fills in the template's variables, as `envsubst` does for the container.
+/// Fills in the variables of the template, as `envsubst` does in the container.
 fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
     let server = |port: &u16| format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s");
     let servers = |backup: &str| {
@@ -111,7 +109,7 @@ fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
         .replace("${STATIC_ROOT}", &static_root.display().to_string())
 }
 
-/// The page's files: those of the source folder, or of the current one where the program was moved away from it.
+/// The page's files: in the source folder, or in the current folder if the program was moved away from it.
 pub(super) fn static_root() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
     if source.is_dir() {
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
+    fn nginx_listens_beyond_loopback_only_on_request() {
         let settings = |lan| {
             let nginx = Nginx {
                 program: NAME.into(),
@@ -152,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn all_instances_share_the_requests_and_runs_stay_with_the_first_that_lives() {
+    fn instances_share_requests_and_runs_stay_with_the_first() {
         let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(

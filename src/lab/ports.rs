@@ -1,9 +1,8 @@
-//! Ports that nobody else gets, whether anybody listens on them or not.
+//! Ports that no other lab of this machine gets, whether anybody listens on them or not.
 //!
-//! A free port found by binding port 0 lies among those that the system hands to outgoing connections: by the time the
-//! server binds it, or binds it again after a crash in the middle of a load test, it may be gone. So ports are taken
-//! from below that range, and claimed: for each there is an abstract Unix socket, a name that the kernel gives to one
-//! process at a time, among all labs of the machine, and takes back when the process dies.
+//! The system hands ports found by binding port 0 to outgoing connections as well. By the time a server binds such a
+//! port, or binds it again after a crash, it may be taken. So ports come from below that range, and each is claimed by
+//! an abstract Unix socket: the kernel gives the name to one process at a time and releases it when the process dies.
 
 use crate::terminal::{
     chinese::told,
@@ -19,10 +18,10 @@ use std::{
     },
 };
 
-/// Below Linux' usual `ip_local_port_range`, which begins at 32768.
-const FREE: Range<u16> = 20_000..32_000;
+/// Below the usual `ip_local_port_range` of Linux, which begins at 32768.
+const FREE_PORTS: Range<u16> = 20_000..32_000;
 
-/// A port of 127.0.0.1 that no lab of this machine gets, until it is dropped.
+/// A claimed port of 127.0.0.1; the claim ends when this is dropped.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -30,12 +29,12 @@ pub struct Port {
 }
 
 impl Port {
-    /// Claims a port for `server`; 0 is any free one. `option` chooses another.
+    /// Claims a port for `server`; 0 claims any free one. The error names `option`, which chooses another port.
     pub(super) fn claim(number: u16, server: &str, option: &str) -> Result<Self, Failure> {
         if number == 0 {
             return Self::free();
         }
-        Self::take(number).map_err(|e| {
+        Self::claim_number(number).map_err(|e| {
             Failure::Unusable(match e.kind() {
                 io::ErrorKind::AddrInUse => told!(
                     "{server} 的端口 {number} 被占用：停掉占用者，或用 {option} 另选一个",
@@ -50,19 +49,21 @@ impl Port {
     }
 
     /// Claims any free port.
-    ///
-    /// # Errors
-    ///
-    /// None is free.
     pub fn free() -> Result<Self, Failure> {
-        let first = fastrand::u16(FREE);
-        (first..FREE.end)
-            .chain(FREE.start..first)
-            .find_map(|number| Self::take(number).ok())
-            .ok_or_else(|| unusable!("no port from {} to {} is free", FREE.start, FREE.end))
+        let first = fastrand::u16(FREE_PORTS);
+        (first..FREE_PORTS.end)
+            .chain(FREE_PORTS.start..first)
+            .find_map(|number| Self::claim_number(number).ok())
+            .ok_or_else(|| {
+                unusable!(
+                    "no port from {} to {} is free: stop other labs",
+                    FREE_PORTS.start,
+                    FREE_PORTS.end
+                )
+            })
     }
 
-    fn take(number: u16) -> io::Result<Self> {
+    fn claim_number(number: u16) -> io::Result<Self> {
         let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
         let claim = UnixListener::bind_addr(&name)?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;
@@ -72,7 +73,6 @@ impl Port {
         })
     }
 
-    /// Its number.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number

@@ -1,5 +1,6 @@
-//! No part of the program: `build.rs` makes a library of it, which the lab loads into a Redis node (`clock.rs`). It stands before
-//! the C library's clock, and adds as many microseconds to the time of day as the file says that `OVERSELL_CLOCK` names.
+//! Not part of the program: `build.rs` compiles it to a library, which the lab loads into a Redis node (`clock.rs`). It
+//! replaces functions of the C library and adds an offset to the time of day, in microseconds, read from the file that
+//! `OVERSELL_CLOCK` names.
 
 #![no_std]
 
@@ -14,7 +15,7 @@ const VARIABLE: &CStr = c"OVERSELL_CLOCK";
 #[repr(C)]
 pub struct Time {
     seconds: i64,
-    /// Nanoseconds, or in what `gettimeofday` gives microseconds.
+    /// Nanoseconds; microseconds in the structure of `gettimeofday`.
     parts: i64,
 }
 
@@ -25,7 +26,7 @@ const PROT_READ: c_int = 1;
 const MAP_SHARED: c_int = 1;
 const MAP_FAILED: isize = -1;
 
-/// The number of this system call, where a time has two words of 64 bits.
+/// The system call's number on platforms with two 64-bit words in a time.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 const CLOCK_GETTIME: c_long = 228;
 #[cfg(all(
@@ -48,7 +49,7 @@ unsafe extern "C" {
     ) -> *mut c_void;
 }
 
-/// The file in memory; null until it is there.
+/// The mapped file; null until it is mapped.
 static FILE: AtomicPtr<AtomicI64> = AtomicPtr::new(null_mut());
 
 #[used]
@@ -56,7 +57,7 @@ static FILE: AtomicPtr<AtomicI64> = AtomicPtr::new(null_mut());
 static AT_THE_START: extern "C" fn() = map_the_file;
 
 extern "C" fn map_the_file() {
-    // SAFETY: the file has the eight bytes of a number, and stays as long as the lab.
+    // SAFETY: the file has the eight bytes of a number, and exists as long as the lab.
     unsafe {
         let path = getenv(VARIABLE.as_ptr());
         if path.is_null() {
@@ -70,17 +71,16 @@ extern "C" fn map_the_file() {
     }
 }
 
-/// By how many microseconds the clock is ahead.
 fn ahead() -> i64 {
-    // SAFETY: it is null, or the file in memory, which nobody takes away.
+    // SAFETY: the pointer is null, or points to the mapping, which is never removed.
     unsafe { FILE.load(Relaxed).as_ref() }.map_or(0, |number| number.load(Relaxed))
 }
 
-/// Asks the system itself: the C library's function would have to be looked up, which allocates, and jemalloc asks for the time
-/// before it can.
+/// Uses the system call directly: looking up the C library's function would allocate, and jemalloc asks for the time
+/// before it can allocate.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
-    // SAFETY: the caller's pointer is as good as for the system.
+    // SAFETY: the caller passes a pointer that the system call would accept.
     unsafe {
         let failed = syscall(CLOCK_GETTIME, clock, time);
         if failed == 0 && matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
@@ -108,7 +108,7 @@ unsafe extern "C" fn time(seconds: *mut i64) -> i64 {
         seconds: 0,
         parts: 0,
     };
-    // SAFETY: the first pointer is ours, and the caller's is null or good.
+    // SAFETY: the first pointer is to `now`; the caller's is null or valid.
     unsafe {
         clock_gettime(CLOCK_REALTIME_COARSE, &mut now);
         if let Some(seconds) = seconds.as_mut() {

@@ -1,13 +1,13 @@
-//! A process of the lab: it and its children end when the lab does, even if the lab is killed with -9.
+//! A process of the lab. It and its children end with the lab, even if the lab is killed with -9.
 //!
-//! Three things see to it, and none needs unsafe code:
-//! - It leads a process group of its own, so a signal reaches its children's children as well, and the terminal's
-//!   Ctrl-C reaches none of them: the lab stops them in order.
-//! - It is started through `setpriv --pdeathsig`, so the kernel ends it when its parent dies. The parent, for the
-//!   kernel, is the *thread* that forked, and a worker thread of an async runtime may end at any time: therefore each
-//!   process has a thread of its own that starts it, waits for it, and so lives just as long.
-//! - That thread sees the end before it collects it (`WNOWAIT`). Until it is collected its number cannot be given to
-//!   another process or group, so what is left of the group can be killed without hitting a stranger.
+//! Three things ensure this, without unsafe code:
+//! - The process leads its own process group. So a signal reaches all its descendants, and the terminal's Ctrl-C
+//!   reaches none of them: the lab stops them in order.
+//! - It is started through `setpriv --pdeathsig`, so the kernel ends it when its parent dies. For the kernel the parent
+//!   is the *thread* that forked, and a worker thread of an async runtime may end at any time. Therefore each process
+//!   has a thread that starts it and waits for it.
+//! - That thread sees the exit before it reaps the process (`WNOWAIT`). Until then the pid cannot be reused, so the
+//!   rest of the group can be killed without hitting another process.
 
 use super::user::User;
 use crate::terminal::failure::{Failure, unusable};
@@ -33,79 +33,75 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How much of a log an error shows.
+/// Lines of the log that an error shows.
 const TAIL_LINES: usize = 12;
-/// Fewer bytes than this are little: a new MariaDB alone writes 96 MB for its log.
-const LITTLE: u64 = 128 << 20;
+/// A new MariaDB alone writes 96 MB for its log.
+const LOW_DISK_SPACE: u64 = 128 << 20;
 /// How long the rest of a group may take to vanish after SIGKILL.
-const VANISH: Duration = Duration::from_secs(2);
-const VANISH_STEP: Duration = Duration::from_millis(5);
+const GROUP_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Running,
-    /// It has ended; its number is about to be free for others.
+    /// It has exited and will be reaped; after that its pid may be reused.
     Ended,
-    /// Neither it nor any child is left; how it ended.
-    Gone(End),
+    /// The process was reaped, and its group is gone.
+    Gone(ExitResult),
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End(Option<ExitStatus>);
+pub(super) struct ExitResult(Option<ExitStatus>);
 
-impl End {
-    pub(super) fn well(self) -> bool {
+impl ExitResult {
+    pub(super) fn is_success(self) -> bool {
         self.0.is_some_and(|status| status.success())
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ExitResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(status) => status.fmt(f),
-            None => f.write_str("nobody knows how"),
+            None => f.write_str("exit status unknown"),
         }
     }
 }
 
-/// What to start, and how.
-pub(super) struct Start<'a> {
+pub(super) struct ProcessSpec<'a> {
     pub(super) name: &'a str,
     pub(super) command: &'a Command,
-    /// The signal that it gets if the lab dies.
-    pub(super) orphaned: &'a str,
+    /// The signal for the process if the lab dies.
+    pub(super) death_signal: &'a str,
     pub(super) user: User,
-    /// The file that its output is appended to.
     pub(super) log: &'a Path,
-    /// Where the lines of its stdout go in place of the log.
+    /// Receives the lines of stdout, which then do not go to the log.
     pub(super) console: Option<Console>,
 }
 
-/// Where an instance's lines go.
 pub(super) type Console = Box<dyn Fn(String) + Send>;
 
-/// A process that was started, and is killed when this is dropped.
+/// A started process; dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Pid,
     log: PathBuf,
     state: watch::Receiver<State>,
-    keeper: Option<JoinHandle<()>>,
+    reaper: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts it. It blocks for the millisecond that a fork takes, so that no caller can be cancelled between the start
-    /// and the `Process`.
-    pub(super) fn spawn(start: Start<'_>) -> Result<Self, Failure> {
-        let (name, console) = (start.name, start.console);
+    /// Starts the process. It blocks for the millisecond of a fork, so that no caller can be cancelled between the
+    /// start and the `Process`.
+    pub(super) fn spawn(spec: ProcessSpec<'_>) -> Result<Self, Failure> {
+        let (name, console) = (spec.name, spec.console);
         let failed = |e: std::io::Error| unusable!("{name} cannot be started: {e}");
         let output = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(start.log)
+            .open(spec.log)
             .map_err(failed)?;
-        let mut command = guarded(start.command, start.orphaned, start.user);
+        let mut command = with_setpriv(spec.command, spec.death_signal, spec.user);
         command.process_group(0).stdin(Stdio::null());
         match console {
             Some(_) => command.stdout(Stdio::piped()),
@@ -114,7 +110,7 @@ impl Process {
         command.stderr(output);
         let (started, starting) = mpsc::channel();
         let (sender, state) = watch::channel(State::Running);
-        let keeper = std::thread::Builder::new()
+        let reaper = std::thread::Builder::new()
             .name(format!("lab {name}"))
             .spawn(move || {
                 let started = |start| started.send(start).is_ok();
@@ -125,7 +121,7 @@ impl Process {
                         if let (Some(lines), Some(console)) = (child.stdout.take(), console) {
                             std::thread::spawn(move || forward(lines, &console));
                         }
-                        keep(child, pid, &sender);
+                        reap(child, pid, &sender);
                     }
                     Err(e) => {
                         started(Err(e));
@@ -136,9 +132,9 @@ impl Process {
         match starting.recv() {
             Ok(Ok(pid)) => Ok(Self {
                 pid,
-                log: start.log.to_owned(),
+                log: spec.log.to_owned(),
                 state,
-                keeper: Some(keeper),
+                reaper: Some(reaper),
             }),
             Ok(Err(e)) => Err(failed(e)),
             Err(_) => Err(unusable!("{name} cannot be started")),
@@ -149,38 +145,38 @@ impl Process {
         self.pid.as_raw().unsigned_abs()
     }
 
-    pub(super) fn runs(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         *self.state.borrow() == State::Running
     }
 
-    /// Whether it was stopped by a signal, whosever it was.
-    pub(super) fn stands_still(&self) -> bool {
+    /// Whether any signal has stopped it (SIGSTOP).
+    pub(super) fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        // The name of the program stands before, in brackets, and may have any characters.
+        // The program's name comes before, in brackets, and may contain any character.
         stat.rsplit_once(')')
             .is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     }
 
-    /// Signals it and its children, if it still runs.
+    /// Signals the process and its children, if it still runs.
     pub(super) fn signal_all(&self, signal: Signal) {
         self.signal(signal, killpg);
     }
 
     fn signal(&self, signal: Signal, send: fn(Pid, Option<Signal>) -> nix::Result<()>) {
-        // The borrow is a lock: while it is held the keeper cannot get to collecting the process, so the number is ours.
+        // The borrow is a read lock: the thread that reaps cannot go on meanwhile, so the pid is still this process's.
         let state = self.state.borrow();
         if *state == State::Running {
             ignore_gone(send(self.pid, Some(signal)));
         }
     }
 
-    /// Waits until neither it nor a child is left; says how it ended.
-    pub(super) async fn gone(&self) -> End {
-        self.watch().await
+    /// Waits until the process and its children are gone.
+    pub(super) async fn wait_until_gone(&self) -> ExitResult {
+        self.when_gone().await
     }
 
-    /// The same, for one that does not want to hold on to the process.
-    pub(super) fn watch(&self) -> impl Future<Output = End> + Send + use<> {
+    /// As [`wait_until_gone`](Self::wait_until_gone), without borrowing the process.
+    pub(super) fn when_gone(&self) -> impl Future<Output = ExitResult> + Send + use<> {
         let mut state = self.state.clone();
         async move {
             match state
@@ -189,29 +185,34 @@ impl Process {
                 .as_deref()
             {
                 Ok(State::Gone(end)) => *end,
-                _ => End(None),
+                _ => ExitResult(None),
             }
         }
     }
 
-    /// Asks it to end (SIGTERM), waits for `patience`, then kills it; a paused one is woken for it.
-    pub(super) async fn stop(&self, patience: Duration) {
-        if !patience.is_zero() {
+    /// Sends SIGTERM, waits for `grace`, then kills. A paused process is resumed first.
+    pub(super) async fn stop(&self, grace: Duration) {
+        if !grace.is_zero() {
             self.signal(Signal::SIGTERM, kill);
             self.signal_all(Signal::SIGCONT);
-            if tokio::time::timeout(patience, self.gone()).await.is_ok() {
+            if tokio::time::timeout(grace, self.wait_until_gone())
+                .await
+                .is_ok()
+            {
                 return;
             }
         }
         self.signal_all(Signal::SIGKILL);
-        self.gone().await;
+        self.wait_until_gone().await;
     }
 
-    /// The last lines of what it wrote, and whether its disk is nearly full.
+    /// The last lines of its log, and a note if the disk is nearly full.
     pub(super) fn tail(&self) -> String {
         let left = statvfs(&self.log).map(|disk| disk.blocks_available() * disk.fragment_size());
         let full = match left {
-            Ok(left) if left < LITTLE => format!("its disk has only {} MB left; ", left >> 20),
+            Ok(left) if left < LOW_DISK_SPACE => {
+                format!("its disk has only {} MB left; ", left >> 20)
+            }
             _ => String::new(),
         };
         let text = std::fs::read(&self.log).unwrap_or_default();
@@ -229,34 +230,34 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal_all(Signal::SIGKILL);
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has no process any more to wait for.
-            drop(keeper.join());
+        if let Some(reaper) = self.reaper.take() {
+            // A thread that panicked has nothing left to wait for.
+            drop(reaper.join());
         }
     }
 }
 
-/// The same command, started through `setpriv`, which becomes it: same pid.
-fn guarded(command: &Command, orphaned: &str, user: User) -> Command {
-    let mut guarded = Command::new("setpriv");
-    guarded
+/// The same command through `setpriv`, which execs it and so keeps the pid.
+fn with_setpriv(command: &Command, death_signal: &str, user: User) -> Command {
+    let mut wrapped = Command::new("setpriv");
+    wrapped
         .args(user.options())
-        .args(["--pdeathsig", orphaned, "--"])
+        .args(["--pdeathsig", death_signal, "--"])
         .arg(command.get_program())
         .args(command.get_args());
     if let Some(dir) = command.get_current_dir() {
-        guarded.current_dir(dir);
+        wrapped.current_dir(dir);
     }
     for (key, value) in command.get_envs() {
         match value {
-            Some(value) => guarded.env(key, value),
-            None => guarded.env_remove(key),
+            Some(value) => wrapped.env(key, value),
+            None => wrapped.env_remove(key),
         };
     }
-    guarded
+    wrapped
 }
 
-/// Hands on each line until there is no writer left.
+/// Forwards lines until the last writer is gone.
 fn forward(lines: ChildStdout, console: &Console) {
     BufReader::new(lines)
         .split(b'\n')
@@ -266,26 +267,25 @@ fn forward(lines: ChildStdout, console: &Console) {
         });
 }
 
-/// Waits for the end of the process and sees the rest of its group off.
-fn keep(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
+/// Waits for the exit, then kills the rest of the group.
+fn reap(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
     ignore_gone(killpg(pid, Signal::SIGKILL));
     state.send_replace(State::Ended);
-    let end = End(child.wait().ok());
+    let end = ExitResult(child.wait().ok());
     let mut waited = Duration::ZERO;
-    while killpg(pid, None).is_ok() && waited < VANISH {
-        std::thread::sleep(VANISH_STEP);
-        waited += VANISH_STEP;
+    while killpg(pid, None).is_ok() && waited < GROUP_EXIT_TIMEOUT {
+        std::thread::sleep(GROUP_POLL_INTERVAL);
+        waited += GROUP_POLL_INTERVAL;
     }
     state.send_replace(State::Gone(end));
 }
 
 fn pid_of(child: &Child) -> Pid {
-    // A Linux pid is at most 4194304.
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// A process that has just gone cannot be signalled, and need not be.
+/// A process that is already gone need not be signalled.
 fn ignore_gone(signalled: nix::Result<()>) {
     if let Err(error) = signalled
         && error != Errno::ESRCH

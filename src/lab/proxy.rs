@@ -1,11 +1,11 @@
-//! A TCP proxy before a server: the network between them can fail while both go on.
+//! A TCP proxy before a server: the network between client and server can fail while both run.
 //!
-//! 1. It listens on a port of its own and forwards each connection, both ways.
-//! 2. Cut: its connections are closed, and new ones as soon as they are made. Nothing that arrives later passes.
-//! 3. Slow: what the server says is held back for a while, in order; as many bytes are under way as were sent.
-//! 4. A filter, if it has one, is shown each piece and says whether it passes: so a request can arrive and its answer not.
+//! 1. It listens on a port of its own and forwards each connection in both directions.
+//! 2. Cut: it closes all connections, and new ones at once. Later bytes do not pass.
+//! 3. Slow: it delays what the server sends, in order.
+//! 4. A filter sees each piece and decides whether it passes. So a request can arrive while its answer is lost.
 //!
-//! **What it costs**: two more copies of each byte, in the process that has it.
+//! **What it costs**: two more copies of each byte.
 
 use std::{
     collections::VecDeque,
@@ -25,36 +25,31 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The largest piece that is forwarded at once.
-const PIECE: usize = 16 * 1024;
+const MAX_PIECE_BYTES: usize = 16 * 1024;
 
-/// What a proxy does with its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// Forwards them.
     Open,
-    /// Closes them.
     Cut,
-    /// Holds the server's answers back for so long.
+    /// Delays the server's answers.
     Slow(Duration),
 }
 
-/// What was read at once.
+/// Bytes that were read at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// The number of its connection, from 0.
+    /// Connections are numbered from 0.
     pub connection: u64,
-    /// Whether the server has sent it.
     pub from_server: bool,
-    /// Whether nothing came before it on this connection, from this side.
+    /// The first piece of this connection in this direction.
     pub first: bool,
-    /// Its bytes: not always one whole message.
+    /// Not always one whole message.
     pub bytes: &'a [u8],
 }
 
 type Filter = Arc<dyn Fn(Piece<'_>) -> bool + Send + Sync>;
 
-/// A proxy; dropping it closes its connections and its port.
+/// Dropping it closes its connections and its port.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -66,25 +61,17 @@ pub struct Proxy {
 struct State {
     server: String,
     condition: Condition,
-    /// How often all connections had to go: one that was made before the last time is closed.
-    closed: u64,
+    /// Grows with each cut or redirection. Connections of an older generation are closed.
+    generation: u64,
 }
 
 impl Proxy {
-    /// A proxy before the server at `server` (`host:port`), open. It needs a runtime around it.
-    ///
-    /// # Errors
-    ///
-    /// There is no free port.
+    /// A proxy before the server at `server` (`host:port`). It must be called inside a tokio runtime.
     pub fn to(server: impl Into<String>) -> io::Result<Self> {
         Self::filtered(server, |_| true)
     }
 
-    /// The same, with a filter: a piece passes if it returns `true`.
-    ///
-    /// # Errors
-    ///
-    /// There is no free port.
+    /// As [`to`](Self::to), with a filter: a piece passes if it returns `true`.
     pub fn filtered(
         server: impl Into<String>,
         passes: impl Fn(Piece<'_>) -> bool + Send + Sync + 'static,
@@ -93,77 +80,73 @@ impl Proxy {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
-        let (state, ends) = (
+        let (state, stop) = (
             watch::Sender::new(State {
                 server: server.into(),
                 condition: Condition::Open,
-                closed: 0,
+                generation: 0,
             }),
             CancellationToken::new(),
         );
         let serving = serve(listener, state.clone(), Arc::new(passes));
-        tokio::spawn(ends.clone().run_until_cancelled_owned(serving));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
         Ok(Self {
             address,
             state,
-            _serving: ends.drop_guard(),
+            _serving: stop.drop_guard(),
         })
     }
 
-    /// Its own `host:port`.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Its own port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Closes every connection, and new ones as soon as they are made.
+    /// Closes every connection, and new ones at once.
     pub fn cut(&self) {
-        self.becomes(Condition::Cut);
+        self.set_condition(Condition::Cut);
     }
 
-    /// Forwards again, on new connections.
+    /// Forwards new connections again.
     pub fn mend(&self) {
-        self.becomes(Condition::Open);
+        self.set_condition(Condition::Open);
     }
 
-    /// What it does with its connections from now on.
-    pub fn becomes(&self, condition: Condition) {
+    pub fn set_condition(&self, condition: Condition) {
         self.state.send_modify(|state| {
             state.condition = condition;
-            state.closed += u64::from(condition == Condition::Cut);
+            state.generation += u64::from(condition == Condition::Cut);
         });
     }
 
-    /// What it does with its connections.
     #[must_use]
     pub fn condition(&self) -> Condition {
         self.state.borrow().condition
     }
 
-    /// The server that it leads to: `host:port`.
+    /// `host:port` of the server.
     #[must_use]
-    pub fn leads_to(&self) -> String {
+    pub fn target(&self) -> String {
         self.state.borrow().server.clone()
     }
 
-    /// Leads to another server from now on; its connections are closed.
-    pub fn lead(&self, server: &str) {
+    /// Forwards to another server from now on, and closes all connections.
+    pub fn redirect(&self, server: &str) {
         self.state.send_modify(|state| {
             state.server = server.to_owned();
-            state.closed += 1;
+            state.generation += 1;
         });
     }
 
-    /// Waits until it leads to another server than when this was first polled.
-    pub async fn leads_elsewhere(&self) {
-        let (mut state, now) = (self.state.subscribe(), self.leads_to());
-        // It never fails: the sender is ours.
+    /// Waits for the next change of the server.
+    pub async fn wait_until_redirected(&self) {
+        let (mut state, now) = (self.state.subscribe(), self.target());
+        // The sender lives in `self`, so this cannot fail.
         drop(state.wait_for(|state| state.server != now).await);
     }
 }
@@ -173,27 +156,27 @@ async fn serve(listener: TcpListener, state: watch::Sender<State>, passes: Filte
         let Ok((client, _)) = listener.accept().await else {
             return;
         };
-        let (server, closed) = {
+        let (server, generation) = {
             let state = state.borrow();
             if state.condition == Condition::Cut {
                 continue;
             }
-            (state.server.clone(), state.closed)
+            (state.server.clone(), state.generation)
         };
         let (state, passes) = (state.subscribe(), Arc::clone(&passes));
         tokio::spawn(async move {
             let mut watched = state.clone();
-            let forward = forward(client, &server, |from_server| Side {
+            let forward = forward(client, &server, |from_server| Direction {
                 connection,
                 from_server,
-                closed,
+                generation,
                 state: &state,
                 passes: &passes,
             });
             tokio::select! {
-                // A connection that breaks is broken for both, which is all there is to say.
+                // An error ends the connection for both sides.
                 _ = forward => {}
-                _ = watched.wait_for(|state| state.closed != closed) => {}
+                _ = watched.wait_for(|state| state.generation != generation) => {}
             }
         });
     }
@@ -202,44 +185,44 @@ async fn serve(listener: TcpListener, state: watch::Sender<State>, passes: Filte
 async fn forward<'a>(
     client: TcpStream,
     server: &str,
-    side: impl Fn(bool) -> Side<'a>,
+    direction: impl Fn(bool) -> Direction<'a>,
 ) -> io::Result<()> {
     let server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ((asks, told), (answers, asked)) = (client.into_split(), server.into_split());
+    let ((from_client, to_client), (from_server, to_server)) =
+        (client.into_split(), server.into_split());
     tokio::select! {
-        end = side(false).copy(asks, asked) => end,
-        end = side(true).copy(answers, told) => end,
+        end = direction(false).copy(from_client, to_server) => end,
+        end = direction(true).copy(from_server, to_client) => end,
     }
 }
 
-/// One direction of one connection.
-struct Side<'a> {
+struct Direction<'a> {
     connection: u64,
     from_server: bool,
-    closed: u64,
+    generation: u64,
     state: &'a watch::Receiver<State>,
     passes: &'a Filter,
 }
 
-impl Side<'_> {
-    /// Copies until the end, or until the connection is closed.
+impl Direction<'_> {
+    /// Copies until the end of the stream, or until the connection is cut.
     async fn copy(self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
-        let (mut buffer, mut first) = (vec![0; PIECE], true);
-        let mut held = VecDeque::<(Instant, Vec<u8>)>::new();
+        let (mut buffer, mut first) = (vec![0; MAX_PIECE_BYTES], true);
+        let mut delayed = VecDeque::<(Instant, Vec<u8>)>::new();
         loop {
-            let due = held.front().map(|(due, _)| *due);
+            let due = delayed.front().map(|(due, _)| *due);
             let read = tokio::select! {
                 read = from.read(&mut buffer) => read?,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    if let Some((_, piece)) = held.pop_front() {
+                    if let Some((_, piece)) = delayed.pop_front() {
                         to.write_all(&piece).await?;
                     }
                     continue;
                 }
             };
-            let Some(by) = self.delay().filter(|_| read > 0) else {
+            let Some(delay) = self.delay().filter(|_| read > 0) else {
                 break;
             };
             let piece = Piece {
@@ -252,24 +235,24 @@ impl Side<'_> {
             if !(self.passes)(piece) {
                 continue;
             }
-            if by.is_zero() && held.is_empty() {
+            if delay.is_zero() && delayed.is_empty() {
                 to.write_all(piece.bytes).await?;
             } else {
-                held.push_back((Instant::now() + by, piece.bytes.to_owned()));
+                delayed.push_back((Instant::now() + delay, piece.bytes.to_owned()));
             }
         }
-        for (due, piece) in held {
+        for (due, piece) in delayed {
             sleep_until(due).await;
             to.write_all(&piece).await?;
         }
         to.shutdown().await
     }
 
-    /// How long a piece is held back; `None`: the connection is closed.
+    /// The delay for a piece. `None` if the connection is closed.
     fn delay(&self) -> Option<Duration> {
         let state = self.state.borrow();
         match state.condition {
-            _ if state.closed != self.closed => None,
+            _ if state.generation != self.generation => None,
             Condition::Slow(by) if self.from_server => Some(by),
             _ => Some(Duration::ZERO),
         }
@@ -280,7 +263,7 @@ impl Side<'_> {
 mod tests {
     use super::*;
 
-    /// Without the count of the closings a connection would not see a cut that is over at once.
+    /// Without the generation a connection would miss a cut that is mended at once.
     #[tokio::test]
     async fn a_cut_that_is_mended_at_once_still_closes_every_connection() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -1,14 +1,14 @@
-//! Redis: independent nodes, for Redlock five. The main one and its replicas keep their data, since they hold the stock: what
-//! they have answered survives a restart, and all but the last second survives the machine's. The others keep nothing: what a
-//! node that forgets does to Redlock is a lesson.
+//! Redis: independent nodes, five of them for Redlock. The main node and its replicas keep their data, because they
+//! hold the stock: what they answered survives a restart, and all but the last second survives a crash of the machine.
+//! The other nodes keep nothing: what a forgetful node does to Redlock is a lesson.
 
 use super::{
     clock,
-    server::{Check, Server, Started},
+    server::{Check, CheckContext, Server},
     user::User,
 };
 use crate::clients::redis_at::redis_at;
-use crate::programs::{self, Needed};
+use crate::programs::{self, Requirement};
 use futures::FutureExt;
 use redis::InfoDict;
 use std::{
@@ -16,15 +16,14 @@ use std::{
     process::Command,
 };
 
-/// The main node and its replicas: each write goes to a file, which is flushed to the disk every second.
-pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
-/// The host by which it knows itself: what else it says of itself has its port only.
-const ANNOUNCES: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
-/// The others.
-const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
+/// Every write goes to the append-only file, which is flushed every second.
+pub(super) const APPEND_ONLY: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+/// A replica announces only its port unless it is told its host.
+const ANNOUNCED_HOST: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
+const NOT_PERSISTENT: [&str; 2] = ["--appendonly", "no"];
 
-/// With this user the members and Sentinels of a group come to each other. Sentinels before Redis 6.2 know none.
-const PEER: [&str; 11] = [
+/// Members and Sentinels of a group log in to each other as this user. Sentinels before Redis 6.2 cannot.
+const PEER_USER_OPTIONS: [&str; 11] = [
     "--user",
     USER,
     "on",
@@ -37,25 +36,24 @@ const PEER: [&str; 11] = [
     "--masterauth",
     USER,
 ];
-/// Its name, and its password.
+/// Also the password.
 pub(super) const USER: &str = "peer";
 
-/// A new replica does not wait for others that may come.
-const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+/// A full synchronisation starts at once, without waiting for further replicas.
+const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
-/// What each Redis, replica and Sentinel needs.
-pub(super) const NEEDED: [Needed; 1] = [(PROGRAM, PROGRAM)];
+pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 
-/// What this program says that it is: `Redis 7.0.15`, `Valkey 8.1.1`.
+/// For example `Redis 7.0.15`, `Valkey 8.1.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
-    let text = programs::says(program, "--version")?;
+    let text = programs::output_of(program, "--version")?;
     let title = text.split_whitespace().next()?;
     let (_, version) = text.split_once("v=")?;
-    Some(format!("{title} {}", programs::number(version)))
+    Some(format!("{title} {}", programs::version_number(version)))
 }
 
-/// The name of the main one's replica, or of the first one.
+/// Also the prefix of the names of further replicas.
 pub(super) const REPLICA: &str = "replica";
 
 /// The name of the replica at `index`: `replica`, `replica-2` …
@@ -68,7 +66,7 @@ pub(super) fn name(index: usize) -> String {
     numbered("redis", index)
 }
 
-/// The first has no number.
+/// The first one has no number.
 pub(super) fn numbered(name: &str, index: usize) -> String {
     match index {
         0 => name.to_owned(),
@@ -81,32 +79,31 @@ pub(super) struct Redis {
     pub(super) program: PathBuf,
     pub(super) port: u16,
     pub(super) role: Role,
-    /// Whether its clock can jump.
     pub(super) has_clock: bool,
-    /// Whether it is one of a group whose Sentinels the instances ask.
+    /// It belongs to a group whose Sentinels the instances ask.
     pub(super) grouped: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Role {
-    /// The main node. `known_by` is the port at which a Sentinel reaches it: where its way can be cut, that of the way. The
-    /// Sentinel must hear of no second one, not even from a server that this one follows.
-    Main { known_by: u16 },
-    /// One that the others know nothing of.
+    /// The main node. A Sentinel reaches it at `announced_port`: the port of its link, if that can be cut. The Sentinel
+    /// must never learn another address, not even from a server that this one follows.
+    Main { announced_port: u16 },
+    /// Neither main node nor replica.
     Independent,
-    /// The replica of the one at this port.
+    /// A replica of the node at this port.
     Replica { of: u16 },
 }
 
 impl Server for Redis {
-    fn needs(&self) -> &'static [Needed] {
-        programs::missing(&self.program, &NEEDED)
+    fn requirements(&self) -> &'static [Requirement] {
+        programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let clock = self
             .has_clock
-            .then(|| (clock::FILE, clock::RIGHT.to_owned()));
+            .then(|| (clock::OFFSET_FILE, clock::NO_OFFSET.to_owned()));
         clock.into_iter().collect()
     }
 
@@ -117,15 +114,15 @@ impl Server for Redis {
         };
         options(&mut command, self.port, folder);
         if self.grouped {
-            command.args(PEER);
+            command.args(PEER_USER_OPTIONS);
         }
         match self.role {
-            Role::Main { known_by } => command
-                .args(KEEPS)
-                .args(ANNOUNCES)
-                .args(["--replica-announce-port", &known_by.to_string()]),
-            Role::Independent => command.args(KEEPS_NOTHING),
-            Role::Replica { of } => command.args(KEEPS).args(ANNOUNCES).args([
+            Role::Main { announced_port } => command
+                .args(APPEND_ONLY)
+                .args(ANNOUNCED_HOST)
+                .args(["--replica-announce-port", &announced_port.to_string()]),
+            Role::Independent => command.args(NOT_PERSISTENT),
+            Role::Replica { of } => command.args(APPEND_ONLY).args(ANNOUNCED_HOST).args([
                 "--replicaof",
                 "127.0.0.1",
                 &of.to_string(),
@@ -134,12 +131,12 @@ impl Server for Redis {
         command
     }
 
-    /// A replica is well once it has all that the main one has.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    /// A replica is healthy once it has caught up with the main node.
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
-            let info = has_pid(self.port, started.pid).await?;
+            let info = info_of_process(self.port, context.pid).await?;
             let leads = info.get("role") == Some("master".to_owned());
-            let caught_up = leads || follows(&info) || !started.complete;
+            let caught_up = leads || has_caught_up(&info) || !context.dependencies_up;
             match self.role {
                 Role::Replica { .. } if !caught_up => Err("it has not caught up yet".to_owned()),
                 _ => Ok(()),
@@ -149,23 +146,21 @@ impl Server for Redis {
     }
 }
 
-/// Whether this one has all that the main one has, and hears what is new.
-pub(super) fn follows(info: &InfoDict) -> bool {
+pub(super) fn has_caught_up(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }
 
-/// What every Redis of the lab is told.
 fn options(command: &mut Command, port: u16, folder: &Path) {
     command
         .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
-        .args(TO_FOLLOWERS)
+        .args(REPLICATION_OPTIONS)
         .args(["--port", &port.to_string()])
         .arg("--dir")
         .arg(folder);
 }
 
-/// What the server at this port says of itself, where it is this process.
-pub(super) async fn has_pid(port: u16, pid: u32) -> Result<InfoDict, String> {
+/// The INFO of the server at this port, if it is this process.
+pub(super) async fn info_of_process(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;
         redis::cmd("INFO")

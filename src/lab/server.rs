@@ -1,15 +1,14 @@
-//! What the lab needs to know about a server, whichever it is; what it keeps about each that it has; and waiting until it is
-//! well, by asking it.
+//! What the lab knows about each server: how to start it, how to check its health, and its process.
 
 use super::{
     folder::Folder,
-    process::{Console, Process, Start},
+    process::{Console, Process, ProcessSpec},
     user::User,
 };
-use crate::programs::Needed;
 use crate::{
     clients::http_client::{Ask, client},
     fault::MemberState,
+    programs::Requirement,
     terminal::{
         chinese::told,
         failure::{Failure, unusable, unusable_told},
@@ -32,31 +31,31 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Longer than any server takes on a slow machine.
-const LIMIT: Duration = Duration::from_secs(60);
-/// One question; a server that accepts and says nothing is asked again.
-const ANSWER: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(20);
+/// Longer than any server takes to start on a slow machine.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
+/// One health check. A server that accepts a connection and does not answer is asked again.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How one server is started, and how it is asked whether it is well. `folder` is its own.
+/// How to start a server and check its health. `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {
-    /// The programs that it cannot do without.
-    fn needs(&self) -> &'static [Needed];
+    fn requirements(&self) -> &'static [Requirement];
 
-    /// The settings that stand in its folder, by their places in it.
+    /// Configuration files, by their paths in the folder.
     fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Fills the folder before the first start. `user` writes in it.
+    /// Fills the folder before the first start. `user` will write in it.
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         let write = || {
-            user.make(folder)?;
+            user.create_folder(folder)?;
             for (place, text) in self.settings(folder) {
                 let file = folder.join(place);
-                file.parent().map_or(Ok(()), |folder| user.make(folder))?;
+                file.parent()
+                    .map_or(Ok(()), |folder| user.create_folder(folder))?;
                 fs::write(&file, text)?;
-                user.own(&file)?;
+                user.take_ownership(&file)?;
             }
             Ok(())
         };
@@ -64,59 +63,53 @@ pub(super) trait Server: Debug + Send + Sync {
         ready(write().map_err(failed)).boxed()
     }
 
-    /// The command that is the server: it stays in the foreground.
+    /// The command of the server, in the foreground.
     fn command(&self, folder: &Path, user: User) -> Command;
 
-    /// The signal that it gets from the system if the lab dies without stopping it.
-    fn orphaned(&self) -> &'static str {
+    /// The signal for the server if the lab dies without stopping it.
+    fn death_signal(&self) -> &'static str {
         "KILL"
     }
 
-    /// Asks it whether it is well and whether it is the one that was started, not another that happens to listen there.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a>;
+    /// Checks that the server is healthy, and that it is the one that was started, not another on the same port.
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a>;
 }
 
-/// Whether a server is well; else why not.
+/// The error says why the server is not healthy.
 pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
 
-/// A server that was started, and is not well yet.
+/// Facts of the start that a health check needs.
 #[derive(Clone, Copy)]
-pub(super) struct Started<'a> {
+pub(super) struct CheckContext<'a> {
     pub(super) folder: &'a Path,
     pub(super) pid: u32,
-    /// The servers that it stands on, or the majority that it belongs to, are up.
-    pub(super) complete: bool,
+    /// Whether the servers that it needs, or a majority of its ensemble, are up.
+    pub(super) dependencies_up: bool,
 }
 
-/// The order of starting; stopping goes the other way.
+/// In the order of starting; stopping goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
     /// MySQL, Redis, ZooKeeper.
     Server,
-    /// The service.
     Instance,
-    /// nginx.
     Gate,
 }
 
-/// What all members of a lab have in common.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct MemberSettings {
     pub(super) user: User,
-    /// Where the instances' consoles go.
+    /// Receives the console lines of instances.
     pub(super) console: Option<UnboundedSender<String>>,
 }
 
-/// A server of this lab, and its process once it has been started.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its name in this lab.
     pub(super) name: String,
     pub(super) server: Box<dyn Server>,
     folder: PathBuf,
     pub(super) tier: Tier,
-    /// Started with the lab.
-    pub(super) wanted: bool,
+    pub(super) starts_with_lab: bool,
     pub(super) process: Option<Process>,
     prepared: bool,
 }
@@ -127,7 +120,7 @@ impl Member {
         name: &str,
         server: Box<dyn Server>,
         tier: Tier,
-        wanted: bool,
+        starts_with_lab: bool,
     ) -> Self {
         let folder = match tier {
             Tier::Instance => lab.of(&format!("instance-{name}")),
@@ -138,13 +131,12 @@ impl Member {
             server,
             folder,
             tier,
-            wanted,
+            starts_with_lab,
             process: None,
             prepared: false,
         }
     }
 
-    /// What messages call it.
     pub(super) fn title(&self) -> String {
         match self.tier {
             Tier::Instance => told!("实例 {}", "instance {}", self.name),
@@ -152,76 +144,76 @@ impl Member {
         }
     }
 
-    /// Starts it and waits until it is well.
-    pub(super) async fn start(&mut self, complete: bool, setting: &Setting) -> Result<(), Failure> {
+    /// Starts the server and waits until it is healthy.
+    pub(super) async fn start(
+        &mut self,
+        dependencies_up: bool,
+        settings: &MemberSettings,
+    ) -> Result<(), Failure> {
         if !self.prepared {
-            self.server.prepare(&self.folder, setting.user).await?;
+            self.server.prepare(&self.folder, settings.user).await?;
             self.prepared = true;
         }
-        let process = Process::spawn(Start {
+        let process = Process::spawn(ProcessSpec {
             name: &self.title(),
-            command: &self.server.command(&self.folder, setting.user),
-            orphaned: self.server.orphaned(),
-            user: setting.user,
+            command: &self.server.command(&self.folder, settings.user),
+            death_signal: self.server.death_signal(),
+            user: settings.user,
             log: &self.folder.with_extension("log"),
-            console: setting
+            console: settings
                 .console
                 .as_ref()
                 .filter(|_| self.tier == Tier::Instance)
                 .map(|lines| {
                     let (name, lines) = (self.name.clone(), lines.clone());
-                    // A dropped receiver needs no line.
+                    // The receiver may be gone.
                     Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
                 }),
         })?;
         let title = self.title();
         let process = self.process.insert(process);
-        let started = Started {
+        let context = CheckContext {
             folder: &self.folder,
             pid: process.pid(),
-            complete,
+            dependencies_up,
         };
-        until_well(&title, process, || self.server.check(started)).await
+        wait_until_healthy(&title, process, || self.server.check(context)).await
     }
 
-    /// Its pid, while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.process.as_ref().filter(|p| p.runs()).map(Process::pid)
+        self.process
+            .as_ref()
+            .filter(|p| p.is_running())
+            .map(Process::pid)
     }
 
-    /// How it is.
     pub(super) fn state(&self) -> MemberState {
-        match self.process.as_ref().filter(|p| p.runs()) {
+        match self.process.as_ref().filter(|p| p.is_running()) {
             None => MemberState::Killed,
-            Some(process) if process.stands_still() => MemberState::Paused,
+            Some(process) if process.is_stopped() => MemberState::Paused,
             Some(_) => MemberState::Running,
         }
     }
 
-    /// Its process, which must run.
-    pub(super) fn running(&self) -> Result<&Process, Failure> {
+    pub(super) fn running_process(&self) -> Result<&Process, Failure> {
         self.process
             .as_ref()
-            .filter(|p| p.runs())
+            .filter(|p| p.is_running())
             .ok_or_else(|| unusable!("{} is not running", self.title()))
     }
 }
 
-/// Asks until the server is well.
-///
-/// # Errors
-///
-/// It ended, or is not well in time: with its last answer and the end of its log.
-async fn until_well<'a>(
+/// Checks until the server is healthy. Fails if it exits or takes too long, with the reason and the end of its log.
+async fn wait_until_healthy<'a>(
     name: &str,
     process: &Process,
     check: impl Fn() -> Check<'a>,
 ) -> Result<(), Failure> {
     let begin = Instant::now();
     loop {
-        let check = timeout(ANSWER, check());
+        let check = timeout(CHECK_TIMEOUT, check());
         let reason = tokio::select! {
-            end = process.gone() => {
+            end = process.wait_until_gone() => {
                 return Err(unusable_told!(
                     "{name} 一启动就结束了（{end}）；{}",
                     "{name} ended at its start ({end}); {}",
@@ -234,30 +226,30 @@ async fn until_well<'a>(
                 Err(_) => "no answer".to_owned(),
             },
         };
-        if begin.elapsed() > LIMIT {
-            let limit = LIMIT.as_secs();
+        if begin.elapsed() > HEALTH_TIMEOUT {
+            let limit = HEALTH_TIMEOUT.as_secs();
             return Err(unusable_told!(
                 "{name} 过了 {limit} 秒还不正常（{reason}）；{}",
                 "{name} is not healthy after {limit} s ({reason}); {}",
                 process.tail()
             ));
         }
-        sleep(PAUSE).await;
+        sleep(CHECK_INTERVAL).await;
     }
 }
 
-/// Whether what answers a GET at this port of loopback is an instance that `is_ours`, and is well.
-pub(super) async fn answers(
+/// Checks that an instance with a name that `is_ours` answers a GET at this port, with 200.
+pub(super) async fn check_instance(
     port: u16,
     path: &str,
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let asked = client().get(format!("http://127.0.0.1:{port}{path}"));
-    let answer = asked.timeout(ANSWER).answer().await;
+    let request = client().get(format!("http://127.0.0.1:{port}{path}"));
+    let answer = request.timeout(CHECK_TIMEOUT).answer().await;
     let answer = answer.map_err(|e| e.to_string())?;
     match answer.instance() {
         Some(name) if !is_ours(name) => {
-            Err(format!("instance {name} answers, which is none of ours"))
+            Err(format!("instance {name} answers, which is not of this lab"))
         }
         Some(_) if answer.status == StatusCode::OK => Ok(()),
         Some(_) => Err(format!("{path} says {}", answer.status)),

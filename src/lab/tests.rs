@@ -1,4 +1,4 @@
-//! The lab's own promises, on real servers: what it starts is ours and well, and nothing outlives it.
+//! The promises of the lab, on real servers: it starts its own healthy servers, and no process outlives it.
 
 mod servers;
 
@@ -19,18 +19,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Starts a lab.
 async fn start(options: Options) -> Lab {
     Lab::start(options).await.unwrap()
 }
 
-/// Why a lab does not start.
-async fn refused(options: Options) -> String {
+async fn start_error(options: Options) -> String {
     Lab::start(options).await.unwrap_err().to_string()
 }
 
-/// Longer than anything here takes; reaching it is a failure.
-const LONG: Duration = Duration::from_secs(30);
+/// Everything here takes less; reaching it is a failure.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn only(parts: &[Part]) -> Options {
     let all = [
@@ -71,21 +69,20 @@ fn group_is_gone(pid: u32) -> bool {
     killpg(Pid::from_raw(pid.cast_signed()), None) == Err(Errno::ESRCH)
 }
 
-/// One that has ended and is not yet collected, whenever init gets to it, has no arguments any more.
+/// A zombie has no arguments.
 fn runs(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
 }
 
-/// Looks again until it holds.
-async fn comes_true(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < LONG, "{what} did not come true");
+        assert!(begin.elapsed() < TEST_TIMEOUT, "{what} did not come true");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-async fn ask(url: &str, query: &'static str) -> String {
+async fn query_text(url: &str, query: &'static str) -> String {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     sqlx::query_scalar(query)
         .fetch_one(&mut connection)
@@ -93,16 +90,16 @@ async fn ask(url: &str, query: &'static str) -> String {
         .unwrap()
 }
 
-async fn pong(redis: &str) -> String {
+async fn ping(redis: &str) -> String {
     redis_at(redis).await.unwrap().ping().await.unwrap()
 }
 
-async fn asked(zookeeper: &str, word: &str) -> String {
+async fn four_letter_word(zookeeper: &str, word: &str) -> String {
     four_letters(zookeeper, word).await.unwrap()
 }
 
 #[tokio::test]
-async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
+async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
     let lab = start(servers()).await;
     let at = lab.addresses().clone();
     let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
@@ -114,13 +111,16 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
     assert_eq!(at.nginx.pid, 0, "left out");
 
     assert_eq!(
-        ask(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
+        query_text(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
         "test"
     );
     for node in &at.redis {
-        assert_eq!(pong(&node.url).await, "PONG");
+        assert_eq!(ping(&node.url).await, "PONG");
     }
-    assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
+    assert_eq!(
+        four_letter_word(&at.zookeeper.connect, "ruok").await,
+        "imok"
+    );
     let leader = lab.zookeeper_leader().await;
     assert_eq!(leader.as_deref(), Some("zookeeper"), "alone it leads");
     let published: Addresses =
@@ -145,7 +145,7 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
 async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
     let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = stranger.local_addr().unwrap().port();
-    let error = refused(Options {
+    let error = start_error(Options {
         redis_ports: vec![0, port],
         ..one_redis()
     })
@@ -161,7 +161,7 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 
 #[tokio::test]
 async fn a_port_that_is_asked_for_twice_is_refused() {
-    let error = refused(Options {
+    let error = start_error(Options {
         http_port: 25_000,
         mysql_port: 25_000,
         ..one_redis()
@@ -174,13 +174,13 @@ async fn a_port_that_is_asked_for_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_at_its_start_is_named_with_the_end_of_its_log() {
+async fn a_server_that_fails_to_start_is_named_with_its_log() {
     let options = Options {
         instance_ports: vec![0],
         program: Some("/bin/false".into()),
         ..only(&[Part::Instances])
     };
-    let error = refused(options).await;
+    let error = start_error(options).await;
     assert!(
         error.contains("ended at its start (exit status: 1)"),
         "{error}"
@@ -209,23 +209,22 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     assert_eq!(lab.addresses().mysql.url, at.mysql.url);
     assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
     assert_eq!(
-        ask(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
+        query_text(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
         "7"
     );
     lab.stop().await;
 }
 
 #[tokio::test]
-async fn a_paused_server_answers_nothing_until_it_is_resumed_and_does_not_keep_the_lab_from_stopping()
- {
+async fn a_paused_server_is_silent_and_does_not_block_the_stop() {
     let lab = start(one_redis()).await;
     let mut connection = redis_at(&lab.addresses().redis[0].url).await.unwrap();
     lab.pause("redis").unwrap();
-    // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
+    // Short for the expected silence only; the later answer may take [`TEST_TIMEOUT`].
     connection.set_response_timeout(Duration::from_millis(500));
     let silence: ::redis::RedisResult<String> = connection.ping().await;
     assert!(silence.unwrap_err().is_timeout());
-    connection.set_response_timeout(LONG);
+    connection.set_response_timeout(TEST_TIMEOUT);
     lab.resume("redis").unwrap();
     let pong: String = connection.ping().await.unwrap();
     assert_eq!(pong, "PONG");
@@ -236,7 +235,7 @@ async fn a_paused_server_answers_nothing_until_it_is_resumed_and_does_not_keep_t
 }
 
 #[tokio::test]
-async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
+async fn a_part_left_out_has_an_address_and_can_start_later() {
     let mut lab = start(Options {
         redis_ports: vec![0],
         ..only(&[])
@@ -245,13 +244,13 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
-    assert_eq!(pong(&url).await, "PONG");
+    assert_eq!(ping(&url).await, "PONG");
     assert!(lab.restart("no-such-server").await.is_err());
     lab.stop().await;
 }
 
 #[tokio::test]
-async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
+async fn an_ensemble_elects_another_leader_after_a_kill() {
     let mut lab = start(Options {
         zookeeper: 3,
         ..only(&[Part::ZooKeeper])
@@ -266,7 +265,12 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
             .iter()
             .all(|name| lab.pid(name).is_some())
     );
-    let answers = join_all(members.iter().map(|member| asked(member, "srvr"))).await;
+    let answers = join_all(
+        members
+            .iter()
+            .map(|member| four_letter_word(member, "srvr")),
+    )
+    .await;
     let follows = |answer: &&String| answer.lines().any(|line| line == "Mode: follower");
     assert_eq!(answers.iter().filter(follows).count(), 2, "all have joined");
     let leader = lab.zookeeper_leader().await.unwrap();
@@ -283,7 +287,7 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
     let next = loop {
         match lab.zookeeper_leader().await {
             Some(next) => break next,
-            None => assert!(begin.elapsed() < LONG, "no leader was elected"),
+            None => assert!(begin.elapsed() < TEST_TIMEOUT, "no leader was elected"),
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
@@ -302,7 +306,7 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
 }
 
 #[tokio::test]
-async fn a_member_without_a_majority_is_up_and_has_no_leader_until_a_second_comes() {
+async fn a_member_without_a_majority_is_up_and_has_no_leader() {
     let mut lab = start(Options {
         zookeeper: 3,
         ..only(&[])
@@ -321,7 +325,7 @@ async fn two_labs_run_side_by_side() {
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
     assert_eq!(
-        ask(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
+        query_text(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
         "1",
         "the other's stop is not ours"
     );
@@ -336,8 +340,8 @@ async fn a_start_that_is_given_up_leaves_nothing() {
         ..servers()
     };
     let mut start = Box::pin(Lab::start(options));
-    // ControlRequest up as soon as the first server writes: the others are in all stages of their start.
-    let begun = comes_true("a log", || {
+    // Stop as soon as the first server writes: the others are then at all stages of their start.
+    let begun = wait_until("a log", || {
         dir.path()
             .join("redis.log")
             .metadata()
@@ -356,7 +360,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
 async fn a_folder_that_no_lab_made_is_not_emptied() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("precious"), "x").unwrap();
-    let error = refused(Options {
+    let error = start_error(Options {
         dir: Some(dir.path().to_owned()),
         ..one_redis()
     })
@@ -378,7 +382,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
         &Addresses::of_running_lab(&dir.join("lab.json")).unwrap(),
         first.addresses()
     );
-    let error = refused(named()).await;
+    let error = start_error(named()).await;
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
     assert!(
@@ -408,18 +412,18 @@ fn a_lab_outlives_the_runtime_that_started_it() {
     });
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
-        assert_eq!(pong(&lab.addresses().redis[0].url).await, "PONG");
+        assert_eq!(ping(&lab.addresses().redis[0].url).await, "PONG");
         lab.stop().await;
     });
 }
 
-/// Set for the child of the next test.
-const HOLD: &str = "OVERSELL_TEST_HOLD_A_LAB";
+/// Set for the child process of the next test.
+const HELD_LAB_FOLDER: &str = "OVERSELL_TEST_HOLD_A_LAB";
 
 #[tokio::test]
 #[ignore = "the other half of the next test, which runs it as a process of its own"]
 async fn hold_a_lab() {
-    let dir = std::env::var_os(HOLD).unwrap();
+    let dir = std::env::var_os(HELD_LAB_FOLDER).unwrap();
     let lab = start(Options {
         dir: Some(dir.into()),
         ..servers()
@@ -442,7 +446,7 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
             "--ignored",
             "--nocapture",
         ])
-        .env(HOLD, dir.path())
+        .env(HELD_LAB_FOLDER, dir.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -457,7 +461,7 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
 
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
-    comes_true("the end of all its processes", || {
+    wait_until("the end of all its processes", || {
         !pids.iter().any(|pid| runs(*pid))
     })
     .await;

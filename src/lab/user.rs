@@ -1,5 +1,5 @@
-//! The user that the processes of a lab run as. Where root starts the lab it is `nobody`: a database without a password that runs
-//! as root would let every user of the machine write files as root.
+//! The user of the lab's processes. If root starts the lab, it is `nobody`: a database without a password, running as
+//! root, would let every user of the machine write files as root.
 
 use nix::unistd::{self, Gid, Uid};
 use std::{
@@ -10,19 +10,19 @@ use std::{
 
 const UNPRIVILEGED: &str = "nobody";
 
-/// Another user than the one that started the lab; `None`: the same.
+/// `None`: the user that started the lab.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct User(Option<(Uid, Gid)>);
 
 impl User {
-    /// Chooses the user, where the processes must enter `folder` and read or run `files`; and what to tell the user where
-    /// root is the only choice.
+    /// Chooses the user, who must be able to enter `folder` and read or run `files`. Returns a warning if only root
+    /// can.
     pub(super) fn choose(folder: &Path, files: &[&Path]) -> (Self, Option<String>) {
         if !unistd::geteuid().is_root() {
             return (Self(None), None);
         }
-        let found = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
-        let Some(nobody) = found.map(|user| Self(Some((user.uid, user.gid)))) else {
+        let entry = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
+        let Some(nobody) = entry.map(|user| Self(Some((user.uid, user.gid)))) else {
             return (
                 Self(None),
                 Some(format!(
@@ -32,7 +32,7 @@ impl User {
         };
         match std::iter::once(&folder)
             .chain(files)
-            .find(|path| !nobody.reaches(path))
+            .find(|path| !nobody.can_read(path))
         {
             None => (nobody, None),
             Some(path) => (
@@ -46,8 +46,8 @@ impl User {
         }
     }
 
-    /// Asked of the system by trying: permissions are more than mode bits.
-    fn reaches(self, path: &Path) -> bool {
+    /// Tries it: mode bits are not the only permissions.
+    fn can_read(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
         command
             .args(self.options())
@@ -60,17 +60,15 @@ impl User {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// Their number.
     pub(super) fn id(self) -> u32 {
         self.0.map_or_else(unistd::geteuid, |(uid, _)| uid).as_raw()
     }
 
-    /// Whether they are root after all.
     pub(super) fn is_root(self) -> bool {
         self.0.is_none() && unistd::geteuid().is_root()
     }
 
-    /// The options of `setpriv` that make a process theirs.
+    /// Options of `setpriv` that switch to the user.
     pub(super) fn options(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(uid, gid)| {
             vec![
@@ -81,14 +79,12 @@ impl User {
         })
     }
 
-    /// Makes a folder that they may write in.
-    pub(super) fn make(self, folder: &Path) -> io::Result<()> {
+    pub(super) fn create_folder(self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
-        self.own(folder)
+        self.take_ownership(folder)
     }
 
-    /// Makes it theirs.
-    pub(super) fn own(self, path: &Path) -> io::Result<()> {
+    pub(super) fn take_ownership(self, path: &Path) -> io::Result<()> {
         match self.0 {
             Some((uid, gid)) => {
                 std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw()))

@@ -1,13 +1,14 @@
-//! ZooKeeper: the JVM run directly, with the class path that Debian's own start script uses, or that of ZOOKEEPER_HOME
-//! or OVERSELL_ZOOKEEPER_CLASSPATH. One server is standalone; several are an ensemble, and each of them is well once it follows or leads.
+//! ZooKeeper: the JVM is run directly, with the class path of Debian's start script, of ZOOKEEPER_HOME, or of
+//! OVERSELL_ZOOKEEPER_CLASSPATH. One server is standalone. Several are an ensemble; each is healthy once it follows or
+//! leads.
 
 use super::{
-    server::{Check, Server, Started},
+    server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::programs::{self, Needed};
 use crate::{
     clients::four_letters::four_letters,
+    programs::{self, Requirement},
     terminal::failure::{Failure, unusable_told},
 };
 use futures::FutureExt;
@@ -23,19 +24,19 @@ pub(super) const NAME: &str = "zookeeper";
 const CONFIG: &str = "zoo.cfg";
 const DATA: &str = "data";
 
-/// Debian's and Ubuntu's settings for the start script; it sets CLASSPATH.
-const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
-/// Without it Debian's ZooKeeper writes no log.
-const LOGGER: &str = "/usr/share/java/slf4j-simple.jar";
-/// Where ZooKeeper was unpacked, elsewhere than on Debian.
-const HOME: &str = "ZOOKEEPER_HOME";
-/// The class path itself, where neither leads to it.
-const CLASS_PATH: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
+/// The start script's settings on Debian and Ubuntu; they set CLASSPATH.
+const DEBIAN_ENVIRONMENT: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
+/// Debian's ZooKeeper logs only with it.
+const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
+/// Variable with the folder of an unpacked ZooKeeper.
+const HOME_VARIABLE: &str = "ZOOKEEPER_HOME";
+/// Variable with the whole class path.
+const CLASS_PATH_VARIABLE: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
 
-/// What a server says of itself while it has no leader.
+/// The answer of a server without a leader.
 const NO_LEADER: &str = "not currently serving requests";
-/// A server that is paused says nothing.
-const ANSWER: Duration = Duration::from_secs(1);
+/// A paused server does not answer.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
 pub(super) fn name(index: usize) -> String {
@@ -46,13 +47,12 @@ pub(super) fn name(index: usize) -> String {
     }
 }
 
-/// Whether a member of this name is a ZooKeeper server.
-pub(super) fn is_name(name: &str) -> bool {
+pub(super) fn is_member_name(name: &str) -> bool {
     name.strip_prefix(NAME)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// The ports that the members of an ensemble use among themselves.
+/// Ports of a member for the other members.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     pub(super) quorum: u16,
@@ -61,29 +61,30 @@ pub(super) struct Peer {
 
 #[derive(Debug)]
 pub(super) struct ZooKeeper {
-    /// Its class path, where it is not Debian's.
+    /// None: Debian's class path.
     pub(super) class_path: Option<String>,
     pub(super) index: usize,
     pub(super) port: u16,
-    /// Every member of the ensemble, itself too; none where it is standalone.
+    /// All members, this one included; empty for a standalone server.
     pub(super) peers: Vec<Peer>,
 }
 
-const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
+const REQUIREMENTS: [Requirement; 2] =
+    [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
-/// What it cannot do without; where the user has a class path of one's own, that is not Debian's package.
-pub(super) fn needed() -> &'static [Needed] {
+/// Without Debian's package if the user names another class path.
+pub(super) fn requirements_here() -> &'static [Requirement] {
     match own_class_path(None) {
-        Ok(None) => &NEEDED,
-        _ => &NEEDED[..1],
+        Ok(None) => &REQUIREMENTS,
+        _ => &REQUIREMENTS[..1],
     }
 }
 
 impl Server for ZooKeeper {
-    fn needs(&self) -> &'static [Needed] {
+    fn requirements(&self) -> &'static [Requirement] {
         match self.class_path {
-            Some(_) => &NEEDED[..1],
-            None => &NEEDED,
+            Some(_) => &REQUIREMENTS[..1],
+            None => &REQUIREMENTS,
         }
     }
 
@@ -98,7 +99,8 @@ impl Server for ZooKeeper {
     fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = Command::new(programs::path("java"));
         command
-            // The first is faster to start and enough for one heap of this size; the second would write to /tmp.
+            // The serial collector starts faster and is enough for this heap; performance data would be written to
+            // /tmp.
             .args([
                 "-XX:+UseSerialGC",
                 "-XX:-UsePerfData",
@@ -111,28 +113,28 @@ impl Server for ZooKeeper {
             ])
             .arg(format!("-Djava.io.tmpdir={}", folder.display()))
             .arg("-cp")
-            .arg(self.class_path.clone().unwrap_or_else(debians_class_path))
+            .arg(self.class_path.clone().unwrap_or_else(debian_class_path))
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(folder.join(CONFIG));
         command
     }
 
-    /// Without a leader it does not say where its data are; where no majority runs (not `complete`), there is none.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+    /// The answer names the data folder only while there is a leader, and there is none without a majority.
+    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
         async move {
             let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf")
                 .await
                 .map_err(|e| e.to_string())?;
-            let ours = format!("dataDir={}/", started.folder.join(DATA).display());
+            let ours = format!("dataDir={}/", context.folder.join(DATA).display());
             let well = answer.lines().any(|line| line.starts_with(&ours))
-                || (!started.complete && answer.contains(NO_LEADER));
+                || (!context.dependencies_up && answer.contains(NO_LEADER));
             if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
     }
 }
 
-/// Sessions from 1 s (twice the tick) to 60 s; no admin server, whose port would be one more to collide.
+/// Sessions of 1 s (two ticks) to 60 s. No admin server: it would need one more port.
 fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
     let mut text = format!(
         "dataDir={}\n\
@@ -147,7 +149,7 @@ fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
         data.display()
     );
     if !peers.is_empty() {
-        // In ticks: 10 s to join, 5 s behind the leader. A busy machine must not cost a member its place.
+        // In ticks: 10 s to join, 5 s behind the leader. A busy machine must not remove a member.
         text.push_str("initLimit=20\nsyncLimit=10\n");
     }
     for (id, Peer { quorum, election }) in (1..).zip(peers) {
@@ -156,24 +158,23 @@ fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
     text
 }
 
-/// Whether the server at `address` decides what is written: an ensemble's leader, or one on its own.
+/// Whether the server at `address` is the leader of an ensemble, or standalone.
 pub(super) async fn leads(address: &str) -> bool {
-    let answer = timeout(ANSWER, four_letters(address, "srvr")).await;
+    let answer = timeout(STATUS_TIMEOUT, four_letters(address, "srvr")).await;
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
-/// The version of the first server that answers.
 pub(super) async fn version(connect: &str) -> Option<String> {
     let first = connect.split(',').next()?;
-    let answer = timeout(ANSWER, four_letters(first, "srvr"))
+    let answer = timeout(STATUS_TIMEOUT, four_letters(first, "srvr"))
         .await
         .ok()?
         .ok()?;
     let (_, version) = answer.split_once("version: ")?;
-    Some(programs::number(version))
+    Some(programs::version_number(version))
 }
 
-/// The class path that the user names, or that of the user's ZooKeeper, which was unpacked in `home`; None where it is Debian's.
+/// The class path that the user names, or that of the ZooKeeper in `home`. None: Debian's.
 pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Failure> {
     class_path_of(home, variable)
 }
@@ -183,10 +184,10 @@ fn class_path_of(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, Failure> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    let (by, home) = match (home, set(CLASS_PATH), set(HOME)) {
+    let (by, home) = match (home, set(CLASS_PATH_VARIABLE), set(HOME_VARIABLE)) {
         (Some(home), ..) => ("--zookeeper-home", home.to_owned()),
         (None, Some(class_path), _) => return Ok(Some(class_path)),
-        (None, None, Some(home)) => (HOME, PathBuf::from(home)),
+        (None, None, Some(home)) => (HOME_VARIABLE, PathBuf::from(home)),
         (None, None, None) => return Ok(None),
     };
     if !home.join("lib").is_dir() {
@@ -204,19 +205,22 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn debians_class_path() -> String {
+fn debian_class_path() -> String {
     let output = Command::new("sh")
-        .args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS])
+        .args([
+            "-c",
+            r#". "$0" && printf %s "$CLASSPATH""#,
+            DEBIAN_ENVIRONMENT,
+        ])
         .output();
     let debian = output
         .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
         .unwrap_or_default();
-    format!("{debian}:{LOGGER}")
+    format!("{debian}:{LOGGER_JAR}")
 }
 
-/// ZooKeeper's own client, for the user to start.
 pub(super) fn client() -> String {
-    let home = variable(HOME).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
+    let home = variable(HOME_VARIABLE).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
     format!("{home}/bin/zkCli.sh")
 }
 
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_of_one_second_to_a_minute_are_granted_on_loopback_only() {
+    fn sessions_last_1_to_60_seconds_and_on_loopback_only() {
         let text = settings(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
             let line = text
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_path_of_ones_own_takes_the_place_of_debians() {
+    fn a_users_class_path_replaces_debians() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_str().unwrap();
         let with = |name: &'static str, value: &str| {

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use sqlx::{Executor, MySqlConnection, Row};
 use std::sync::Arc;
 
-/// An instance's clients with a database of their own.
+/// An instance with its own database.
 async fn alone(
     servers: &Servers,
     user: &str,
@@ -31,7 +31,7 @@ async fn play(
     played.with_context(|| format!("{}, cured {cured}, retry {retry}", lesson.slug))
 }
 
-/// Without its cure it shows its error and one transaction goes through, with it both do; each time, not now and then.
+/// Without its cure each play shows the error and one transaction commits; with the cure both commit. Every time.
 #[apply(test!)]
 #[over(deadlocks::ALL.iter().map(|lesson| (lesson.slug, lesson)))]
 async fn shows_its_error_and_its_cure_again_and_again(
@@ -41,8 +41,8 @@ async fn shows_its_error_and_its_cure_again_and_again(
     let database = format!("alone_{}", lesson.slug.replace('-', "_"));
     let (ctx, mut root) = alone(servers, "root", &database).await?;
     let (mut accounts, mut played) = (0, 0);
-    // Another test's deadlock may take the place of ours in the server's account, but not each time of ten.
-    while played < times() || (lesson.error == DEADLOCK && accounts == 0 && played < 10) {
+    // Another test's deadlock may replace ours in the server's account, but not in all of ten plays.
+    while played < repetitions() || (lesson.error == DEADLOCK && accounts == 0 && played < 10) {
         played += 1;
         let uncured = play(&ctx, lesson, false, false).await?;
         ensure!(
@@ -78,7 +78,7 @@ async fn shows_its_error_and_its_cure_again_and_again(
     Ok(())
 }
 
-/// Tables, and connections to this database with a transaction. INNODB_TRX would repeat what it has shown to another test.
+/// Tables, and open connections of this database. INNODB_TRX may repeat to us what it showed another test.
 async fn left_behind(root: &mut MySqlConnection, database: &str) -> Result<String> {
     const TABLES: &str =
         "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
@@ -100,7 +100,7 @@ async fn left_behind(root: &mut MySqlConnection, database: &str) -> Result<Strin
     Ok(found.concat().join(", "))
 }
 
-/// The twin of what is asked of each lesson.
+/// The twin: a lesson without the property that is checked of each.
 #[apply(test!)]
 async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()> {
     let (ctx, mut root) = alone(servers, "root", "alone_open").await?;
@@ -118,13 +118,13 @@ async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()
     Ok(())
 }
 
-/// A play that was begun ends by itself.
+/// A play whose client is gone ends by itself.
 #[apply(test!)]
 async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("lock-wait").context("no lesson")?;
     let (ctx, mut root) = alone(servers, "root", "alone_gone").await?;
     let client = tokio::spawn(async move { play(&ctx, lesson, false, true).await });
-    // With the table there are transactions soon, and B waits for a second.
+    // Once the table exists there are transactions, and B waits for a second.
     while left_behind(&mut root, "alone_gone")
         .await?
         .split(", ")
@@ -144,10 +144,10 @@ async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Resu
         }
         Ok(())
     };
-    soon("nothing is left of it", none_is_left).await?
+    within_limit("nothing is left of it", none_is_left).await?
 }
 
-/// EXPLAIN and the number of locked rows say why the index is the cure.
+/// EXPLAIN and the number of locked rows show why the index is the cure.
 #[apply(test!)]
 async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("full-scan").context("no lesson")?;
@@ -164,7 +164,7 @@ async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result
         most(&uncured),
         most(&cured)
     );
-    // MariaDB calls a scan of all rows by the primary key `index`, MySQL `ALL`.
+    // For a full scan by the primary key MariaDB prints `index`, MySQL `ALL`.
     let scans = |plan: &DeadlockPlan| matches!(plan.r#type.as_deref(), Some("ALL" | "index"));
     match (&uncured.plans[..], &cured.plans[..]) {
         ([plan], [before, after])
@@ -176,11 +176,9 @@ async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result
     }
 }
 
-/// The lesson is played all the same; what the server keeps to itself is said.
+/// The lesson is played all the same, and says what the server does not show.
 #[apply(test!)]
-async fn without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing(
-    servers: &Servers,
-) -> Result<()> {
+async fn without_the_privilege_a_deadlock_lacks_only_its_account(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("opposite-order").context("no lesson")?;
     let (ctx, mut root) = alone(servers, "poor", "alone_poor").await?;
     for sql in [
@@ -196,7 +194,8 @@ async fn without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_b
     }
 }
 
-/// A play drops what a killed instance has left: a table with its comment. A table of somebody else stays, whatever its name.
+/// A play drops the table that a killed instance left, which it knows by its comment. Other tables stay, whatever their
+/// names.
 #[apply(test!)]
 async fn a_play_drops_no_table_of_others(servers: &Servers) -> Result<()> {
     let (mut root, ctx) = servers.database("deadlock_strangers").await?;
@@ -204,7 +203,7 @@ async fn a_play_drops_no_table_of_others(servers: &Servers) -> Result<()> {
         .await?;
     let lesson = deadlocks::find("opposite-order").context("no lesson")?;
     play(&ctx, lesson, false, false).await?;
-    // One that a killed instance has left, with what a play gives its table.
+    // A table with the comment that a play gives its own.
     let ours = "CREATE TABLE deadlock_0badcafe (id INT) \
                 COMMENT = 'oversell: the table of one play of a deadlock, dropped at its end'";
     root.execute(ours).await?;

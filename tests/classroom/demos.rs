@@ -1,11 +1,11 @@
-//! [004]: the flaws of demo2's lock by a forced interleaving, the library's lock under the same check; and all four demos
-//! over three instances.
+//! [004]: forced schedules show the flaws of demo2's lock, and the library's lock passes them; all four demos run on
+//! three instances.
 
 use crate::{
     replay::races::ends_so,
     support::{
-        http::{answered, ask, ask_json, client},
-        labs::in_redis,
+        http::{ask, ask_json, body_with_status, client},
+        labs::query_redis,
         *,
     },
 };
@@ -24,13 +24,13 @@ use reqwest::StatusCode;
 const NOW: Duration = Duration::ZERO;
 const KEY: &str = "demo2LockKey";
 
-/// The text's lock with a value for each call, and the library's in its place: what the race is played with.
+/// The text's lock with a unique value for each call, and the library's lock as its cure.
 fn of_the_race() -> Result<[Act; 2]> {
     let (_, race) = replay::find("004.force").context("no race")?;
     Ok([race.flaw.act, race.cured.act])
 }
 
-/// The text's lock with id and name of a thread.
+/// The text's lock with the id and name of a thread as its value.
 const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
     Box::pin(async {
         let lock = demo2::visit(ctx, job, Id::Thread).await?;
@@ -41,7 +41,7 @@ const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx,
     })
 });
 
-/// Plays it in two processes that nobody else uses: their threads are numbered from 1.
+/// In two processes of its own, so that threads are numbered from 1.
 async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize) -> Result<()> {
     let ctxs = [servers.with(|_| {}), servers.with(|_| {})];
     ends_so(
@@ -50,13 +50,13 @@ async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize
     )
     .await?;
     for ctx in ctxs {
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
     }
     Ok(())
 }
 
-/// The safety time is for a key without a lease whose holder is dead. It cannot tell a holder that is alive, and it also runs
-/// while others have the lock one after the other, each within its lease.
+/// The safety time is meant for a key without a lease whose holder is dead. It cannot tell a living holder, and it also
+/// runs while several owners have the lock one after the other.
 #[apply(test!)]
 async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     servers: &Servers,
@@ -68,7 +68,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
         B.finishes(),
         A.finishes_with_lock_lost(),
     ];
-    // C came after B, which waits, and has the lock for its first moment.
+    // C came after B, which waits, and gets the lock for a moment first.
     const ONE_AFTER_THE_OTHER: &[Step] = &[
         A.stops_at(Point::Worked),
         B.self_ending_lease(100, 100).stops_at(Point::Refused),
@@ -88,7 +88,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     play(servers, library, NEVER_FORCED, 1).await
 }
 
-/// Takes the lease from the key.
+/// Removes the lease from the key.
 async fn persist(play: &Play) -> Result<(), Error> {
     let key = Job::new(play.stock_id, NOW, NOW).redis_name(KEY);
     let mut persist = redis::cmd("PERSIST");
@@ -101,7 +101,8 @@ async fn persist(play: &Play) -> Result<(), Error> {
         .ok_or_else(|| Error::Internal("the key had no lease".into()))
 }
 
-/// The lease of A ends, B in another process gets in, and A unlocks. Whether C, in A's process, gets in beside B.
+/// The lease of A ends, B in another process gets in, and A unlocks. Returns whether C, in A's process, gets in beside
+/// B.
 #[apply(test!)]
 async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -> Result<()> {
     const LATE: &[Step] = &[
@@ -127,7 +128,7 @@ async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -
     play(servers, library, LEAVES_ANOTHERS, 2).await
 }
 
-/// From within its own work.
+/// Re-enters from its own work.
 #[apply(test!)]
 async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
     servers: &Servers,
@@ -150,7 +151,8 @@ async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
     Ok(())
 }
 
-/// All four over nginx and three instances: one at a time, told at once or after a wait, and released by a client that goes.
+/// All four demos behind nginx on three instances: one request at a time, at once or after a wait, and a client that
+/// leaves releases the lock.
 pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     let base = &lab.addresses().http;
     for (demo, key) in [
@@ -161,9 +163,9 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     ] {
         let url = format!("{base}{demo}");
         let held = tokio::spawn(ask(format!("{url}hold_ms=60000")));
-        until(demo, || in_redis(lab, "EXISTS", key)).await?;
+        wait_until(demo, || query_redis(lab, "EXISTS", key)).await?;
         let now = format!("{url}now=true&hold_ms=0");
-        let text = answered(now.clone(), StatusCode::CONFLICT).await?;
+        let text = body_with_status(now.clone(), StatusCode::CONFLICT).await?;
         ensure!(text == "获取锁失败，有并发");
         let late = client()
             .get(format!("{url}wait_ms=100&hold_ms=0"))
@@ -173,12 +175,12 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
             && late.headers().contains_key("retry-after");
         ensure!(told, "{demo} {late:?}");
         held.abort();
-        // A waiter is let in when the client has gone, and not when its sixty seconds are over.
+        // The waiter must get in when the client leaves, not after its sixty seconds.
         let answer = ask_json(format!("{url}wait_ms=30000&hold_ms=10")).await?;
         ensure!(answer["strategy"] == demo[1..6], "{answer}");
-        ensure!(answered(now, StatusCode::OK).await? == demo[1..6]);
+        ensure!(body_with_status(now, StatusCode::OK).await? == demo[1..6]);
     }
-    // Work beyond its lease goes on in demo1, and is ended under the layer.
+    // Work beyond its lease goes on in demo1; the layer stops it.
     let beyond = async |demo: &str| ask(format!("{base}{demo}lease_ms=200&hold_ms=1000")).await;
     ensure!(beyond("/demo1?").await?.0 == StatusCode::OK, "demo1");
     for demo in ["/demo3?", "/demo4?whId=1&sku=a&"] {
@@ -188,9 +190,9 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
             "{demo} {lost:?}"
         );
     }
-    // Other goods are another lock; what the key names must be there.
+    // Another product has another lock; the fields of the key are required.
     let a = tokio::spawn(ask(format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));
-    until("a is held", || in_redis(lab, "EXISTS", "demo4#1_a")).await?;
+    wait_until("a is held", || query_redis(lab, "EXISTS", "demo4#1_a")).await?;
     for (goods, wanted) in [("sku=b", 200), ("sku=a", 409), ("sku=", 400)] {
         let (status, text) = ask(format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0")).await?;
         ensure!(status == wanted, "{goods}: {status} {text}");

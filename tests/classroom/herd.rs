@@ -1,7 +1,7 @@
-//! The herd effect, as the lesson counts it and as the server itself does.
+//! The herd effect, counted by the lesson and by the server.
 
 use crate::support::{
-    http::{answered, ask, ask_json, each},
+    http::{ask, ask_json, body_with_status, elements},
     *,
 };
 use oversell::{clients::four_letters::four_letters, lab::Lab};
@@ -10,16 +10,15 @@ use serde_json::{Value, json};
 
 const HERDS: &str = "/distributed/zk-herd";
 
-/// The lesson, in a lab where nobody else watches anything.
+/// In a lab where nothing else sets watches.
 #[apply(test!)]
-async fn a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor()
--> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_release_wakes_all_directory_watchers_and_one_successor() -> Result<()> {
+    let lab = labs::full_lab().await?;
     counted(&lab, 20).await?;
     counted(&lab, 1).await?;
     in_words(&lab).await?;
     given_up(&lab).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
@@ -28,7 +27,7 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters={waiters}", lab.addresses().http);
     let answer = ask_json(url).await?;
     let list = |name: &str| -> Vec<u64> {
-        let counts = each(&answer["each"][name]);
+        let counts = elements(&answer["each"][name]);
         counts.filter_map(Value::as_u64).collect()
     };
     let (parent, predecessor) = (list("watch_parent"), list("watch_predecessor"));
@@ -52,7 +51,7 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
         "{answer}"
     );
     ensure!(wakes_one_each(&predecessor), "{answer}");
-    // The twin: the same look at those who watch the directory sees the herd.
+    // The twin: the same count over the waiters that watch the directory finds a herd.
     ensure!(
         waiters == 1 || !wakes_one_each(&parent),
         "no herd is seen in {answer}"
@@ -64,14 +63,14 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
         "the server told {} of deletions",
         deleted_after - deleted
     );
-    // Whoever gets in may have a watch for a moment longer, which its own release then fires.
+    // A waiter that gets in may keep its watch for a moment, and its own release then fires it.
     let told = children_after - children;
     let all = waiters * releases / 2;
     ensure!(
         (all..=all + releases).contains(&told),
         "the server told {told} of {all} changes"
     );
-    until("the directories are gone", || async {
+    wait_until("the directories are gone", || async {
         Ok(herds(lab).await? == 0)
     })
     .await
@@ -83,7 +82,7 @@ fn wakes_one_each(notified: &[u64]) -> bool {
 
 async fn in_words(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters=4", lab.addresses().http);
-    let text = answered(url, StatusCode::OK).await?;
+    let text = body_with_status(url, StatusCode::OK).await?;
     let wanted = "4 个人排队，锁释放 5 次\n\
         都监听父节点：共通知 10 次，平均每次释放锁 2.00 次\n\
         只监听前一个：共通知 4 次，平均每次释放锁 0.80 次\n";
@@ -91,26 +90,25 @@ async fn in_words(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A client that hangs up in the middle leaves no directory behind, and the next one is served.
+/// A client that hangs up leaves no directory, and the next request is served.
 async fn given_up(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
     let long = ask(format!("{url}?waiters=100"));
     let long = tokio::spawn(long);
-    until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
+    wait_until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
     long.abort();
-    until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
+    wait_until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
     let next = ask_json(format!("{url}?waiters=2")).await?;
     ensure!(next["each"]["watch_parent"] == json!([2, 1, 0]), "{next}");
     Ok(())
 }
 
-/// How many herds have a directory.
 async fn herds(lab: &Lab) -> Result<usize> {
-    let herds = labs::children(&lab.addresses().zookeeper.connect, HERDS);
+    let herds = labs::child_nodes(&lab.addresses().zookeeper.connect, HERDS);
     Ok(herds.await?.len())
 }
 
-/// Of how many changed children and of how many deletions the server has told somebody, since it was started.
+/// Notifications of changed children and of deletions that the server has sent since its start.
 async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
     let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await?;
     let value = |name: &str| {

@@ -1,8 +1,8 @@
-//! What a class sees of the visits: the events of three instances in one stream, and people who are sent by one button.
+//! The class page: one stream with the events of three instances, and people sent by one button.
 
 use crate::support::{
     http::{ask, ask_json},
-    labs::in_redis,
+    labs::query_redis,
     *,
 };
 use futures::{StreamExt, future::try_join_all};
@@ -21,7 +21,7 @@ use std::{
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// Who watches, and what it was told.
+/// A client of the event stream, with the events it received.
 pub(crate) struct Watcher {
     told: Arc<Mutex<Vec<VisitEvent>>>,
     reading: JoinHandle<()>,
@@ -30,7 +30,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     pub(crate) async fn of(base: &str) -> Result<Self> {
         let asked = http_client::client().get(format!("{base}/classroom/events"));
-        let mut events = asked.events(LONG).await?;
+        let mut events = asked.events(TEST_WAIT_LIMIT).await?;
         let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
         let list = Arc::clone(&told);
         let reading = tokio::spawn(async move {
@@ -43,9 +43,8 @@ impl Watcher {
         Ok(Self { told, reading })
     }
 
-    /// Waits until it was told so.
     async fn hears(&self, what: &str, so: impl Fn(&Self) -> bool) -> Result<()> {
-        until(what, || async { Ok(so(self)) }).await
+        wait_until(what, || async { Ok(so(self)) }).await
     }
 
     fn count(&self, event: VisitEventKind) -> usize {
@@ -53,13 +52,12 @@ impl Watcher {
         told.iter().filter(|told| told.event == event).count()
     }
 
-    /// The names of the people.
     fn people(&self) -> BTreeSet<String> {
         let told = self.told.lock();
         told.iter().filter_map(|told| told.actor.clone()).collect()
     }
 
-    /// What each visit was last told to have done.
+    /// The last event of each visit.
     fn ends(&self) -> BTreeMap<Uuid, VisitEventKind> {
         self.told
             .lock()
@@ -76,7 +74,7 @@ impl Watcher {
             .collect()
     }
 
-    /// The most that were inside at once.
+    /// The largest number of people inside at once.
     fn most_inside(&self) -> usize {
         let mut steps = BTreeMap::<u64, isize>::new();
         for told in self.told.lock().iter() {
@@ -101,7 +99,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Sends these people, and says what the answer was.
+/// Sends these people; returns the answer.
 async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
     let answer = Client::new()
         .post(format!("{base}/classroom/visits"))
@@ -110,7 +108,7 @@ async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
 
-/// Sends these people, who are taken.
+/// Sends these people, who must be accepted.
 async fn sent(base: &str, people: &Value) -> Result<()> {
     let (status, body) = send(base, people).await?;
     ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
@@ -134,7 +132,7 @@ async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Result<()>) -> Result<()> 
     outcome
 }
 
-/// Three instances, ten people, three permits; and the twin: with a fourth permit, four are seen inside.
+/// Three instances, ten people, three permits. The twin: with a fourth permit, four are inside at once.
 #[apply(test!)]
 async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> {
     with_lab(async |lab: &mut Lab| {
@@ -149,7 +147,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
 
         for permits in [3, 4] {
             if permits == 4 {
-                in_redis::<i64>(lab, "INCR", "semaphore").await?;
+                query_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
             let before = early.count(VisitEventKind::Released);
             sent(base, &people("/test/semaphore", 10, 300)).await?;
@@ -168,7 +166,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             early.instances(VisitEventKind::Start).len() == 3,
             "not by all instances"
         );
-        // Both lines of each are told before it leaves: what is printed inside is seen inside.
+        // Events are sent before a visitor leaves, so what is printed inside is seen inside.
         ensure!(
             early.count(VisitEventKind::Said) == 40,
             "{} lines",
@@ -180,10 +178,10 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             "{ends:?}"
         );
 
-        // Who leaves is told before its permit is back, and a server that is slow is not waited for.
+        // A leave is announced before the permit is returned, and does not wait for a slow server.
         let last = Mutex::new(Value::Null);
         let wanted = json!({ "semaphore": 4, "latch": 0, "barrier": null });
-        let objects = until("every permit is back", || async {
+        let objects = wait_until("every permit is back", || async {
             let objects = ask_json(format!("{base}/classroom/objects")).await?;
             let all = objects == wanted;
             *last.lock() = objects;
@@ -193,7 +191,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             .await
             .with_context(|| format!("the servers have {}", last.lock()))?;
 
-        // Who comes late, to another instance, sees the same.
+        // A watcher that connects later, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
         late.hears("the late one has seen it all", |told| {
             told.count(VisitEventKind::Released) == 20
@@ -202,7 +200,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let names = late.people();
         ensure!(names.len() == 10 && names.contains("同学 7"), "{names:?}");
 
-        // One that is killed is told as down, the others go on, and it is told as up when it is back.
+        // A killed instance is reported as down and the others go on; restarted, it is reported as up.
         let killed = lab.addresses().instances[2].name.clone();
         let killed = &killed;
         lab.kill(killed).await?;
@@ -212,7 +210,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             })
             .await?;
         let before = early.count(VisitEventKind::Released);
-        // Nobody is sent to it.
+        // No person is sent to a dead instance.
         sent(base, &people("/test/semaphore", 3, 0)).await?;
         early
             .hears("the others go on", |told| {
@@ -228,7 +226,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
     .await
 }
 
-/// Thirty phones, each with a stream and a visit of its own, through nginx: each is told of all thirty, and of three at a time.
+/// Thirty phones behind nginx, each with a stream and a visit: each sees all thirty, at most three of them inside.
 #[apply(test!)]
 async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
     const CLASS: usize = 30;
@@ -260,7 +258,7 @@ async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
     .await
 }
 
-/// What is refused names field and rule; more than the room has are refused.
+/// A refusal names field and rule; more people than the room holds are refused.
 #[apply(test!)]
 async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()> {
     with_lab(async |lab| {
@@ -278,7 +276,7 @@ async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()>
         ] {
             let mut body = good.clone();
             body[change] = value;
-            // What is null is missing.
+            // A null field counts as missing.
             let fields = body.as_object_mut().context("no object")?;
             fields.retain(|_, value| !value.is_null());
             let (status, answer) = send(base, &body).await?;
@@ -298,7 +296,7 @@ async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()>
             "a code of anything: {status}"
         );
 
-        // The monitors wait for six who do not come.
+        // The monitors wait for six people who do not come.
         let one = &lab.addresses().instances[0].url;
         let mut sent = 0;
         let refused = loop {

@@ -1,4 +1,4 @@
-//! How many are let through by each limit, and when.
+//! How many requests each limit admits, and when.
 
 use crate::support::{http::ask, *};
 use futures::future::join_all;
@@ -9,8 +9,8 @@ use oversell::{
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 
-/// Of a burst at several instances, as many as one limit of `PER_SECOND` may let through; or why not. The longer the
-/// burst took, the more may be.
+/// Checks that one limit of `PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
+/// admit.
 fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
     let rate = PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
@@ -21,9 +21,9 @@ fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Ten a second of two instances together; a limit in each is caught by the same checker.
+/// Ten a second for two instances together. The same checker refuses a limit in each instance.
 #[apply(test!)]
-async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
+async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     let instances = || {
@@ -42,7 +42,7 @@ async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
         }
         Ok(passed)
     };
-    // The time that it takes to make them is no part of the burst.
+    // Creating the clients is not part of the burst.
     let (shared, each) = (instances(), instances());
     let begun = Instant::now();
     let answers = join_all((0..60).map(|n| limits::pass_shared(&shared[n % 2]))).await;
@@ -52,7 +52,7 @@ async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
     caught(as_one_limit(passed(answers)?, begun.elapsed()), " in ")
 }
 
-/// What became of a burst: when each was let through, and when each was refused, since the first was sent.
+/// When each request of a burst was admitted or refused, counted from the first one.
 struct Burst {
     let_through: Vec<Duration>,
     refused: Vec<Duration>,
@@ -88,21 +88,21 @@ async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
     })
 }
 
-/// Whether the answers leak out of a bucket, one each second: the second not before one second, the third not before two.
+/// Whether the answers leave a leaky bucket at one per second.
 fn leaks(let_through: &[Duration]) -> bool {
-    // nginx reckons in milliseconds, and its timers may be some early.
+    // nginx counts in milliseconds, and its timers may be slightly early.
     let_through
         .iter()
         .zip(0..)
         .all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
 }
 
-/// All at once, since their limits do not know of each other.
+/// All at once: the limits are independent.
 #[apply(test!)]
-async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let (base, instance) = (&lab.addresses().http, &lab.addresses().instances[0].url);
-    // Whoever is let in stays until all have come, however late.
+    // Admitted requests stay until all have arrived.
     let stay = |path: &str| format!("{path}?hold_ms=10000");
     let (queued, nodelay, address, server, limited) = tokio::try_join!(
         burst(base, AT_NGINX[0], 30),
@@ -112,9 +112,9 @@ async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them()
         burst(instance, "/seckill/limited", 30),
     )?;
     let alone = ask(format!("{instance}{}", AT_NGINX[0])).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
 
-    // One, and five in the bucket; and one more for each second that the burst took, as the last refusal tells.
+    // One, five in the bucket, and one more for each second until the last refusal.
     for (name, burst) in [("queued", &queued), ("nodelay", &nodelay)] {
         let (let_through, took) = (&burst.let_through, burst.refused.last());
         let took = took.with_context(|| format!("{name}: nobody was refused"))?;

@@ -2,8 +2,8 @@
 
 use super::{demos, zookeeper};
 use crate::support::{
-    http::{answered, ask, ask_json, each, put_stock},
-    labs::in_redis,
+    http::{ask, ask_json, body_with_status, elements, put_stock},
+    labs::query_redis,
     *,
 };
 use oversell::{clients::redis_at::redis_at, lab::Lab};
@@ -11,7 +11,6 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use std::time::Instant;
 
-/// Every lesson, one after the other, in one lab.
 #[apply(test!)]
 async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     let lab = Lab::start(program()).await?;
@@ -32,18 +31,18 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     outcome
 }
 
-/// Whoever names another product in each request does not fill Redis: whatever is left without a lease ends by itself.
+/// A client that names another product in each request does not fill Redis: every key without a lease ends by itself.
 async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
     let http = &lab.addresses().http;
-    // One class of six goes out, and the next begins.
+    // One class of six leaves, and the next begins.
     let out = std::iter::repeat_n("countdown", 7);
     for lesson in out.chain(["semaphore", "fair"]) {
         ask(format!("{http}/test/{lesson}?stock_id=100000&hold_ms=0")).await?;
     }
-    let left: Vec<String> = in_redis(lab, "KEYS", "*:100000*").await?;
+    let left: Vec<String> = query_redis(lab, "KEYS", "*:100000*").await?;
     let mut for_ever = Vec::new();
     for key in &left {
-        if in_redis::<i64>(lab, "TTL", key).await? < 0 {
+        if query_redis::<i64>(lab, "TTL", key).await? < 0 {
             for_ever.push(key);
         }
     }
@@ -54,8 +53,8 @@ async fn what_a_visit_leaves_ends(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// So many clients come in and stay; meanwhile another is refused, and when they hang up all is given back. `held` counts
-/// what the server has of them: `all`, once they are inside.
+/// `all` clients enter and stay; another is refused; when they hang up everything is released. `held` counts what the
+/// server has of them.
 pub(crate) async fn others_wait(
     url: &str,
     clients: usize,
@@ -65,18 +64,18 @@ pub(crate) async fn others_wait(
     let inside: Vec<_> = (0..clients)
         .map(|_| tokio::spawn(ask(format!("{url}?hold_ms=60000"))))
         .collect();
-    until("all are inside", async || Ok(held().await? == all)).await?;
-    answered(
+    wait_until("all are inside", async || Ok(held().await? == all)).await?;
+    body_with_status(
         format!("{url}?hold_ms=0&wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
     .await
     .context("another")?;
     inside.iter().for_each(tokio::task::JoinHandle::abort);
-    until("all are out", async || Ok(held().await? == 0)).await
+    wait_until("all are out", async || Ok(held().await? == 0)).await
 }
 
-/// A visit to a lock goes by these steps, and others wait meanwhile.
+/// A visit to a lock takes these steps, while others wait.
 pub(crate) async fn visited(
     lab: &Lab,
     path: &str,
@@ -91,19 +90,18 @@ pub(crate) async fn visited(
 }
 
 async fn number(lab: &Lab, command: &str, of: &str) -> Result<Option<usize>> {
-    in_redis(lab, command, of).await
+    query_redis(lab, command, of).await
 }
 
-/// The keys of this pattern.
 async fn keys(lab: &Lab, pattern: &str) -> Result<Vec<String>> {
-    in_redis(lab, "KEYS", pattern).await
+    query_redis(lab, "KEYS", pattern).await
 }
 
 async fn semaphore(lab: &Lab) -> Result<()> {
     const HOLD: u64 = 1000;
     let base = &lab.addresses().http;
-    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row. By one
-    // clock, from before the first is sent: one that begins late, or hears of it late, only adds to its time.
+    // Ten at once, at most three inside: so the last one has waited for three others in a row. One clock, started
+    // before the first is sent: a late start only adds to its time.
     let begun = Instant::now();
     let asked = (0..10).map(|_| {
         let answer = ask_json(format!("{base}/test/semaphore?hold_ms={HOLD}"));
@@ -129,7 +127,7 @@ async fn semaphore(lab: &Lab) -> Result<()> {
     .await?;
     let left = keys(lab, "*semaphore*").await?;
     ensure!(left == ["semaphore"], "left: {left:?}");
-    let text = answered(
+    let text = body_with_status(
         format!("{base}/test/semaphore?hold_ms=0&stock_id=7"),
         StatusCode::OK,
     )
@@ -143,17 +141,16 @@ async fn semaphore(lab: &Lab) -> Result<()> {
 async fn latch(lab: &Lab) -> Result<()> {
     let base = &lab.addresses().http;
     for class in 0..2 {
-        answered(
+        body_with_status(
             format!("{base}/test/latch?wait_ms=100"),
             StatusCode::SERVICE_UNAVAILABLE,
         )
         .await
         .with_context(|| format!("class {class}"))?;
-        // One that has given up is seen for a moment longer, and would be taken for the monitor.
-        until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
+        // A visitor that gave up is still listed for a moment, and could be mistaken for the monitor.
+        wait_until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
         let monitor = tokio::spawn(ask(format!("{base}/test/latch")));
-        // It has subscribed: it waits.
-        until("the monitor waits", || async {
+        wait_until("the monitor waits", || async {
             Ok(waiting(lab).await? > 0)
         })
         .await?;
@@ -164,7 +161,8 @@ async fn latch(lab: &Lab) -> Result<()> {
                 left + 1
             );
             if left == 3 {
-                let text = answered(format!("{base}/test/countdown"), StatusCode::OK).await?;
+                let text =
+                    body_with_status(format!("{base}/test/countdown"), StatusCode::OK).await?;
                 ensure!(text == "出来了一位同学");
             } else {
                 let answer = ask_json(format!("{base}/test/countdown")).await?;
@@ -177,7 +175,7 @@ async fn latch(lab: &Lab) -> Result<()> {
             "{status} {text}"
         );
     }
-    // A reset clears a class that is half out.
+    // A reset clears a class of which half has left.
     ask(format!("{base}/test/countdown")).await?;
     put_stock(base, 5).await?;
     let left = keys(lab, "*latch*").await?;
@@ -185,7 +183,7 @@ async fn latch(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// How many instances have somebody who waits at the latch.
+/// Instances with a waiter at the latch.
 async fn waiting(lab: &Lab) -> Result<i64> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     let mut numsub = redis::cmd("PUBSUB");
@@ -196,10 +194,10 @@ async fn waiting(lab: &Lab) -> Result<i64> {
     Ok(number)
 }
 
-/// What the visitor did, as `took lock1 1`.
+/// The visitor's steps, as `took lock1 1`.
 pub(crate) fn steps(answer: &Value) -> Vec<String> {
     let word = |step: &Value, field: &str| step[field].as_str().unwrap_or_default().to_owned();
-    each(&answer["steps"])
+    elements(&answer["steps"])
         .map(|step| {
             format!(
                 "{} {} {}",
@@ -221,12 +219,12 @@ async fn reentrant(lab: &Lab) -> Result<()> {
     let held = async || Ok(keys(lab, "reentrantLock").await?.len());
     visited(lab, "/test/reentrant", &steps, 1, held).await?;
     let url = format!("{}/test/reentrant", lab.addresses().http);
-    let text = answered(url, StatusCode::OK).await?;
+    let text = body_with_status(url, StatusCode::OK).await?;
     ensure!(text.contains("拿到 reentrantLock #2"), "{text}");
     Ok(())
 }
 
-/// Where one part is another's, none is kept.
+/// If another owner has one part, none is kept.
 async fn multi(lab: &Lab) -> Result<()> {
     let steps = [
         "took lock1 1",
@@ -252,12 +250,12 @@ async fn red(lab: &Lab) -> Result<()> {
     for dead in ["redis-4", "redis-5"] {
         lab.kill(dead).await?;
     }
-    let text = answered(base.clone(), StatusCode::OK)
+    let text = body_with_status(base.clone(), StatusCode::OK)
         .await
         .context("with three nodes")?;
     ensure!(!text.contains("redLock #4"), "{text}");
     lab.kill("redis-3").await?;
-    answered(
+    body_with_status(
         format!("{base}?wait_ms=2000"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -271,51 +269,51 @@ async fn read_write(lab: &Lab) -> Result<()> {
     for half in ["read", "write"] {
         let base = &lab.addresses().http;
         let passes = format!("{base}/test/{half}?stock_id=40&hold_ms=0&wait_ms=20000");
-        answered(passes, StatusCode::OK).await?;
+        body_with_status(passes, StatusCode::OK).await?;
     }
-    until("the last lease has ended", || async {
+    wait_until("the last lease has ended", || async {
         Ok(keys(lab, "*rwLock:3?*").await?.is_empty())
     })
     .await
 }
 
-/// Readers together, writers alone, each of whom is answered at once and keeps its half. Every pair has products of its own:
-/// one of 20 to 22, kept for longer than anybody is refused there, and one of 30 to 32, soon free.
+/// Readers share, writers are alone; each is answered at once and keeps its half of the lock. Each pair has its own
+/// products: 20 to 22 are kept longer than any refusal takes, 30 to 32 are free soon.
 pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
-    const KEPT: Duration = Duration::from_millis(1500);
+    const KEPT_FOR: Duration = Duration::from_millis(1500);
     let base = format!("{}{lesson}", lab.addresses().http);
     let long = |half: &str, product: u8, wait: u64| {
         format!("{base}/{half}?stock_id={product}&hold_ms=60000&wait_ms={wait}")
     };
     for reader in ["read", "read beside read"] {
-        let text = answered(long("read", 20, 20_000), StatusCode::OK)
+        let text = body_with_status(long("read", 20, 20_000), StatusCode::OK)
             .await
             .context(reader)?;
         ensure!(text == "测试读");
     }
     for (n, (first, half)) in (0..).zip([("read", "write"), ("write", "write"), ("write", "read")])
     {
-        answered(long(first, 20 + n, 20_000), StatusCode::OK)
+        body_with_status(long(first, 20 + n, 20_000), StatusCode::OK)
             .await
             .with_context(|| format!("{first} before {half}"))?;
-        answered(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
+        body_with_status(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
             .await
             .with_context(|| format!("{half} after {first}"))?;
-        // Answered long ago, and nobody releases it: only its end lets the next one in, and that is not sooner than this.
+        // Its request was answered long ago and nobody releases it, so only the end of its lease lets the next one in.
         let short = |half: &str| {
             format!(
                 "{base}/{half}?stock_id={}&hold_ms={}&wait_ms=60000",
                 30 + n,
-                KEPT.as_millis()
+                KEPT_FOR.as_millis()
             )
         };
         let begun = Instant::now();
-        answered(short(first), StatusCode::OK)
+        body_with_status(short(first), StatusCode::OK)
             .await
             .context(first)?;
         let answer = ask_json(short(half)).await?;
         ensure!(
-            answer["outcome"] == "done" && begun.elapsed() >= KEPT,
+            answer["outcome"] == "done" && begun.elapsed() >= KEPT_FOR,
             "{half} after {first}: {answer}"
         );
     }
@@ -325,11 +323,11 @@ pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
 async fn fair(lab: &Lab) -> Result<()> {
     const QUEUE: usize = 12;
     let base = &lab.addresses().http;
-    let text = answered(format!("{base}/test/fair"), StatusCode::OK).await?;
+    let text = body_with_status(format!("{base}/test/fair"), StatusCode::OK).await?;
     ensure!(text.contains("来到 fairLock #1"), "{text}");
-    // Inside until all others stand in line, however long that takes: it leaves when its client hangs up.
+    // It stays inside until all others are queued: it leaves when its client hangs up.
     let second = tokio::spawn(ask(format!("{base}/test/fair?hold_ms=60000")));
-    until("the second is inside", || async {
+    wait_until("the second is inside", || async {
         Ok(number(lab, "GET", "{fairLock}:entered").await? == Some(2))
     })
     .await?;
@@ -337,8 +335,8 @@ async fn fair(lab: &Lab) -> Result<()> {
     for n in 1..=QUEUE {
         let url = format!("{base}/test/fair?wait_ms=60000");
         queue.push(tokio::spawn(ask_json(url)));
-        // The next one comes when this one stands in line.
-        until("it queues", || async {
+        // Send the next one only when this one is queued.
+        wait_until("it queues", || async {
             Ok(number(lab, "LLEN", "redisson_lock_queue:{fairLock}").await? == Some(n))
         })
         .await?;

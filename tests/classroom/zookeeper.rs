@@ -2,15 +2,14 @@
 
 use super::windows::{halves, others_wait, visited};
 use crate::support::{
-    http::{answered, ask, ask_json},
-    labs::in_redis,
+    http::{ask, ask_json, body_with_status},
+    labs::query_redis,
     *,
 };
 use oversell::lab::Lab;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-/// Every lesson, one after the other.
 pub(crate) async fn all(lab: &Lab) -> Result<()> {
     read_write(lab).await?;
     semaphore(lab).await?;
@@ -21,19 +20,18 @@ pub(crate) async fn all(lab: &Lab) -> Result<()> {
     locks(lab).await
 }
 
-/// What is below a node.
 async fn children(lab: &Lab, path: &str) -> Result<Vec<String>> {
-    labs::children(&lab.addresses().zookeeper.connect, path).await
+    labs::child_nodes(&lab.addresses().zookeeper.connect, path).await
 }
 
 async fn gone(lab: &Lab, path: &str) -> Result<()> {
-    until(&format!("{path} is empty"), || async {
+    wait_until(&format!("{path} is empty"), || async {
         Ok(children(lab, path).await?.is_empty())
     })
     .await
 }
 
-/// §3.7.3. Answered at once, and kept for a while after the answer.
+/// §3.7.3. The request is answered at once, and the lock is kept for a while.
 async fn read_write(lab: &Lab) -> Result<()> {
     halves(lab, "/test/zk").await?;
     for product in 30..33 {
@@ -45,15 +43,15 @@ async fn read_write(lab: &Lab) -> Result<()> {
 /// §3.7.5. Five leases, and both lines in the log.
 async fn semaphore(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/semaphore", lab.addresses().http);
-    // Inside is who has a lease, and has said so in the log.
+    // A visitor is inside once it has a lease and has logged its line.
     others_wait(&base, 5, 5, async || {
         let leases = children(lab, "/locks/semaphore/leases").await?.len();
-        Ok(leases.min(in_redis(lab, "LLEN", "log").await?))
+        Ok(leases.min(query_redis(lab, "LLEN", "log").await?))
     })
     .await?;
-    let text = answered(format!("{base}?hold_ms=0"), StatusCode::OK).await?;
+    let text = body_with_status(format!("{base}?hold_ms=0"), StatusCode::OK).await?;
     ensure!(text == "hello Semaphore");
-    let lines: usize = in_redis(lab, "LLEN", "log").await?;
+    let lines: usize = query_redis(lab, "LLEN", "log").await?;
     ensure!(
         lines == 7,
         "{lines} lines in the log, and not five and both of the last"
@@ -61,9 +59,9 @@ async fn semaphore(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// §3.7.7.1. What one instance has set another reads.
+/// §3.7.7.1. One instance sets the number, another reads it.
 async fn shared_count(lab: &Lab) -> Result<()> {
-    let text = answered(
+    let text = body_with_status(
         format!("{}/test/zk/share/count", lab.addresses().http),
         StatusCode::OK,
     )
@@ -81,7 +79,7 @@ async fn shared_count(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// §3.7.7.2. Each change says what was before and what is after; many at once all count.
+/// §3.7.7.2. Each change reports the value before and after; concurrent changes all count.
 async fn atomic(lab: &Lab) -> Result<()> {
     const EACH: usize = 20;
     let base = format!("{}/test/zk/atomic", lab.addresses().http);
@@ -132,7 +130,7 @@ async fn atomic(lab: &Lab) -> Result<()> {
         ("increment?member=1", "member"),
         ("halve", "change"),
     ] {
-        let text = answered(format!("{base}/{bad}"), StatusCode::BAD_REQUEST)
+        let text = body_with_status(format!("{base}/{bad}"), StatusCode::BAD_REQUEST)
             .await
             .context(bad)?;
         ensure!(text.contains(names), "{text}");
@@ -140,14 +138,14 @@ async fn atomic(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// §3.7.6. Closed, everybody waits; removed, everybody goes on.
+/// §3.7.6. All wait at the closed barrier; once it is removed, all go on.
 async fn barrier(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/barrier", lab.addresses().http);
-    answered(format!("{base}/wait?wait_ms=0"), StatusCode::OK)
+    body_with_status(format!("{base}/wait?wait_ms=0"), StatusCode::OK)
         .await
         .context("with no barrier")?;
     ask(format!("{base}/set")).await?;
-    answered(
+    body_with_status(
         format!("{base}/wait?wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -167,10 +165,10 @@ async fn barrier(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// §3.7.6. Nobody is inside before three are, and nobody is out before all have left, on whatever instance.
+/// §3.7.6. All enter once three have come, and leave once three are done, on any instance.
 async fn double_barrier(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/double-barrier", lab.addresses().http);
-    answered(
+    body_with_status(
         format!("{base}/enter?members=3&wait_ms=200"),
         StatusCode::SERVICE_UNAVAILABLE,
     )
@@ -182,7 +180,7 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
         tokio::spawn(ask_json(url))
     };
     let early = [enter(), enter()];
-    until("two wait", || async {
+    wait_until("two wait", || async {
         Ok(children(lab, "/curator/double-barrier").await?.len() == 2)
     })
     .await?;
@@ -205,7 +203,7 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
         tokio::spawn(ask(url))
     };
     let early = [leave(&members[0]), leave(&members[1])];
-    until("one is left beside", || async {
+    wait_until("one is left beside", || async {
         Ok(children(lab, "/curator/double-barrier").await?.len() <= 3)
     })
     .await?;
@@ -218,21 +216,21 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
         ensure!(status == StatusCode::OK, "leaving: {status} {text}");
     }
     gone(lab, "/curator/double-barrier").await?;
-    let text = answered(
+    let text = body_with_status(
         format!("{base}/leave?members=3&member={}", members[0]),
         StatusCode::BAD_REQUEST,
     )
     .await
     .context("twice")?;
     ensure!(text.contains("member"), "{text}");
-    let text = answered(format!("{base}/enter?members=0"), StatusCode::BAD_REQUEST)
+    let text = body_with_status(format!("{base}/enter?members=0"), StatusCode::BAD_REQUEST)
         .await
         .context("nobody")?;
     ensure!(text.contains("members"), "{text}");
     Ok(())
 }
 
-/// §3.5, 3.7.4. The steps of a visit, and that another waits meanwhile.
+/// §3.5, 3.7.4. The steps of a visit, while another one waits.
 async fn locks(lab: &Lab) -> Result<()> {
     let steps = [1, 2, 3].map(|n| format!("took /curator/multi/{n} {n}"));
     let back = [3, 2, 1].map(|n| format!("left /curator/multi/{n} {n}"));

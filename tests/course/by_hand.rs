@@ -1,4 +1,4 @@
-//! What a student types is typed here too, line by line.
+//! Types every line that a lesson shows, and compares what it prints.
 
 use crate::support::{labs, *};
 use oversell::{
@@ -14,19 +14,17 @@ use std::{
 };
 use tokio::{process::Command, task::JoinHandle};
 
-/// Where the package of ZooKeeper has `zkCli.sh`.
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
-/// No line takes so many seconds.
-const LONGEST: &str = "300";
+const LINE_TIMEOUT_SECONDS: &str = "300";
 
-/// How long it takes to type a line again.
-const TYPING: Duration = Duration::from_millis(200);
+/// Pause before a line is typed again.
+const RETYPE_DELAY: Duration = Duration::from_millis(200);
 
 type Lessons = Vec<&'static Lesson>;
 
-/// With `OVERSELL_SOAK=1` all lessons, which take minutes: those of the main text, and of the texts beside it. Else the first
-/// of each chapter, and the first of each kind of experiment.
+/// All lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first lesson of each chapter and of each kind
+/// of experiment.
 fn parts() -> Vec<(&'static str, Lessons)> {
     if !soak() {
         return vec![("the_first_of_each_kind", first_of_each_kind())];
@@ -59,19 +57,17 @@ fn first_of_each_kind() -> Lessons {
     few
 }
 
-/// `oversell lab` as a teacher starts it, with all that the lines may need.
+/// `oversell lab` with everything that the lines may need.
 #[apply(test!)]
 #[over(parts())]
-async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
-    lessons: Lessons,
-) -> Result<()> {
+async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> {
     let options = [
         "--instances=0,0,0",
         "--redis-ports=0,0,0,0,0",
         "--ways",
         "--replica",
     ];
-    labs::by_command(&options, async |lab_json: &Path, at: Addresses| {
+    labs::with_lab_command(&options, async |lab_json: &Path, at: Addresses| {
         let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
         let places = Places::of_lab(&at).with_fault(&fault);
         let mut wrong = Vec::new();
@@ -80,7 +76,7 @@ async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
             wrong.extend(typed.err().map(|why| format!("{}: {why:#}", lesson.id)));
         }
         ensure!(wrong.is_empty(), wrong.join("\n"));
-        // The twin: a line that prints something else, alone, beside another one, and waited for.
+        // The twin: a line that prints something else; alone, beside another line, and waited for.
         let wrong = Line::new("echo 4999", "4998");
         let beside = Line::new("echo 4999 &", "4998");
         for twin in [
@@ -95,7 +91,7 @@ async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
     .await
 }
 
-/// Of those that are tried; for each of the others stands why it is not.
+/// The lessons that are tried; each of the others has a reason.
 #[apply(test!)]
 fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
     let bare =
@@ -105,7 +101,7 @@ fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
     Ok(())
 }
 
-/// Else one that is typed beside another would end the other's lab.
+/// Otherwise one lesson could end the lab of another.
 #[apply(test!)]
 fn no_two_lessons_write_the_same_file() -> Result<()> {
     let mut written = HashMap::new();
@@ -123,8 +119,8 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
     Ok(())
 }
 
-/// Types the lines in their order, and one that says so again and again. One that ends in ` &` goes on beside the next
-/// ones; what it prints is read when its terminal waits for it, or at the end.
+/// Types the lines in order, and repeats a line that says so. A line that ends in ` &` runs beside the next ones; its
+/// output is read when its terminal waits for it, or at the end.
 async fn follow(lines: &[Line], places: &Places) -> Result<()> {
     let mut beside: Vec<(Line, JoinHandle<Result<Output>>)> = Vec::new();
     let mut wrong = Vec::new();
@@ -138,9 +134,9 @@ async fn follow(lines: &[Line], places: &Places) -> Result<()> {
             beside.push((line.clone(), tokio::spawn(bash(run.to_owned()))));
         } else {
             let mut last = as_expected(&line, bash(line.run.clone()).await);
-            let again = Instant::now() + LONG;
+            let again = Instant::now() + TEST_WAIT_LIMIT;
             while line.again && last.is_err() && Instant::now() < again {
-                tokio::time::sleep(TYPING).await;
+                tokio::time::sleep(RETYPE_DELAY).await;
                 last = as_expected(&line, bash(line.run.clone()).await);
             }
             wrong.extend(last.err());
@@ -158,9 +154,9 @@ async fn bash(line: String) -> Result<Output> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell"));
     let folder = binary.parent().context("no folder")?.display();
     let path = format!("{folder}:{}:{ZKCLI}", std::env::var("PATH")?);
-    // A line that waits for what never comes fails with what it has printed, and does not hang.
+    // A line that waits in vain fails with its output instead of hanging.
     let output = Command::new("timeout")
-        .args([LONGEST, "bash", "-c", &line])
+        .args([LINE_TIMEOUT_SECONDS, "bash", "-c", &line])
         .env("PATH", path)
         .stdin(Stdio::null())
         .output();

@@ -1,4 +1,4 @@
-//! The verdicts of a run: what breaks the service is no verdict for it, and they are kept.
+//! Verdicts of a run: a broken service yields none, and verdicts are kept.
 
 use crate::support::{
     http::{answer, client},
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use sqlx::{Connection, Executor, MySqlConnection};
 use tokio::process::Command;
 
-/// Nobody has two orders where no order can be written: that is not what the claim says.
+/// With no order written, nobody has two orders; that is not what the claim says.
 #[apply(test!)]
-async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
@@ -25,7 +25,6 @@ async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Re
         .output()
         .await?;
     mysql.execute("DROP TRIGGER refuse").await?;
-    // The lab is handed on as it was.
     mysql.execute("DELETE FROM course_verdict").await?;
     let said = String::from_utf8_lossy(&tried.stderr);
     ensure!(
@@ -34,14 +33,14 @@ async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Re
             && said.contains("002.conditional: not reproduced"),
         "{tried:?}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// What one instance was told all tell, and a later run's verdict replaces an earlier one's.
+/// Every instance shows a verdict that one received; a later run replaces it.
 #[apply(test!)]
-async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn the_verdicts_of_a_run_are_the_same_on_each_instance() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let [one, other] =
         [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));
     let put = async |lessons: Value| {
@@ -92,6 +91,6 @@ async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> R
             && kept[1]["conditions"] == json!({"cores": 2}),
         "{kept:?}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

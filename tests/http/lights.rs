@@ -1,7 +1,7 @@
-//! Whose trouble it is: an instance's that was stopped or cut off, or a server's.
+//! Whether an instance is cut off or stopped, or a server is down.
 
 use crate::support::{
-    http::{MINUTE, check, client, each, put_stock, status, stock, until_held},
+    http::{MINUTE, check_url, client, elements, put_stock, status, stock, wait_until_held},
     *,
 };
 use oversell::{
@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What the instance at `base` says of the whole cluster.
+/// The state of the whole cluster, by the instance at `base`.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
     let answer = client()
         .get(format!("{base}/health/ready{query}"))
@@ -22,17 +22,17 @@ async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
 }
 
 fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
-    each(&lights["notes"])
+    elements(&lights["notes"])
         .filter(|note| note["instance"] == instance)
         .filter_map(|note| note["says"]["en"].as_str())
         .collect()
 }
 
-/// A server that one of the instances reaches is never blamed. Where an instance took too long to answer nobody may know of one
-/// that reaches it: that is no mistake, and the next look tells.
+/// A server is down only if no instance reaches it. If an instance did not answer in time, nobody may know of one that
+/// does: the next look tells.
 fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     let up = |of: &Value| of["servers"]["zookeeper"]["up"] == true;
-    let reached = each(&lights["instances"]).any(up);
+    let reached = elements(&lights["instances"]).any(up);
     ensure!(
         !reached || up(lights),
         "{base}: a server is blamed: {lights}"
@@ -40,11 +40,10 @@ fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Cut off from ZooKeeper, then stopped for longer than its session lasts, an instance is told apart from the server, by
-/// itself as by the others; what it says of itself alone is the twin, which blames the server. A ZooKeeper that is killed
-/// is down for all.
+/// An instance that is cut off from ZooKeeper, or stopped beyond its session, is told apart from the server, by itself
+/// and by the others. Its own view alone is the twin, which blames the server. A killed ZooKeeper is down for all.
 #[apply(test!)]
-async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() -> Result<()> {
+async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let lab = Lab::start(Options {
         ways: true,
         redis_ports: vec![0],
@@ -55,12 +54,12 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     let all = async |base: &str| lights(base, "?instances=true").await;
 
     lab.cut(&format!("{}-zookeeper", near.name))?;
-    until("it is cut off", || async {
+    wait_until("it is cut off", || async {
         Ok(lights(&near.url, "").await?.0 != StatusCode::OK)
     })
     .await?;
     for base in [&near.url, &far.url] {
-        until("it is told apart from the server", || async {
+        wait_until("it is told apart from the server", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
             let blamed = [
@@ -80,29 +79,29 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
         "the twin, which asks nobody else, blames nobody: {alone}"
     );
     lab.mend("zookeeper")?;
-    until("all is well", || async {
+    wait_until("all is well", || async {
         Ok(all(&near.url).await?.1["notes"] == json!([]))
     })
     .await?;
 
-    let held = tokio::spawn(status(check(&near.url, "zk-lock", MINUTE, MINUTE)));
-    until_held(&far.url, "zk-lock").await?;
+    let held = tokio::spawn(status(check_url(&near.url, "zk-lock", MINUTE, MINUTE)));
+    wait_until_held(&far.url, "zk-lock").await?;
     lab.pause(&near.name)?;
     let (_, stopped) = all(&far.url).await?;
-    let words: String = each(&stopped["notes"]).map(Value::to_string).collect();
+    let words: String = elements(&stopped["notes"]).map(Value::to_string).collect();
     ensure!(
         stopped["instances"][0]["up"] == false
             && words.contains("does not answer: no answer within"),
         "while it is stopped: {stopped}"
     );
-    until("its session ends", || async {
-        let nodes = labs::children(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
+    wait_until("its session ends", || async {
+        let nodes = labs::child_nodes(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
         Ok(nodes.await?.is_empty())
     })
     .await?;
     lab.resume(&near.name)?;
     for base in [&near.url, &far.url] {
-        until("its lost session is told", || async {
+        wait_until("its lost session is told", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
             let told = says(&lights, &near.name)
@@ -114,9 +113,9 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     held.abort();
 
     lab.kill("zookeeper").await?;
-    until("it is down for all", || async {
+    wait_until("it is down for all", || async {
         let (status, lights) = all(&far.url).await?;
-        let of_all = each(&lights["notes"]).any(|note| note["instance"].is_null());
+        let of_all = elements(&lights["notes"]).any(|note| note["instance"].is_null());
         Ok(status == StatusCode::SERVICE_UNAVAILABLE
             && lights["servers"]["zookeeper"]["up"] == false
             && of_all)
@@ -130,18 +129,18 @@ fn named(name: &str, role: &str) -> (String, String) {
     (name.to_owned(), role.to_owned())
 }
 
-/// The servers of a kind by their names, and what each does, as the instance at `base` says it.
+/// The servers of a kind with their roles, by the instance at `base`.
 async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
     let (_, lights) = lights(base, "?instances=true").await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let members = each(&lights["servers"][server]["members"]);
+    let members = elements(&lights["servers"][server]["members"]);
     let members = members.map(|member| (text(&member["name"]), text(&member["role"])));
     Ok(members.collect())
 }
 
-/// A way is led from the main Redis to the replica that a Sentinel has promoted: the server has the name, and not the way.
+/// A link is redirected from the main Redis to the promoted replica: the lights name the server, not the link.
 #[apply(test!)]
-async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Result<()> {
+async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     let lab = Lab::start(Options {
         without: vec![Part::MySql, Part::ZooKeeper, Part::Nginx],
         replica: true,
@@ -153,7 +152,7 @@ async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Resu
     let url = lab.addresses().instances[0].url.clone();
     let are = async |redis: &str, replica: &str| {
         let wanted = [named("redis", redis), named("replica", replica)].into();
-        until(&format!("redis is the {redis}"), || async {
+        wait_until(&format!("redis is the {redis}"), || async {
             Ok(roles(&url, "redis").await? == wanted)
         })
         .await
@@ -165,9 +164,9 @@ async fn the_lights_name_the_redis_that_a_way_leads_to_and_not_the_way() -> Resu
     Ok(())
 }
 
-/// Three servers of each kind, of which each loses the one that leads.
+/// Three servers of each kind; each kind loses its leader.
 #[apply(soak_test!)]
-async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_too() -> Result<()> {
+async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
     let lab = Lab::start(Options {
         galera: 3,
         sentinels: 3,
@@ -178,14 +177,14 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
     })
     .await?;
     let url = lab.addresses().instances[1].url.clone();
-    // Who of three does what: the first has this role, all others that one.
+    // The first has this role, all others that one.
     let are = async |server: &str, [first, leads, follows]: [&str; 3], all: &[&str]| {
         let role = |name: &&str| match *name == first {
             true => named(name, leads),
             false => named(name, follows),
         };
         let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
-        until(&format!("{server}: {first} is the {leads}"), || async {
+        wait_until(&format!("{server}: {first} is the {leads}"), || async {
             Ok(roles(&url, server).await? == wanted)
         })
         .await
@@ -216,7 +215,7 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
     )
     .await?;
     let main_redis = async || lab.main_redis().await.context("no Sentinel");
-    until("a replica leads", || async {
+    wait_until("a replica leads", || async {
         Ok(main_redis().await? != "redis")
     })
     .await?;
@@ -227,7 +226,7 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
     )
     .await?;
     let elected = async || lab.zookeeper_leader().await;
-    until("another server leads", || async {
+    wait_until("another server leads", || async {
         Ok(elected().await.is_some())
     })
     .await?;
@@ -241,17 +240,17 @@ async fn the_lights_name_those_that_are_there_and_who_leads_after_a_fail_over_to
     Ok(())
 }
 
-/// Behind nginx an instance is chosen by its name, with the same rule: what it did not answer is sent to no other, which
-/// would have sold. Both purchases of "two at once" then meet in one process, whose mutex is enough; through nginx they
-/// meet in two, and it is not: the twin.
+/// Behind nginx an instance is chosen by its name, with the same rule: what it did not answer is sent to no other,
+/// which would have sold. Both purchases of "two at once" then meet in one process, whose mutex is enough; through
+/// nginx they meet in two, and it is not: the twin.
 #[apply(test!)]
 async fn an_instance_is_chosen_by_its_name() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let http = lab.addresses().http.clone();
     put_stock(&http, 1000).await?;
     let buy = async |base: &str, hold_ms: u64| {
         let answer = client()
-            .post(check(base, "mutex", hold_ms, MINUTE))
+            .post(check_url(base, "mutex", hold_ms, MINUTE))
             .header("accept", "application/json");
         let answer = answer.send().await?;
         let by = answer

@@ -2,8 +2,8 @@
 
 use crate::support::{
     buyers::under_load,
-    http::{self, MINUTE, check, put_stock, status, until_held},
-    leftovers::nothing_is_left,
+    http::{self, MINUTE, check_url, put_stock, status, wait_until_held},
+    leftovers::ensure_nothing_is_left,
     *,
 };
 use oversell::{
@@ -34,7 +34,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     .await?;
     let base = lab.addresses().instances[0].url.clone();
     for strategy in stock::ALL.iter() {
-        let buys = http::client().get(check(&base, strategy.slug, 0, 2000));
+        let buys = http::client().get(check_url(&base, strategy.slug, 0, 2000));
         let answer = buys.send().await?;
         ensure!(
             answer.status() == StatusCode::SERVICE_UNAVAILABLE
@@ -46,12 +46,12 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     for server in ["redis", "zookeeper", "mysql"] {
         lab.restart(server).await?;
     }
-    until("it is ready, since all servers are there", || async {
+    wait_until("it is ready, since all servers are there", || async {
         Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
     })
     .await?;
     for strategy in stock::ALL.iter() {
-        http::answered(check(&base, strategy.slug, 0, 10_000), StatusCode::OK)
+        http::body_with_status(check_url(&base, strategy.slug, 0, 10_000), StatusCode::OK)
             .await
             .context("after the recovery")?;
     }
@@ -62,26 +62,26 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
 /// SIGTERM: what is under way is finished and answered.
 #[apply(test!)]
 async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<()> {
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let [victim, other] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     put_stock(&other.url, STOCK).await?;
-    let under_way = check(&victim.url, "redis-lock", 6000, MINUTE);
+    let under_way = check_url(&victim.url, "redis-lock", 6000, MINUTE);
     let under_way = tokio::spawn(status(under_way));
-    let sold = 1 + until_held(&other.url, "redis-lock").await?;
+    let sold = 1 + wait_until_held(&other.url, "redis-lock").await?;
     lab.terminate(&victim.name).await?;
     let answered = under_way.await??;
     let gone = STOCK - http::stock(&other.url, Store::MySql).await?;
-    nothing_is_left(&lab).await?;
+    ensure_nothing_is_left(&lab).await?;
     ensure!(
         answered == StatusCode::OK && gone == sold,
         "answered {answered}; {sold} were sold, and {gone} left the shelf"
     );
     lab.restart(&victim.name).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// The first SIGTERM lets it finish what is under way, and a request whose body never comes is under way for minutes.
+/// After SIGTERM an instance finishes its requests; a request whose body never comes would keep it for minutes.
 #[apply(test!)]
 async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     let folder = labs::folder()?;
@@ -89,7 +89,6 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     let settings = [
         "server.shutdown_ms=600000",
         "server.header_timeout_ms=600000",
-        // No server is there.
         "mysql.url=mysql://root@127.0.0.1:1/test",
         "redis.url=redis://127.0.0.1:1",
         "zookeeper.connect=127.0.0.1:1",
@@ -103,18 +102,18 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
         .kill_on_drop(true)
         .spawn()?;
     let at = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
-    until("its address", || async { Ok(at().is_some()) }).await?;
+    wait_until("its address", || async { Ok(at().is_some()) }).await?;
     let url = at().context("no address")?.url;
     let address = url.trim_start_matches("http://");
     let mut request = TcpStream::connect(address).await?;
     let head = "PUT /stock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 10\r\nexpect: 100-continue\r\n\r\n";
     request.write_all(head.as_bytes()).await?;
-    // It has asked for the body: the request is under way.
+    // The server asked for the body, so the request is being served.
     request.read_u8().await?;
 
     labs::terminate(instance.id())?;
-    until("it listens no more", || async {
+    wait_until("it listens no more", || async {
         Ok(TcpStream::connect(address).await.is_err())
     })
     .await?;
@@ -123,7 +122,7 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
         "it did not wait for the request: the test shows nothing"
     );
     labs::terminate(instance.id())?;
-    let ended = soon("its end", instance.wait()).await??;
+    let ended = within_limit("its end", instance.wait()).await??;
     ensure!(
         !ended.success(),
         "it ended as if nothing had been under way"
@@ -131,14 +130,14 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     Ok(())
 }
 
-/// An instance dies under load: nginx passes it over, no request is sent to a second instance, and each piece that left
-/// the shelf has an answer that said so or one that was lost.
+/// An instance dies under load: nginx skips it and sends no request to a second instance. Each piece that left the
+/// stock has an answer that said so, or one that was lost.
 #[apply(test!)]
 async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
     const MORE: i64 = 1000;
-    let mut lab = labs::whole().await?;
-    // The answer of an instance that dies is lost. A buyer asks with GET: nginx holds that to be safe to repeat, and would send
-    // it again unless told not to.
+    let mut lab = labs::full_lab().await?;
+    // The answer of a dying instance is lost. nginx considers GET safe to repeat, and would send it again unless told
+    // not to.
     let lost = &[StatusCode::BAD_GATEWAY];
     let count = under_load(&mut lab, "single-update", lost, async |lab, buyers| {
         lab.kill(&lab.addresses().instances[0].name).await?;
@@ -146,7 +145,7 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
     })
     .await?;
     lab.stop().await;
-    // Those under way at the death, and a probe of the dead one now and then; not a third of all that followed.
+    // The requests in flight at its death, and an occasional probe of the dead one; not a third of all later ones.
     let lost = [&count.unknown, &count.refused].map(|of| of.load(Ordering::Relaxed));
     ensure!(
         lost[0] <= MORE / 5 && lost[1] == 0,
@@ -157,8 +156,8 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
     Ok(())
 }
 
-/// MySQL is read-only for us, Redis is full or lacks its replicas: the instance is not ready and names the server, until it takes
-/// writes again. Of several nodes of MySQL the next one is taken.
+/// If MySQL is read-only for its user, or Redis is full or lacks replicas, the instance is not ready and names the
+/// server. Of several MySQL nodes it takes the next one.
 #[apply(test!)]
 async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let lab = Lab::start(Options {
@@ -189,7 +188,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         .kill_on_drop(true)
         .spawn()?;
     let read = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
-    until("its address", || async { Ok(read().is_some()) }).await?;
+    wait_until("its address", || async { Ok(read().is_some()) }).await?;
     let url = read().context("no address")?.url;
     let is_ready = async || -> Result<bool> {
         Ok(status(format!("{url}/health/ready")).await? == StatusCode::OK)
@@ -203,7 +202,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         let states: serde_json::Value = answer.json().await?;
         Ok(is_down && states["servers"][server]["detail"].as_str() == Some(why))
     };
-    until("it is ready", &is_ready).await?;
+    wait_until("it is ready", &is_ready).await?;
 
     let urls = || vec![shop.clone().into(), at.mysql.url.clone().into()];
     let mut config = config(at);
@@ -211,7 +210,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let ctx = Ctx::new(config)?;
     let user = async || -> Result<String> {
         ctx.forget_idle();
-        let mut conn = ctx.db.conn(LONG).await?;
+        let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
         let user = sqlx::query_scalar("SELECT CURRENT_USER()")
             .fetch_one(&mut *conn)
             .await?;
@@ -220,13 +219,13 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     };
     ensure!(user().await?.starts_with("shop"), "the first is not taken");
     outsider.execute("SET GLOBAL read_only = ON").await?;
-    until("mysql is read-only", || says("mysql", "it is read-only")).await?;
+    wait_until("mysql is read-only", || says("mysql", "it is read-only")).await?;
     ensure!(
         user().await?.starts_with("root"),
         "the first is taken, and takes no writes"
     );
     outsider.execute("SET GLOBAL read_only = OFF").await?;
-    until("it is ready again", &is_ready).await?;
+    wait_until("it is ready again", &is_ready).await?;
 
     let redis = redis::Client::open(at.redis[0].url.as_str())?;
     let mut redis = redis.get_multiplexed_async_connection().await?;
@@ -242,11 +241,11 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg(setting).arg(bad);
         set.exec_async(&mut redis).await?;
-        until(why, || says("redis", why)).await?;
+        wait_until(why, || says("redis", why)).await?;
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg(setting).arg(good);
         set.exec_async(&mut redis).await?;
-        until("it is ready again", &is_ready).await?;
+        wait_until("it is ready again", &is_ready).await?;
     }
     instance.kill().await?;
     outsider.close().await?;

@@ -1,7 +1,7 @@
 //! Three MariaDB nodes as one Galera cluster, and an instance on each.
 
 use crate::support::{
-    http::{answered, ask, check, put_stock, status},
+    http::{ask, body_with_status, check_url, put_stock, status},
     *,
 };
 use futures::future::join_all;
@@ -18,9 +18,9 @@ use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
 use std::sync::Arc;
 
-const SIZE: &str = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+const CLUSTER_SIZE: &str = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
                     WHERE VARIABLE_NAME = 'wsrep_cluster_size'";
-const MADE: &str = "SELECT COUNT(*) FROM _sqlx_migrations WHERE success";
+const APPLIED_MIGRATIONS: &str = "SELECT COUNT(*) FROM _sqlx_migrations WHERE success";
 const COUNT: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = 1";
 
 async fn number(url: &str, query: &'static str) -> Result<i64> {
@@ -28,16 +28,15 @@ async fn number(url: &str, query: &'static str) -> Result<i64> {
     Ok(sqlx::query_scalar(query).fetch_one(&mut connection).await?)
 }
 
-/// What is written on one node is on the others a moment later.
+/// A write on one node reaches the others a moment later.
 async fn comes_to(url: &str, query: &'static str, value: i64) -> Result<()> {
-    until(query, || async { Ok(number(url, query).await? == value) }).await
+    wait_until(query, || async { Ok(number(url, query).await? == value) }).await
 }
 
-/// The instances start together on an empty database, each on a node of its own: with a lock that each node has for itself, two
-/// make the tables at once, one fails halfway, and neither is ever ready.
+/// The instances start together on an empty database, each on its own node. With a lock that each node holds for
+/// itself, two of them create the tables at once, one fails halfway, and neither becomes ready.
 #[apply(soak_test!)]
-async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their_node_writes()
--> Result<()> {
+async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     let mut lab = Lab::start(Options {
         galera: 3,
         writers: Writers::Each,
@@ -54,26 +53,26 @@ async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their
     let (one, two) = (one.url.as_str(), two.url.as_str());
     let files = oversell::migrations::migrator().iter().count() as i64;
     for node in &nodes {
-        comes_to(node, SIZE, 3).await?;
-        comes_to(node, MADE, files).await?;
+        comes_to(node, CLUSTER_SIZE, 3).await?;
+        comes_to(node, APPLIED_MIGRATIONS, files).await?;
     }
     read_after_all_that_was_written(&at, one, two).await?;
 
-    // The first one began the cluster once, and joins it from now on: it gets what it has missed.
+    // The first node bootstrapped the cluster once; now it joins and receives what it missed.
     lab.kill("mysql").await?;
-    comes_to(nodes[1], SIZE, 2).await?;
+    comes_to(nodes[1], CLUSTER_SIZE, 2).await?;
     put_stock(two, 77).await?;
     lab.restart("mysql").await?;
     comes_to(nodes[0], COUNT, 77).await?;
-    until("the first instance is ready again", || async {
+    wait_until("the first instance is ready again", || async {
         Ok(status(format!("{one}/health/ready")).await? == StatusCode::OK)
     })
     .await?;
 
-    // Without a majority it tells its version, and nothing is to be had of it.
+    // A node without a majority answers only for its version.
     lab.kill("mysql-2").await?;
     lab.kill("mysql-3").await?;
-    until("an instance whose node is alone is not ready", || async {
+    wait_until("an instance whose node is alone is not ready", || async {
         let (status, words) = ask(format!("{one}/health/ready")).await?;
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("not part of its cluster"))
     })
@@ -85,15 +84,19 @@ async fn instances_on_three_nodes_make_the_tables_once_and_are_ready_where_their
         "version-cas",
         "table-lock",
     ] {
-        answered(check(one, slug, 0, 100), StatusCode::SERVICE_UNAVAILABLE).await?;
+        body_with_status(
+            check_url(one, slug, 0, 100),
+            StatusCode::SERVICE_UNAVAILABLE,
+        )
+        .await?;
     }
-    answered(format!("{one}/health/live"), StatusCode::OK).await?;
+    body_with_status(format!("{one}/health/live"), StatusCode::OK).await?;
     lab.stop().await;
     Ok(())
 }
 
-/// A node that applies nothing, while the stock is set on another one: what is read there plainly is what was. `GET /stock`, and
-/// an instance whose reads are causal, wait until it has what was written.
+/// A node that applies nothing while the stock is set on another: a plain read returns the old value. `GET /stock` and
+/// an instance with causal reads wait for the new one.
 async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -> Result<()> {
     const WAIT: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
                         WHERE INFO LIKE '%FROM db_stock WHERE id = %' AND ID <> CONNECTION_ID()";
@@ -113,7 +116,7 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
         before == 10,
         "the node has {before}: it applies what it is to hold back"
     );
-    let stock = tokio::spawn(answered(format!("{two}/stock"), StatusCode::OK));
+    let stock = tokio::spawn(body_with_status(format!("{two}/stock"), StatusCode::OK));
     let causal = tokio::spawn(count(causal));
     comes_to(nodes[1], WAIT, 2).await?;
     node.execute("UNLOCK TABLES").await?;
@@ -123,26 +126,25 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
     Ok(())
 }
 
-/// What an instance reads.
 async fn count(ctx: Ctx) -> Result<i64> {
-    let mut conn = ctx.mysql(LONG).await?;
+    let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
     let count = sqlx::query_scalar(COUNT).fetch_one(&mut *conn).await?;
     conn.done();
     Ok(count)
 }
 
-/// Strategies whose statements another node's commit rolls back, and those that run them again.
-const RETRIED: [(&str, &str); 4] = [
+/// Strategies whose statements another node's commit rolls back, and those that repeat them.
+const RETRYING_STRATEGIES: [(&str, &str); 4] = [
     ("single-update", "single-update-retried"),
     ("single-update", "single-update-node-buckets"),
     ("select-for-update", "select-for-update-retried"),
     ("version-cas", "version-cas-retried"),
 ];
 
-/// Buyers on three nodes: a strategy of the course refuses some of them, long before their wait is over, since another node has
-/// committed first. One that runs again what was rolled back refuses nobody, and sells every piece once, down to the last.
+/// Buyers on three nodes: a strategy of the course refuses some of them long before their wait is over, because another
+/// node committed first. A strategy that repeats the rolled-back transaction refuses nobody and sells every piece once.
 #[apply(soak_test!)]
-async fn what_another_node_rolls_back_is_run_again_and_nobody_is_refused() -> Result<()> {
+async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()> {
     const PIECES: i64 = 300;
     let lab = Lab::start(Options {
         galera: 3,
@@ -161,10 +163,10 @@ async fn what_another_node_rolls_back_is_run_again_and_nobody_is_refused() -> Re
     migrate(&ctxs[0]).await;
     let files = oversell::migrations::migrator().iter().count() as i64;
     for node in &nodes {
-        comes_to(&node.url, MADE, files).await?;
+        comes_to(&node.url, APPLIED_MIGRATIONS, files).await?;
     }
     let site = Site { ctxs, id: 1 };
-    for (literal, retried) in RETRIED {
+    for (literal, retried) in RETRYING_STRATEGIES {
         let told = sell_out(&site, literal, PIECES).await?;
         ensure!(
             told.refused > 0 && told.sold == told.gone,
@@ -180,36 +182,38 @@ async fn what_another_node_rolls_back_is_run_again_and_nobody_is_refused() -> Re
     Ok(())
 }
 
-/// What buyers were told, and how many pieces have left the shelf.
+/// Answers to buyers, and the pieces that left the stock.
 #[derive(Debug, Default)]
-struct Told {
+struct OutcomeCounts {
     sold: i64,
     refused: i64,
     retries: u32,
     gone: i64,
 }
 
-/// Four buyers on each node buy until there is nothing left, or until a strategy that refuses has been asked often enough.
-async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> {
+/// Four buyers on each node buy until nothing is left, or until a refusing strategy was asked often enough.
+async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<OutcomeCounts> {
     const BUYERS: usize = 12;
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
     site.put_stock(pieces).await;
     for ctx in &site.ctxs {
-        // It waits until the node has what was put on another one.
+        // Wait until this node has the stock that was set on another.
         let put = stock_admin::count(ctx, Store::MySql, site.id).await?;
         ensure!(put == pieces, "{put} of {pieces} pieces are on the shelf");
     }
     let buyers = (0..BUYERS).map(|n| {
         let (ctx, id) = (Arc::clone(&site.ctxs[n % site.ctxs.len()]), site.id);
         tokio::spawn(async move {
-            let mut told = Told::default();
+            let mut told = OutcomeCounts::default();
             for _ in 0..pieces {
-                match deduct(&ctx, &Job::new(id, Duration::ZERO, LONG)).await {
+                match deduct(&ctx, &Job::new(id, Duration::ZERO, TEST_WAIT_LIMIT)).await {
                     Ok(sold) => {
                         told.sold += 1;
                         told.retries += sold.retries;
                     }
-                    Err(Error::Timeout { waited, .. }) if waited < LONG / 2 => told.refused += 1,
+                    Err(Error::Timeout { waited, .. }) if waited < TEST_WAIT_LIMIT / 2 => {
+                        told.refused += 1
+                    }
                     Err(Error::SoldOut) => break,
                     Err(other) => return Err(other.into()),
                 }
@@ -217,7 +221,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Told> 
             anyhow::Ok(told)
         })
     });
-    let mut all = Told::default();
+    let mut all = OutcomeCounts::default();
     for told in join_all(buyers).await {
         let told = told??;
         all.sold += told.sold;

@@ -1,5 +1,5 @@
-//! `config/galera`, which starts the nodes of the profile `ha`, with real servers and without Docker: three nodes on addresses of
-//! their own, each of which is started again when it ends, as Docker does.
+//! `config/galera`, which starts the nodes of the profile `ha`, on real servers and without Docker: three nodes on
+//! addresses of their own. Each is started again when it ends, as Docker does.
 
 use crate::support::*;
 use nix::{
@@ -25,7 +25,7 @@ use tokio::{
 
 const GALERA: &str = include_str!("../../config/galera");
 
-/// In the place of the image's entrypoint: each node keeps to its own address.
+/// Replaces the image's entrypoint: each node binds its own address.
 const ENTRYPOINT: &str = r#"#!/usr/bin/env bash
 shift
 touch "$HOME/started"
@@ -40,14 +40,14 @@ const SERVER: &str = r#"#!/usr/bin/env bash
 server=$(PATH=${PATH#*:} && command -v mariadbd)
 exec "$server" --no-defaults --datadir="$DATA" --tmpdir="$HOME" --socket="$HOME/socket" --pid-file="$HOME/pid" "$@"
 "#;
-/// What gets the data for one that joins: it may be told to wait before it does.
+/// The transfer script of a joining node; a test may delay it.
 const STATE: &str = r#"#!/usr/bin/env bash
 if [[ " $* " == *" joiner "* ]]; then
   while [[ -e ../../hold ]]; do touch ../../held; sleep 0.1; done
 fi
 exec wsrep_sst_rsync "$@"
 "#;
-/// An empty database, in which root may come from everywhere.
+/// An empty database with a root user from any host.
 const SEED: &str = r#"set -e
 PATH=${PATH#*:}
 mariadb-install-db --no-defaults --datadir="$SEED" --auth-root-authentication-method=normal --skip-name-resolve
@@ -57,7 +57,7 @@ mariadbd --no-defaults --datadir="$SEED" --bootstrap <<<"INSERT INTO mysql.globa
 
 struct Node {
     name: String,
-    /// Whether it is to be started when it does not run.
+    /// Restart the node when it ends.
     up: watch::Sender<bool>,
     runs: Mutex<Option<Pid>>,
 }
@@ -116,7 +116,7 @@ impl Nodes {
                     let pid = child.id().expect("it runs") as i32;
                     *node.runs.lock() = Some(Pid::from_raw(pid));
                     child.wait().await.ok();
-                    // As in a container, what it has started ends with it.
+                    // As in a container, its children end with it.
                     killpg(Pid::from_raw(pid), Signal::SIGKILL).ok();
                     *node.runs.lock() = None;
                     sleep(Duration::from_millis(100)).await;
@@ -163,7 +163,7 @@ impl Nodes {
         command
     }
 
-    /// What starts each node from now on.
+    /// Replaces the script that starts each node.
     fn run_by(&self, galera: &str) -> Result<()> {
         for node in &self.nodes {
             let home = self.folder.path().join(&node.name);
@@ -182,14 +182,14 @@ impl Nodes {
                 ensure!(text.contains(here), "{here} is not there to be replaced");
                 text = text.replace(here, &there);
             }
-            // A shell goes on reading the one that it has begun.
+            // A running shell keeps reading the old file.
             fs::write(home.join("next"), text)?;
             fs::rename(home.join("next"), home.join("galera"))?;
         }
         Ok(())
     }
 
-    /// Nothing, where it is just being started again.
+    /// None while the node restarts.
     fn signal(&self, n: usize, signal: Signal) {
         if let Some(pid) = *self.nodes[n].runs.lock() {
             kill(pid, signal).ok();
@@ -199,7 +199,7 @@ impl Nodes {
     async fn keep_down(&self, n: usize, signal: Signal) -> Result<()> {
         self.nodes[n].up.send_replace(false);
         self.signal(n, signal);
-        until("it is gone", || async {
+        wait_until("it is gone", || async {
             if signal == Signal::SIGKILL {
                 self.signal(n, signal);
             }
@@ -214,7 +214,7 @@ impl Nodes {
         self.nodes[n].up.send_replace(true);
     }
 
-    /// It waits to be one of a cluster, or starts its server.
+    /// Waiting for a cluster, or starting its server.
     fn has_decided(&self, n: usize) -> bool {
         let folder = self.folder.path();
         let name = &self.nodes[n].name;
@@ -226,7 +226,7 @@ impl Nodes {
         Ok(timeout(Duration::from_secs(5), MySqlConnection::connect(&url)).await??)
     }
 
-    /// What it says of its cluster; nothing where it does not answer.
+    /// The node's status; none if it does not answer.
     async fn says(&self, n: usize, what: &str) -> String {
         let said = async {
             let mut node = self.connect(n).await?;
@@ -237,7 +237,7 @@ impl Nodes {
         said.await.unwrap_or_default()
     }
 
-    /// All of them, with a majority, and with all that the cluster has.
+    /// All nodes are in one cluster with a majority and have all data.
     async fn are_one(&self, within: Duration) -> Result<()> {
         let one = async {
             for n in 0..self.nodes.len() {
@@ -254,17 +254,17 @@ impl Nodes {
             .context("they never are one cluster again")
     }
 
-    /// Two die in one moment, and stay down: the third is without a majority.
+    /// Two nodes die at once and stay down, so the third has no majority.
     async fn lose_the_majority(&self) -> Result<()> {
         self.keep_down(0, Signal::SIGKILL).await?;
         self.keep_down(1, Signal::SIGKILL).await?;
-        until("the third one has no majority", || async {
+        wait_until("the third one has no majority", || async {
             Ok(self.says(2, "wsrep_cluster_status").await == "non-Primary")
         })
         .await
     }
 
-    /// The one that runs without a majority ends by itself, since each waits for all.
+    /// The node without a majority ends by itself, because each node waits for all.
     async fn the_dead_come_back(&self, within: Duration) -> Result<()> {
         self.lose_the_majority().await?;
         self.up(0);
@@ -272,11 +272,11 @@ impl Nodes {
         self.are_one(within).await
     }
 
-    /// One of the dead comes back, and finds one that answers, but has no majority; and that one is started anew.
+    /// A dead node returns and finds one that answers without a majority; that one is restarted.
     async fn all_are_started_anew(&self, within: Duration) -> Result<()> {
         self.lose_the_majority().await?;
         self.up(0);
-        until("the first one has decided", || async {
+        wait_until("the first one has decided", || async {
             Ok(self.has_decided(0))
         })
         .await?;
@@ -285,13 +285,13 @@ impl Nodes {
         self.are_one(within).await
     }
 
-    /// The first one is still to get its data when those who have them end: nobody tells it, and it hears no signal.
+    /// The first node waits for its data when its donors end. Nobody tells it, and it receives no signal.
     async fn all_are_started_anew_while_one_joins(&self, within: Duration) -> Result<()> {
         let folder = self.folder.path();
         self.keep_down(0, Signal::SIGTERM).await?;
         fs::write(folder.join("hold"), "")?;
         self.up(0);
-        until("it joins", || async { Ok(folder.join("held").exists()) }).await?;
+        wait_until("it joins", || async { Ok(folder.join("held").exists()) }).await?;
         for n in [1, 2] {
             self.keep_down(n, Signal::SIGTERM).await?;
         }
@@ -303,19 +303,19 @@ impl Nodes {
         self.are_one(within).await
     }
 
-    /// As Galera leaves a node whose transfer went wrong: out of the cluster that goes on, and its server runs.
+    /// As after a failed transfer: the server runs outside of the cluster, which goes on.
     async fn one_falls_out(&self, within: Duration) -> Result<()> {
         let mut node = self.connect(2).await?;
         node.execute("SET GLOBAL wsrep_cluster_address = ''")
             .await?;
-        until("it is out", || async {
+        wait_until("it is out", || async {
             Ok(self.says(0, "wsrep_cluster_size").await == "2")
         })
         .await?;
         self.are_one(within).await
     }
 
-    /// The numbers by which they find out who has got furthest are those of one cluster.
+    /// The sequence numbers that decide who is furthest must be of one cluster.
     async fn all_die_and_go_on(&self, within: Duration) -> Result<()> {
         let id = self.says(0, "wsrep_cluster_state_uuid").await;
         self.all_die().await?;
@@ -325,11 +325,11 @@ impl Nodes {
         Ok(())
     }
 
-    /// Each is started by this one now, and they are one cluster.
+    /// The new script starts every node, and they form one cluster.
     async fn begin_anew_by(&self, galera: &str) -> Result<()> {
         self.run_by(galera)?;
         self.all_die().await?;
-        self.are_one(WITHIN).await
+        self.are_one(CLUSTER_TIMEOUT).await
     }
 
     async fn all_die(&self) -> Result<()> {
@@ -354,7 +354,7 @@ impl Drop for Nodes {
     }
 }
 
-/// By whom a server of root's is run.
+/// The user that runs a server which root starts.
 fn nobody() -> Option<User> {
     let is_root = geteuid().is_root();
     is_root.then(|| User::from_name("nobody").ok().flatten())?
@@ -368,23 +368,25 @@ fn own(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// However long a busy machine takes to start three servers, of which two get all from the first.
-const WITHIN: Duration = Duration::from_secs(240);
+/// Covers three starts on a busy machine, two of them with a full transfer.
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(240);
 
 #[apply(soak_test!)]
-async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -> Result<()> {
+async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     let nodes = Nodes::start().await?;
-    nodes.are_one(WITHIN).await?;
+    nodes.are_one(CLUSTER_TIMEOUT).await?;
     let mut first = nodes.connect(0).await?;
     first
         .execute("CREATE TABLE test.kept (id INT PRIMARY KEY)")
         .await?;
     first.execute("INSERT INTO test.kept VALUES (1)").await?;
-    nodes.the_dead_come_back(WITHIN).await?;
-    nodes.all_are_started_anew(WITHIN).await?;
-    nodes.all_are_started_anew_while_one_joins(WITHIN).await?;
-    nodes.one_falls_out(WITHIN).await?;
-    nodes.all_die_and_go_on(WITHIN).await?;
+    nodes.the_dead_come_back(CLUSTER_TIMEOUT).await?;
+    nodes.all_are_started_anew(CLUSTER_TIMEOUT).await?;
+    nodes
+        .all_are_started_anew_while_one_joins(CLUSTER_TIMEOUT)
+        .await?;
+    nodes.one_falls_out(CLUSTER_TIMEOUT).await?;
+    nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await?;
 
     let twin = |from: &str, to: &str| {
         ensure!(GALERA.contains(from), "{from} is not there to be broken");
@@ -392,17 +394,25 @@ async fn nodes_without_a_majority_are_one_cluster_again_with_all_that_it_had() -
     };
     let stays = twin("((lost > 10))", "((lost < 0))")?;
     nodes.begin_anew_by(&stays).await?;
-    caught(nodes.the_dead_come_back(LONG).await, "never are one")?;
+    caught(
+        nodes.the_dead_come_back(TEST_WAIT_LIMIT).await,
+        "never are one",
+    )?;
     nodes.begin_anew_by(&stays).await?;
-    let joined = nodes.all_are_started_anew_while_one_joins(LONG).await;
+    let joined = nodes
+        .all_are_started_anew_while_one_joins(TEST_WAIT_LIMIT)
+        .await;
     caught(joined, "never are one")?;
     let looks_at_others = twin("[[ -z $own ]] && ", "")?;
     nodes.begin_anew_by(&looks_at_others).await?;
-    caught(nodes.one_falls_out(LONG).await, "never are one")?;
+    caught(nodes.one_falls_out(TEST_WAIT_LIMIT).await, "never are one")?;
     nodes.begin_anew_by(GALERA).await?;
     let counts_anew = twin("--wsrep-start-position=\"$position\" ", "")?;
     nodes.run_by(&counts_anew)?;
-    caught(nodes.all_die_and_go_on(WITHIN).await, "another cluster")?;
+    caught(
+        nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await,
+        "another cluster",
+    )?;
 
     for n in 0..3 {
         let mut node = nodes.connect(n).await?;

@@ -1,4 +1,4 @@
-//! Whole labs, whose members are broken and mended.
+//! Faults on members of whole labs.
 
 use crate::support::{
     buyers::under_load,
@@ -16,10 +16,10 @@ use sqlx::MySqlPool;
 use std::{os::unix::fs::PermissionsExt, path::Path, time::Instant};
 use tokio::process::Command;
 
-/// Where root starts it: elsewhere no process could be root's.
+/// Only if root starts the lab; otherwise no process could be root's.
 #[apply(test!)]
-async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn no_process_of_a_lab_is_root_and_both_page_urls_agree() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let servers = [at.mysql.pid, at.zookeeper.pid, at.nginx.pid];
     let nodes = at.redis.iter().map(|node| node.pid);
@@ -42,11 +42,11 @@ async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> 
         through_nginx == embedded,
         "{through_nginx:?} through nginx, {embedded:?} without"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// The page, and what a browser may do with it.
+/// The page in a browser.
 async fn page(base: &str) -> Result<(String, Vec<String>)> {
     let answer = client().get(base).send().await?;
     let mut headers = Vec::new();
@@ -74,7 +74,7 @@ fn is_root(pid: u32) -> bool {
         .any(|users| users.split_whitespace().any(|u| u == "0"))
 }
 
-/// nginx has workers.
+/// nginx has worker processes.
 fn with_children(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let others = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -83,10 +83,10 @@ fn with_children(pid: u32) -> Vec<u32> {
     children.chain([pid]).collect()
 }
 
-/// `oversell lab`, and `oversell lab fault` beside it, as a teacher types them.
+/// `oversell lab` and `oversell lab fault`, as typed by a teacher.
 #[apply(test!)]
 async fn a_member_of_a_running_lab_is_broken_and_mended_by_hand() -> Result<()> {
-    labs::by_command(&["--instances=0", "--redis-ports=0,0"], by_hand).await
+    labs::with_lab_command(&["--instances=0", "--redis-ports=0,0"], by_hand).await
 }
 
 async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
@@ -115,9 +115,9 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
         Ok(states.any(|state| state.contains('T')))
     };
     expect("pause", &instance.name, 0, "is paused").await?;
-    until("its stop", is_stopped).await?;
+    wait_until("its stop", is_stopped).await?;
     expect("resume", &instance.name, 0, "goes on").await?;
-    until("its going on", async || Ok(!is_stopped().await?)).await?;
+    wait_until("its going on", async || Ok(!is_stopped().await?)).await?;
     expect("start", &instance.name, 2, "runs already").await?;
     expect("kill", "redis-2", 0, "is killed").await?;
     let now = || labs::addresses(lab_json).context("no lab.json");
@@ -135,17 +135,17 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     expect("kill", "redis-3", 2, members).await?;
     expect("cut", "redis", 2, "`oversell lab --ways`").await?;
 
-    let control = start.control.context("no orders")?;
-    let order = format!(
+    let control = start.control.context("the lab accepts no faults")?;
+    let fault = format!(
         r#"{{"action":"kill","member":"{}","by_ms":0}}"#,
         instance.name
     );
-    let order = client()
+    let request = client()
         .put(&control.url)
         .bearer_auth("0".repeat(32))
         .header("content-type", "application/json")
-        .body(order);
-    let (refused, words) = answer(order).await?;
+        .body(fault);
+    let (refused, words) = answer(request).await?;
     ensure!(
         refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
         "with another token: {refused} {words}"
@@ -153,7 +153,8 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     Ok(())
 }
 
-/// What has a lease on a node whose clock jumps ends there, and stays on the others. Mended, or started again, it goes right.
+/// Keys with a lease expire on the node whose clock jumps, and stay on the others. Mended or restarted, its clock is
+/// right.
 #[apply(test!)]
 async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     const JUMP: Duration = Duration::from_secs(60);
@@ -165,7 +166,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     })
     .await?;
     let at = lab.addresses().redis.clone();
-    // Whether a key with a lease of 30 s is there: on the first node, and on the second.
+    // Whether a key with a lease of 30 s exists on the first and on the second node.
     let [set, there] = [&["SET", "k", "v", "PX", "30000"][..], &["EXISTS", "k"]];
     let both = async |command: &[&str]| {
         let mut answers = Vec::new();
@@ -186,7 +187,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     ensure!(both(there).await? == keeps(1, 0), "after the jump");
     both(set).await?;
     ensure!(both(there).await? == keeps(1, 1), "a lease of its own time");
-    ensure!(lab.set_right("redis-2").await?, "redis-2 has a clock");
+    ensure!(lab.reset_clock("redis-2").await?, "redis-2 has a clock");
     both(set).await?;
     lab.jump("redis-2", JUMP).await?;
     lab.restart("redis-2").await?;
@@ -199,8 +200,8 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     Ok(())
 }
 
-/// What one instance cannot reach the other one does: who is caught by it is told, no piece is lost, and it goes on by itself.
-/// A slow way is slow, and a session that ends takes its lock along.
+/// One instance is cut off and the other is not: affected requests get an error, no piece is lost, and the instance
+/// recovers. A slow link is slow, and an expired session releases its lock.
 #[apply(test!)]
 async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     const CUT_OFF: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
@@ -224,16 +225,16 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     let cut_off = format!("{}-redis", near.name);
     under_load(&mut lab, "redis-lock", CUT_OFF, async |lab, buyers| {
         lab.cut(&cut_off)?;
-        buyers.are_told().await?;
-        // The order is carried out by the tasks that forward, each as soon as it runs.
-        until("it is cut off", || answers(&near, CUT_OFF[0])).await?;
+        buyers.wait_until_refused().await?;
+        // The forwarding tasks apply the cut, each as soon as it runs.
+        wait_until("it is cut off", || answers(&near, CUT_OFF[0])).await?;
         ensure!(
             answers(&far, StatusCode::OK).await?,
             "the other one is cut off, too"
         );
         buyers.buy(100).await?;
         lab.mend("redis")?;
-        until("it is mended", || answers(&near, StatusCode::OK)).await
+        wait_until("it is mended", || answers(&near, StatusCode::OK)).await
     })
     .await?;
 
@@ -246,7 +247,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
         slow.0 == StatusCode::OK && took >= late,
         "by a slow way after {took:?}: {slow:?}"
     );
-    // A client that hangs up before the answer to its INSERT is there leaves no row.
+    // A client that hangs up before the answer to its INSERT leaves no row.
     let pool = MySqlPool::connect(&lab.addresses().mysql.url).await?;
     let rows = async || {
         let count = sqlx::query_scalar::<_, i64>("SELECT COUNT(*) FROM tb_lock");
@@ -254,24 +255,24 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     };
     tokio::select! {
         told = ask(&near, "table-lock-as-printed") => anyhow::bail!("it was told {told:?}"),
-        there = until("its row is there", async || Ok(rows().await? == 1)) => there?,
+        there = wait_until("its row is there", async || Ok(rows().await? == 1)) => there?,
     }
     lab.mend("mysql")?;
-    until("its row is gone", async || Ok(rows().await? == 0)).await?;
+    wait_until("its row is gone", async || Ok(rows().await? == 0)).await?;
 
     let zookeeper = &lab.addresses().zookeeper.connect;
     let nodes = async || {
         anyhow::Ok(
-            labs::children(zookeeper, "/distributed/zk-lock")
+            labs::child_nodes(zookeeper, "/distributed/zk-lock")
                 .await?
                 .len(),
         )
     };
     let holder = ask(&near, "zk-lock?hold_ms=60000");
     let ends = async {
-        until("it is held", async || Ok(nodes().await? == 1)).await?;
+        wait_until("it is held", async || Ok(nodes().await? == 1)).await?;
         lab.expire(&near.name).await?;
-        until("the server has let it go", async || Ok(nodes().await? == 0)).await?;
+        wait_until("the server has let it go", async || Ok(nodes().await? == 0)).await?;
         anyhow::Ok(lab.kill(&near.name).await?)
     };
     let (_, ended) = tokio::join!(holder, ends);

@@ -1,7 +1,7 @@
+mod faults;
 mod galera;
 mod galera_nodes;
 mod members;
-mod orders;
 mod redis_cluster;
 mod sentinel;
 mod sentinels;

@@ -1,10 +1,10 @@
-//! A Redis Cluster: it refuses commands whose keys are in several slots, and keys in a slot of another node. So all keys of an
-//! instance are in one slot, by its prefix; and what is refused has changed nothing.
+//! A Redis Cluster refuses commands whose keys are in several slots or on another node. With a prefix in braces all
+//! keys of an instance are in one slot. A refused command has changed nothing.
 
 use crate::{
     seckill::on_sale,
     support::{
-        http::{answer, answered, check, client, put_stock, status, stock},
+        http::{answer, body_with_status, check_url, client, put_stock, status, stock},
         labs::short_leases,
         *,
     },
@@ -31,13 +31,13 @@ use tokio::process::{Child, Command};
 const SLOTS: u32 = 16384;
 const BRACES: &str = "{oversell}:";
 
-/// Masters that share the slots evenly, and what they need for as long as they run.
+/// Masters that share the slots evenly.
 struct Cluster {
     nodes: Vec<Node>,
     _running: Vec<(Child, TempDir, [Port; 2])>,
 }
 
-/// Where a node is, and the slots that it has.
+/// Address and slots of a node.
 struct Node {
     url: String,
     slots: RangeInclusive<u32>,
@@ -62,7 +62,7 @@ impl Cluster {
                 .kill_on_drop(true)
                 .spawn()?;
             let url = format!("redis://127.0.0.1:{port}");
-            until("it answers", async || Ok(redis_at(&url).await.is_ok())).await?;
+            wait_until("it answers", async || Ok(redis_at(&url).await.is_ok())).await?;
             let slots = n * SLOTS / size..=(n + 1) * SLOTS / size - 1;
             let mut has = redis::cmd("CLUSTER");
             has.arg("ADDSLOTSRANGE").arg(slots.start()).arg(slots.end());
@@ -76,7 +76,7 @@ impl Cluster {
             cluster._running.push((server, folder, ports));
         }
         for Node { url, .. } in &cluster.nodes {
-            until("it is whole", async || {
+            wait_until("it is whole", async || {
                 let info = redis::cmd("CLUSTER").arg("INFO").to_owned();
                 let info: String = info.query_async(&mut redis_at(url).await?).await?;
                 Ok(info.contains("cluster_state:ok"))
@@ -88,14 +88,13 @@ impl Cluster {
 }
 
 impl Node {
-    /// Whether this key is in one of its slots.
     async fn has(&self, key: &str) -> Result<bool> {
         let slot = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).to_owned();
         let slot = slot.query_async(&mut redis_at(&self.url).await?).await?;
         Ok(self.slots.contains(&slot))
     }
 
-    /// An instance whose main Redis it is.
+    /// An instance with this node as its main Redis.
     fn instance(&self, servers: &Servers, prefix: &str) -> Arc<Ctx> {
         servers.with(|config| {
             config.redis.url = self.url.clone().into();
@@ -104,7 +103,7 @@ impl Node {
     }
 }
 
-/// Nothing was done, and the answer has these words: the setting that cures it.
+/// Nothing was changed, and the answer names the setting that helps.
 fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
     let named =
         matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
@@ -112,12 +111,11 @@ fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Three nodes, and an instance at each. Without braces a reset is refused before it has changed anything, and a strategy
-/// sells just where the node has its keys. The twin: with braces all goes at the node that has their slot, and nothing elsewhere.
+/// Three nodes with an instance each. Without braces a reset is refused before it changes anything, and a strategy
+/// sells only where its keys are. The twin: with braces everything works at the node with their slot, and nothing
+/// elsewhere.
 #[apply(test!)]
-async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers) -> Result<()> {
     let cluster = Cluster::of(3).await?;
     let mut sold_out_of = [0, 0];
     for (prefix, cure) in [("", "redis.prefix"), (BRACES, "redis.url")] {
@@ -132,7 +130,9 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             }
             let seen = site.stock(Store::MySql).await;
             ensure!(seen == left, "{prefix}: not {left} but {seen}");
-            let on = |name: &str| ctx.redis_key(&Job::new(site.id, LONG, LONG).redis_name(name));
+            let on = |name: &str| {
+                ctx.redis_key(&Job::new(site.id, TEST_WAIT_LIMIT, TEST_WAIT_LIMIT).redis_name(name))
+            };
             let stock_is_there = node.has(&on("stock")).await?;
             if stock_is_there {
                 ctx.redis
@@ -153,7 +153,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
                         sells &= node.has(&on(name)).await?;
                     }
                 }
-                let job = Job::new(site.id, Duration::ZERO, LONG);
+                let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
                 let sold = (strategy.deduct)(&ctx, &job).await;
                 if sells {
                     sold.with_context(|| format!("{} at {}", strategy.slug, node.url))?;
@@ -166,7 +166,7 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
             if prefix == BRACES && stock_is_there {
                 visited_and_reset(&ctx, site.id).await?;
             }
-            ctx.close(LONG).await;
+            ctx.close(TEST_WAIT_LIMIT).await;
         }
         let all = usize::from(prefix == BRACES);
         ensure!(resets == all, "{prefix}: {resets} nodes could reset");
@@ -175,12 +175,12 @@ async fn what_three_nodes_refuse_has_changed_nothing_and_names_the_cure(
     Ok(())
 }
 
-/// The lessons that wait for nobody find all their keys in the one slot, and so does the reset that clears them.
+/// Lessons without waits have all keys in the one slot, and so has the reset.
 async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
     let in_redis = classroom::windows()
         .filter(|window| window.wait.is_none() && !window.path.starts_with("/test/zk"));
     for window in in_redis {
-        let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, LONG)).await;
+        let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, TEST_WAIT_LIMIT)).await;
         visit.with_context(|| window.path)?;
     }
     let mut redis = ctx.redis.connection();
@@ -198,12 +198,10 @@ async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// One node that has all slots. Without braces a reset is done slot by slot, and clears as much; the claim of the seckill,
-/// which must be one script, is refused before it has claimed anything. With braces it claims, and its order is written.
+/// One node with all slots. Without braces a reset works slot by slot; the claim of the seckill, which must be one
+/// script, is refused before it claims anything. With braces it claims, and its order is written.
 #[apply(test!)]
-async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
-    servers: &Servers,
-) -> Result<()> {
+async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Servers) -> Result<()> {
     let cluster = Cluster::of(1).await?;
     let node = &cluster.nodes[0];
     for prefix in ["", BRACES] {
@@ -231,11 +229,15 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.place)(&ctx, &Order::new(voucher, 7, Duration::ZERO, LONG)).await;
+        let ordered = (step.place)(
+            &ctx,
+            &Order::new(voucher, 7, Duration::ZERO, TEST_WAIT_LIMIT),
+        )
+        .await;
         if prefix == BRACES {
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
-            until("the order is written", async || {
+            wait_until("the order is written", async || {
                 Ok(stream::state(&ctx, order).await? == stream::State::Stored)
             })
             .await?;
@@ -247,7 +249,7 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
         }
         voucher::remove(&ctx, voucher).await?;
 
-        // A full one takes no transaction, be it to delete: that is found before MySQL is changed.
+        // A full Redis accepts no transaction, not even to delete: that is found before MySQL is changed.
         let mut limit = redis::cmd("CONFIG").arg("SET").to_owned();
         limit.arg("maxmemory");
         limit.clone().arg(1).exec_async(&mut redis).await?;
@@ -256,7 +258,7 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
         let count = stock_admin::count(&ctx, Store::MySql, id).await?;
         ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
         limit.arg(0).exec_async(&mut redis).await?;
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
         redis::cmd("FLUSHALL")
             .exec_async(&mut redis_at(&node.url).await?)
             .await?;
@@ -264,9 +266,9 @@ async fn one_node_of_all_slots_resets_slot_by_slot_and_claims_only_in_one(
     Ok(())
 }
 
-/// Every strategy that needs Redis sells, with a prefix in braces and without; of the steps of the seckill one needs the braces.
+/// Every strategy that needs Redis sells with braces and without; of the seckill's steps one needs the braces.
 #[apply(soak_test!)]
-async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
+async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
     let cluster = Cluster::of(1).await?;
     for prefix in ["", BRACES] {
         let mut options = Options {
@@ -284,8 +286,8 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
         ]);
         let lab = Lab::start(options).await?;
         let base = &lab.addresses().instances[0].url;
-        // The lab has no Redis to wait for, and does not wait until the instance is ready.
-        until("it is ready", async || {
+        // The lab runs no Redis of its own, so it does not wait until the instance is ready.
+        wait_until("it is ready", async || {
             Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
         })
         .await?;
@@ -296,7 +298,7 @@ async fn over_http_an_instance_sells_on_a_cluster_and_says_what_needs_braces() -
             if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
                 continue;
             }
-            answered(check(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
+            body_with_status(check_url(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
             sold[usize::from(strategy.store == Store::Redis)] += 1;
         }
         for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {

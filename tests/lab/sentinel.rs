@@ -1,4 +1,4 @@
-//! The Sentinel of a lab promotes the replica, whatever became of either before.
+//! The Sentinel of a lab promotes the replica, whatever happened before.
 
 use crate::support::{labs::program, *};
 use oversell::{
@@ -22,15 +22,15 @@ fn url(at: &Option<Process>) -> Result<&str> {
     Ok(&at.as_ref().context("no replica")?.url)
 }
 
-/// What a Redis says of those that it follows or that follow it.
+/// The replication section of a Redis' INFO.
 async fn replication(url: &str) -> Result<InfoDict> {
     let mut info = redis::cmd("INFO");
     info.arg("replication");
     Ok(info.query_async(&mut redis_at(url).await?).await?)
 }
 
-/// Where the main Redis follows another one for a while, that one hears of it by the address that the Sentinel knows: by a
-/// second one the Sentinel would take it for another server, follow it there, and not see it go when its way is cut.
+/// If the main Redis follows another one for a while, it must announce the address that the Sentinel knows. With a
+/// second address the Sentinel would take it for another server and miss that its link is cut.
 #[apply(test!)]
 async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
     let lab = with_a_replica().await?;
@@ -43,9 +43,9 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
     };
     let known = main(&mut sentinel).await?.1;
     lab.promote().await?;
-    // By its port, once it follows: "slave0:ip=127.0.0.1,port=…,…".
+    // Listed by its port once it follows: "slave0:ip=127.0.0.1,port=…,…".
     let follows = async || anyhow::Ok(replication(replica).await?.get::<String>("slave0"));
-    until("the first one follows", || async {
+    wait_until("the first one follows", || async {
         Ok(follows().await?.is_some())
     })
     .await?;
@@ -60,24 +60,24 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
         "the Sentinel follows it at another address"
     );
     lab.cut("replica-redis")?;
-    lab.promoted().await?;
+    lab.wait_until_promoted().await?;
     lab.stop().await;
     Ok(())
 }
 
-/// A Sentinel that was itself held up does nothing for 3 s. The replica has lost the main one long before that is over, and
-/// is promoted all the same: a Sentinel takes none that has been alone for longer than ten times its patience.
+/// A Sentinel that was delayed does nothing for 3 s (TILT). The replica loses the main Redis long before, and is
+/// promoted all the same: only one that is disconnected for ten times `down-after-milliseconds` is not.
 #[apply(test!)]
-async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_same() -> Result<()> {
-    const HELD_UP: Duration = Duration::from_secs(3);
+async fn a_delayed_sentinel_still_promotes_the_replica() -> Result<()> {
+    const SENTINEL_PAUSE: Duration = Duration::from_secs(3);
     let lab = with_a_replica().await?;
     let replica = url(&lab.addresses().replica)?;
     lab.pause("sentinel")?;
     lab.cut("replica-redis")?;
-    tokio::time::sleep(HELD_UP).await;
+    tokio::time::sleep(SENTINEL_PAUSE).await;
     lab.resume("sentinel")?;
-    until("the replica is promoted", || async {
-        // The Sentinel ends all connections of the one that it promotes.
+    wait_until("the replica is promoted", || async {
+        // The Sentinel closes the connections of the Redis that it promotes.
         let info = replication(replica).await;
         Ok(info.is_ok_and(|info| info.get("role") == Some("master".to_owned())))
     })

@@ -1,8 +1,8 @@
-//! Instances that ask Sentinels who leads: they follow a fail-over by themselves.
+//! Instances that ask Sentinels follow a fail-over by themselves.
 
 use crate::support::{
     buyers::under_load,
-    http::{answered, ask, check, status},
+    http::{ask, body_with_status, check_url, status},
     labs::short_leases,
     *,
 };
@@ -35,28 +35,40 @@ async fn ready(instance: &Instance) -> Result<bool> {
     Ok(status(format!("{}/health/ready", instance.url)).await? == StatusCode::OK)
 }
 
-/// The main one is killed, and comes back as a replica, which is then promoted by plan: each time every sale is told or unknown,
-/// and every instance goes on by itself, its connections for WATCH too.
+/// The main Redis is killed, returns as a replica, and is promoted again by plan. Each time every sale is answered or
+/// unknown, and every instance recovers, its WATCH connections too.
 #[apply(soak_test!)]
-async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Result<()> {
+async fn instances_follow_a_fail_over_and_lose_no_sale_silently() -> Result<()> {
     let mut lab = group(&[("OVERSELL__REDIS__WAIT_REPLICAS", "1")]).await?;
     let instances = lab.addresses().instances.clone();
     for instance in &instances {
-        answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+        body_with_status(
+            check_url(&instance.url, "redis-watch", 0, 100),
+            StatusCode::OK,
+        )
+        .await?;
     }
     under_load(&mut lab, "redis-lock", REFUSED, async |lab, buyers| {
         lab.kill("redis").await?;
-        buyers.are_told().await?;
-        until("another one leads", async || {
+        buyers.wait_until_refused().await?;
+        wait_until("another one leads", async || {
             Ok(lab.main_redis().await.is_some_and(|name| name != "redis"))
         })
         .await?;
         buyers.buy(100).await?;
         for instance in &instances {
-            until("it is ready again", || ready(instance)).await?;
-            answered(check(&instance.url, "redis-lock", 0, 5_000), StatusCode::OK).await?;
+            wait_until("it is ready again", || ready(instance)).await?;
+            body_with_status(
+                check_url(&instance.url, "redis-lock", 0, 5_000),
+                StatusCode::OK,
+            )
+            .await?;
             buyers.count.sold.fetch_add(1, Ordering::Relaxed);
-            answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+            body_with_status(
+                check_url(&instance.url, "redis-watch", 0, 100),
+                StatusCode::OK,
+            )
+            .await?;
         }
         lab.restart("redis").await?;
         lab.fail_over("redis").await?;
@@ -64,16 +76,20 @@ async fn instances_follow_a_fail_over_and_every_sale_is_told_or_unknown() -> Res
     })
     .await?;
     for instance in &instances {
-        until("it is ready at the end", || ready(instance)).await?;
-        answered(check(&instance.url, "redis-watch", 0, 100), StatusCode::OK).await?;
+        wait_until("it is ready at the end", || ready(instance)).await?;
+        body_with_status(
+            check_url(&instance.url, "redis-watch", 0, 100),
+            StatusCode::OK,
+        )
+        .await?;
     }
     lab.stop().await;
     Ok(())
 }
 
-/// Its replicas and Sentinels do not reach it, and promote another one; its clients do. Mended, it follows that one.
+/// Replicas and Sentinels lose the primary and promote another; clients still reach it. Mended, it follows the new one.
 #[apply(soak_test!)]
-async fn a_primary_that_is_cut_off_goes_on_beside_the_next_one_until_it_is_mended() -> Result<()> {
+async fn an_isolated_primary_runs_beside_the_next_until_mended() -> Result<()> {
     let mut lab = group(&[]).await?;
     let first = lab.addresses().main_redis().to_owned();
     let is = async |role: &str| {
@@ -82,15 +98,15 @@ async fn a_primary_that_is_cut_off_goes_on_beside_the_next_one_until_it_is_mende
         anyhow::Ok(told.first() == Some(&Value::BulkString(role.into())))
     };
     lab.isolate("redis").await?;
-    until("another one leads", async || {
+    wait_until("another one leads", async || {
         Ok(lab.main_redis().await.is_some_and(|name| name != "redis"))
     })
     .await?;
     ensure!(is("master").await?, "it has heard of the next one");
     ensure!(lab.rejoin("redis").await?, "it was cut off");
     ensure!(!lab.rejoin("redis").await?, "it is mended twice");
-    // Once it does, its connections are closed.
-    until("it follows", async || {
+    // Its connections are closed once it follows.
+    wait_until("it follows", async || {
         Ok(is("slave").await.unwrap_or(false))
     })
     .await?;
@@ -98,8 +114,8 @@ async fn a_primary_that_is_cut_off_goes_on_beside_the_next_one_until_it_is_mende
     Ok(())
 }
 
-/// It has one address, and the one that it finds there is made a replica: it is not ready, says why, and is so again once that one
-/// leads.
+/// The instance knows one address, whose Redis becomes a replica: it is not ready and says why, until that Redis leads
+/// again.
 #[apply(soak_test!)]
 async fn an_instance_at_a_replica_is_not_ready() -> Result<()> {
     let alone = [
@@ -109,13 +125,13 @@ async fn an_instance_at_a_replica_is_not_ready() -> Result<()> {
     let lab = group(&alone).await?;
     let instance = &lab.addresses().instances[0];
     lab.fail_over("replica").await?;
-    until("it is not ready at a replica", || async {
+    wait_until("it is not ready at a replica", || async {
         let (status, words) = ask(format!("{}/health/ready", instance.url)).await?;
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("it is a replica"))
     })
     .await?;
     lab.fail_over("redis").await?;
-    until("it is ready again", || ready(instance)).await?;
+    wait_until("it is ready again", || ready(instance)).await?;
     lab.stop().await;
     Ok(())
 }

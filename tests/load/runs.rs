@@ -1,7 +1,7 @@
-//! Runs of load on real servers, while others buy, reset and run beside them.
+//! Load runs on real servers while others buy, reset and run.
 
 use crate::support::{
-    http::{answer, answered, ask, ask_json, check, client, put_stock},
+    http::{answer, ask, ask_json, body_with_status, check_url, client, put_stock},
     *,
 };
 use futures::future::{join, join_all};
@@ -41,22 +41,22 @@ async fn start(base: &str, wanted: Value) -> Result<(StatusCode, Value)> {
     Ok((status, serde_json::from_str(&run).context(run)?))
 }
 
-/// The run that this instance knows of, as soon as it has left this state.
+/// The run, as soon as it has left this state.
 async fn after(base: &str, state: &str) -> Result<Value> {
     let view = async || ask_json(format!("{base}/runs/current")).await;
-    until(&format!("the end of {state}"), async || {
+    wait_until(&format!("the end of {state}"), async || {
         Ok(view().await?["state"] != state)
     })
     .await?;
     view().await
 }
 
-/// Two runs side by side, and two more from the page of two instances, are exact whoever buys and resets product 1
-/// meanwhile; afterwards their products are gone. A run on product 1 itself is not exact. ZooKeeper is down all the
-/// while, which none of them needs.
+/// Two runs at once, and two more from the page on two instances, are exact while others buy and reset product 1; their
+/// products are removed. A run on product 1 itself is not exact. ZooKeeper is down all the time, and none of them needs
+/// it.
 #[apply(test!)]
 async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     lab.kill("zookeeper").await?;
     let http = lab.addresses().http.clone();
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
@@ -90,7 +90,7 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
     }
     for plan in &plans {
         let product = format!("{first}/stock?stock_id={}", plan.stock_id);
-        answered(product, StatusCode::NOT_FOUND)
+        body_with_status(product, StatusCode::NOT_FOUND)
             .await
             .context("the product of a run is left")?;
     }
@@ -103,11 +103,11 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
         "a run on everybody's product was not falsified"
     );
     lab.restart("zookeeper").await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// Cancels a run, to its end.
+/// Cancels a run and waits for its end.
 async fn cancel(base: &str, run: &Value) -> Result<()> {
     let id = run["id"].as_str().unwrap_or_default();
     client().delete(format!("{base}/runs/{id}")).send().await?;
@@ -116,12 +116,12 @@ async fn cancel(base: &str, run: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A run that one instance sends keeps every other from sending one, and the refusal says whose it is. With MySQL gone,
-/// which has the lock, a run that does not need MySQL starts, and then a second one in another instance: the twin, in
-/// which each instance looks at its own runs only.
+/// A run on one instance blocks runs on all others, and the refusal names its owner. Without MySQL, which has the lock,
+/// a run that does not need MySQL starts. The twin: then a second one starts elsewhere, since each instance knows only
+/// its own.
 #[apply(test!)]
 async fn one_run_at_a_time_over_all_instances() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     let start = async |base: &str| {
         let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": 10_000});
@@ -155,12 +155,12 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
     Ok(())
 }
 
-/// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the
-/// process lets one of each instance in, no lock all, and a shared lock those that will deadlock: the twins. A waiter
-/// says how long. Each answer says when its request was inside, or when it tried.
+/// With an exclusive section one request at a time is inside, over all instances, for every kind of lock. The twins: a
+/// mutex admits one per instance, no lock admits all, a shared lock those that will deadlock. Each answer says when its
+/// request was inside or tried; a waiter says how long it waited.
 #[apply(test!)]
-async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_lock_admits_as_many_at_once_as_it_promises() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let (http, one) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     let short = |base: &str, target: &str, slug: &str| {
         let mut plan = Plan::new(base, target, slug);
@@ -177,7 +177,7 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
         let row = load(&short(http, "three", strategy.slug)).await?;
         let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {
-            None => NO_SECTION.contains(&strategy.slug),
+            None => WITHOUT_SECTION.contains(&strategy.slug),
             Some(_) if strategy.rank.is_as_printed() => true,
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
@@ -192,7 +192,7 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
             row.most_inside
         );
         let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
-        let tries = NO_SECTION.contains(&strategy.slug);
+        let tries = WITHOUT_SECTION.contains(&strategy.slug);
         ensure!(
             drawn.len() as u64 == row.counts.sold
                 && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
@@ -203,12 +203,12 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
     }
     let mutex = load(&short(one, "one", "mutex")).await?.most_inside;
     ensure!(mutex == Some(1), "{mutex:?} inside one process's mutex");
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
-const NO_SECTION: [&str; 11] = [
+/// Strategies that retry, or decide in one statement or script, have no section.
+const WITHOUT_SECTION: [&str; 11] = [
     "single-update",
     "single-update-merged",
     "single-update-buckets",
@@ -222,19 +222,19 @@ const NO_SECTION: [&str; 11] = [
     "redis-script",
 ];
 
-/// One of three instances is stopped in the middle of a run: the run says that all wait in that one, and that nothing is
-/// answered any more, which an average hides.
+/// One of three instances is stopped during a run: the run says that all wait for that one and nothing is answered any
+/// more, which an average hides.
 #[apply(test!)]
 async fn a_run_says_where_its_requests_wait() -> Result<()> {
     const THREADS: u64 = 20;
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let nginx = &lab.addresses().http;
     let stopped = &lab.addresses().instances[1].name;
     let wanted =
         json!({"strategy": "single-update", "target": "three", "threads": THREADS, "loops": 2000});
     let (_, started) = start(nginx, wanted).await?;
     let run = async || ask_json(format!("{nginx}/runs/current")).await;
-    until("all instances say what is under way in them", || async {
+    wait_until("all instances say what is under way in them", || async {
         let view = run().await?;
         Ok(view["under_way"]
             .as_object()
@@ -243,7 +243,7 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     })
     .await?;
     lab.pause(stopped)?;
-    until("all wait in the one that is stopped", || async {
+    wait_until("all wait in the one that is stopped", || async {
         let view = run().await?;
         let is_still =
             view["snapshot"]["pace"] == 0 && view["snapshot"]["throughput"].as_f64() > Some(0.0);
@@ -251,22 +251,22 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     })
     .await?;
     lab.resume(stopped)?;
-    until("it goes on", || async {
+    wait_until("it goes on", || async {
         Ok(run().await?["snapshot"]["pace"] != 0)
     })
     .await?;
     cancel(nginx, &started).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// Buys product 1 and resets it again and again, for as long as `work` takes.
+/// Buys and resets product 1 until `work` ends.
 async fn meanwhile<T>(lab: &Lab, work: impl Future<Output = T>) -> T {
     let base = &lab.addresses().instances[2].url;
     let disturb = async {
         loop {
             for _ in 0..5 {
-                ask(check(base, "single-update", 0, 1000)).await.ok();
+                ask(check_url(base, "single-update", 0, 1000)).await.ok();
             }
             put_stock(base, 777).await.ok();
         }
@@ -277,7 +277,7 @@ async fn meanwhile<T>(lab: &Lab, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// A run as the page starts it; its row.
+/// Starts a run as the page does; returns its row.
 async fn page_run(base: &str, strategy: &str) -> Result<Value> {
     let wanted = json!({"strategy": strategy, "threads": 20, "loops": 25, "count": 500});
     let (status, started) = start(base, wanted).await?;
@@ -287,17 +287,18 @@ async fn page_run(base: &str, strategy: &str) -> Result<Value> {
     row.with_context(|| format!("the run of the page has no row: {view}"))
 }
 
-/// A row `run` without an end is nobody's lease, as `table-lock` writes it: a run is refused at once, and not asked for without end.
+/// A row `run` without an end is no lease, as `table-lock` writes it: a run is refused at once instead of waiting for
+/// ever.
 #[apply(test!)]
 async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
     let row = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, `desc`) \
                VALUES ('run', 'somebody', 'none', '8000', 'main', NOW(), 'by hand')";
     mysql.execute(row).await?;
     let base = &lab.addresses().instances[0].url;
     let started = start(base, json!({"strategy": "none"}));
-    let (status, refused) = soon("a refusal", started).await??;
+    let (status, refused) = within_limit("a refusal", started).await??;
     mysql
         .execute("DELETE FROM tb_lock WHERE lock_name = 'run'")
         .await?;
@@ -305,6 +306,6 @@ async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
         status == StatusCode::CONFLICT && refused["run"]["by"] == "by hand",
         "{status} {refused}"
     );
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

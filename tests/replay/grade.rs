@@ -1,7 +1,8 @@
-//! A lock of one's own: each of the course's own locks is graded as the course says of it, and each grade has a lock that fails it.
+//! Grades of a student's lock: each lock of the course gets the grades that the course implies, and for each grade a
+//! lock fails.
 
 use crate::support::{
-    http::{answer, ask_json, check, client, each},
+    http::{answer, ask_json, check_url, client, elements},
     *,
 };
 use oversell::{
@@ -29,8 +30,8 @@ const TRIALS: [&str; 7] = [
     "fairness",
 ];
 
-/// What the course says of its own locks, trial by trial: passed, failed, or untried for want of a lease. That nobody polls in
-/// order, it says in §2.10.2.
+/// Grades of the course's locks, trial by trial: passed, failed, or untried for lack of a lease. §2.10.2 says that
+/// polling is not fair.
 const STAGES: [(&str, &str); 5] = [
     ("2.1", "pfuffuf"),
     ("2.2", "ppfffff"),
@@ -59,7 +60,7 @@ const STANDS_IN_LINE: &str = "if not redis.call('lpos', KEYS[1], ARGV[1]) then r
                               return redis.call('lindex', KEYS[1], 0) == ARGV[1]";
 const LEAVES_THE_LINE: &str = "return redis.call('lrem', KEYS[1], 1, ARGV[1])";
 
-/// A lock that is broken on purpose: of which stage it is, what is another script there, what comes of it, and what is seen.
+/// A broken lock: its stage, the replaced script, the expected grades, and the observation.
 type Twin = (&'static str, [&'static str; 3], &'static str, &'static str);
 
 const TWINS: [(&str, Twin); 8] = [
@@ -121,7 +122,7 @@ const TWINS: [(&str, Twin); 8] = [
             "attempt to compare boolean with number",
         ),
     ),
-    // The only one that is fair, and so the twin of all that are not.
+    // The only fair lock, and so the twin of all others.
     (
         "stands_in_line",
         (
@@ -174,7 +175,7 @@ fn scripts_of(stage: &str) -> Result<Scripts> {
     Ok(found.context("no such stage")?.1)
 }
 
-/// Grades them in a corner of Redis of their own, of which nothing is left; what was seen of the failures.
+/// Grades the locks under their own keys, of which none is left; returns the observations of failures.
 async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result<String> {
     let prefix = format!("grade-{}:", servers.site().await.id);
     let ctx = servers.with(|config| config.redis.prefix.clone_from(&prefix));
@@ -212,11 +213,11 @@ async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result
     Ok(told)
 }
 
-/// Kept by one instance, sold with by three, graded by another; a lock that lets all in oversells, and what is no script is
-/// refused by its name and kept by nobody.
+/// One instance keeps the lock, three sell with it, another grades it. A lock that admits everybody oversells; an
+/// invalid script is refused by its name and not kept.
 #[apply(test!)]
 async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
     let mine = async || ask_json(format!("{second}/mine")).await;
     let put = async |scripts: &Value| {
@@ -226,7 +227,7 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
         answer(put.json(scripts)).await
     };
     let at_first = mine().await?;
-    let stages: Vec<_> = each(&at_first["stages"]).cloned().collect();
+    let stages: Vec<_> = elements(&at_first["stages"]).cloned().collect();
     let stage = |n: usize| stages[n]["scripts"].clone();
     ensure!(
         stages.len() == STAGES.len() && at_first["scripts"] == stage(0),
@@ -279,7 +280,7 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
         "both were graded at once: {answers:?}"
     );
     let graded: Value = serde_json::from_str(answers.get(&200).context("no grades")?)?;
-    let verdicts: Vec<_> = each(&graded["grades"])
+    let verdicts: Vec<_> = elements(&graded["grades"])
         .map(|grade| grade["verdict"].as_str().unwrap_or_default())
         .collect();
     ensure!(
@@ -291,13 +292,13 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
     let mut fails = stage(2);
     fails["acquire"] = FAILS.into();
     put(&fails).await?;
-    let (status, words) = answer(client().get(check(&first, "mine", 0, 100))).await?;
+    let (status, words) = answer(client().get(check_url(&first, "mine", 0, 100))).await?;
     ensure!(
         status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"),
         "{status} {words}"
     );
 
-    let _: i64 = labs::in_redis(&lab, "DEL", "mine").await?;
-    labs::hand_on(lab);
+    let _: i64 = labs::query_redis(&lab, "DEL", "mine").await?;
+    labs::keep_for_next_test(lab);
     Ok(())
 }

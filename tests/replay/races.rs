@@ -1,5 +1,5 @@
-//! The replays: each race ends as its lesson says, again and again, and its cure as the cure says. The flaw is the twin of
-//! its cure: the same actors, the same order, another strategy.
+//! Each race ends as its lesson says, every time, and so does its cure. The flaw is the twin of the cure: same actors
+//! and schedule, another strategy.
 
 use crate::support::{
     http::{answer, ask, client},
@@ -19,20 +19,19 @@ use serde_json::Value;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Those that can be played without a lab.
+/// Races that need no lab.
 fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
     replay::races()
         .filter(|race| !race.needs_lab())
         .map(|race| (race.lessons[0], race))
 }
 
-/// Again and again, with the cure and without it.
 #[apply(test!)]
 #[over(harmless())]
 async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Race) -> Result<()> {
     let site = servers.site().await;
     for cured in [false, true] {
-        for n in 1..=times() {
+        for n in 1..=repetitions() {
             ends_so(&site.ctxs, race.script(cured))
                 .await
                 .with_context(|| format!("lesson {}, cured: {cured}, time {n}", race.lessons[0]))?;
@@ -41,7 +40,6 @@ async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Rac
     Ok(())
 }
 
-/// A script ends as it says.
 pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
     let ending = ends_with(ctxs, script).await?;
     let Script { act, expected, .. } = script;
@@ -52,7 +50,7 @@ pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
     Ok(())
 }
 
-/// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
+/// Plays a script on independent clients, like instances without HTTP; returns its ending.
 pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<ReplayResult> {
     played(ctxs, script, Pace::Fast, Timing::default()).await
 }
@@ -83,13 +81,12 @@ async fn played(
     Ok(ending)
 }
 
-/// The race of which the flaw and the cure do this.
 fn race_of(flaw: &str, cured: &str) -> Result<&'static Race> {
     let does = |race: &&Race| (race.flaw.act.name(), race.cured.act.name()) == (flaw, cured);
     replay::races().find(does).context("there is no such race")
 }
 
-/// Leases end by the clock of their server, and the ending says so: some of them here, all under `make soak`.
+/// Leases end by the server's clock, and the ending says so: some races here, all with `make soak`.
 #[apply(test!)]
 async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -118,7 +115,7 @@ async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     for (script, pace, forced) in [
         (long.script(false), Pace::Fast, Some(true)),
         (long.script(false), Pace::Clock, Some(false)),
-        // No lab kills its holder here.
+        // No lab kills the holder here.
         (dead.script(true), Pace::Clock, Some(true)),
         (
             race_of("none", "single-update")?.script(false),
@@ -135,8 +132,8 @@ async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// By times of one's own: more is sold than is gone where A stands still for longer than its lease and B comes meanwhile, and not where
-/// it does so before it reads, or for less than its lease; and never where the holder's lease is renewed.
+/// With chosen times: A stands still. Beyond its lease, after its read, more is sold than is gone; before its read, or
+/// within its lease, or with a renewed lease, never.
 #[apply(test!)]
 async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -163,8 +160,7 @@ async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> 
     Ok(())
 }
 
-/// The twins of a lease that ends by itself: a lock that has none, in the place of the cure, and the cure in the place of the
-/// flaw, whose lock would be free in time.
+/// The twins of an expiring lease: a lock without a lease in place of the cure, and the cure in place of the flaw.
 #[apply(test!)]
 async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -195,12 +191,12 @@ async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()
     Ok(())
 }
 
-/// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
-/// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
+/// Races that stop processes and servers, over HTTP, in a lab as a teacher starts it. The cure follows the flaw in the
+/// same lab.
 #[apply(test!)]
 async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
     let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
-    labs::by_command(&options, async |_: &Path, at: Addresses| {
+    labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         not_both_begin(&at.instances).await?;
         for race in replay::races() {
             let lesson = race.lessons[0];
@@ -221,7 +217,7 @@ async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
     .await
 }
 
-/// Two that break something are begun on two instances in the same moment, and one of them at most goes on.
+/// Two such races start on two instances at once; at most one goes on.
 async fn not_both_begin(instances: &[Instance]) -> Result<()> {
     let begin = async |at: &Instance| {
         let start = client().post(format!("{}/replays/2.10.4?pace=fast", at.url));
@@ -240,7 +236,6 @@ async fn not_both_begin(instances: &[Instance]) -> Result<()> {
     Ok(())
 }
 
-/// Every event of a replay, to its end.
 async fn over_http(at: &str, lesson: &str, cured: bool, pace: &str) -> Result<String> {
     let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
     let (_, started) = answer(client().post(start)).await?;
@@ -253,8 +248,8 @@ async fn to_its_end(at: &str, started: &str) -> Result<String> {
     Ok(ask(format!("{at}{events}")).await?.1)
 }
 
-/// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second
-/// replay is refused meanwhile; one that is cancelled removes its product and gives back what its actors hold.
+/// Behind nginx each actor is on its own instance; a late watcher sees every event; a second replay is refused
+/// meanwhile; a cancelled replay removes its product and releases its locks.
 #[apply(test!)]
 async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> {
     let lab = Lab::start(Options {
@@ -287,17 +282,17 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
         .collect();
     ensure!(on.len() == 3, "its actors were on {on:?}");
 
-    let products = || labs::in_redis::<BTreeSet<String>>(&lab, "KEYS", "stock*");
+    let products = || labs::query_redis::<BTreeSet<String>>(&lab, "KEYS", "stock*");
     let before = products().await?;
     let (id, mut watched) = start(http, "step").await?;
     post(&format!("/replays/{id}/step")).await?;
-    // Nobody asks for the next step: A stands still, with its lock.
+    // A waits with its lock for the next step.
     let mut seen = String::new();
     while !seen.contains("\"held\"") {
         let more = watched.chunk().await?.context("it has ended")?;
         seen.push_str(&String::from_utf8_lossy(&more));
     }
-    let locks = || labs::in_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
+    let locks = || labs::query_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
     ensure!(locks().await?.len() == 1, "A has no lock");
     ensure!(products().await?.len() == before.len() + 1, "no product");
     client()
@@ -310,7 +305,7 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
         "it does not say that it was cancelled: {rest}"
     );
     ensure!(products().await? == before, "its product is left");
-    until("its actors have given back what they held", || async {
+    wait_until("its actors have given back what they held", || async {
         Ok(locks().await?.is_empty())
     })
     .await?;
@@ -318,7 +313,6 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
     Ok(())
 }
 
-/// Starts the replay of 2.3, and watches it.
 async fn start(http: &str, pace: &str) -> Result<(String, Response)> {
     let replay = client().post(format!("{http}/replays/2.3?pace={pace}"));
     let started: Value = replay.send().await?.json().await?;

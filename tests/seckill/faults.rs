@@ -1,9 +1,9 @@
-//! Orders through three instances, while one of them, MySQL and Redis are killed; and what Redis has answered and
-//! does not have any more, by how it writes its file.
+//! Orders on three instances while an instance, MySQL and Redis are killed; and what Redis loses, by how it writes its
+//! file.
 //!
-//! Each test has servers of its own, so that it may break them.
+//! Each test has its own servers, since it breaks them.
 
-use super::{on_sale, stream::Stall};
+use super::{on_sale, stream::VoucherSale};
 use crate::support::{buyers::PIECES, *};
 use oversell::{
     ctx::Ctx,
@@ -29,7 +29,7 @@ use std::{
 
 const BUYERS: usize = 48;
 
-/// POST /voucher waits for its table, the connection for the KILL is refused, and then the table is free: the voucher is there,
+/// POST /voucher waits for its table, the connection for KILL is refused, then the table is free: the voucher exists,
 /// and the answer says so.
 #[apply(test!)]
 async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Result<()> {
@@ -46,9 +46,9 @@ async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Res
         let ctx = Arc::clone(&ctx);
         async move { on_sale(&ctx, 1).await }
     });
-    user.until_refused(refusals).await?;
+    user.wait_until_refused(refusals).await?;
     outsider.execute("UNLOCK TABLES").await?;
-    let added = soon("an answer", adding).await??;
+    let added = within_limit("an answer", adding).await??;
     let vouchers: Vec<i64> = sqlx::query_scalar("SELECT voucher_id FROM tb_seckill_voucher")
         .fetch_all(&mut outsider)
         .await?;
@@ -60,12 +60,12 @@ async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Res
     Ok(())
 }
 
-/// A crowd of users, each of whom orders once, at one instance or another.
+/// Users who order once each, at any instance.
 struct Crowd {
     client: Client,
     instances: Vec<String>,
     voucher: i64,
-    /// So many order at least; others go on until the last fault is over.
+    /// At least this many order; others go on until the last fault is over.
     users: i64,
     next: AtomicI64,
     over: AtomicBool,
@@ -74,7 +74,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Orders for one user after the other, until it is over, and for so many at least.
+    /// Orders for one user after the other until stopped, and at least for the minimum.
     async fn order(self: Arc<Self>) -> Result<()> {
         loop {
             let user = self.next.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Crowd {
         }
     }
 
-    /// Asks for this user. Who is refused, since a server is not there, may ask again.
+    /// Orders for this user. A refusal because of a missing server may be repeated.
     async fn is_answered(&self, user: i64) -> Result<bool> {
         let at = &self.instances[fastrand::usize(..self.instances.len())];
         let url = format!(
@@ -127,11 +127,11 @@ impl Crowd {
     }
 }
 
-/// Each dies in the middle and, but for the instance, comes back. Orders are answered while MySQL is not there.
+/// Each dies in the middle and, except for the instance, returns. Orders are answered without MySQL.
 #[apply(test!)]
 async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<()> {
     let users = if soak() { 10_000 } else { 1_000 };
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let at = lab.addresses().clone();
     let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
@@ -149,7 +149,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let buyers: Vec<_> = (0..BUYERS)
         .map(|_| tokio::spawn(Arc::clone(&crowd).order()))
         .collect();
-    let some = || more(&crowd.answered, users / 10);
+    let some = || wait_for_more(&crowd.answered, users / 10);
 
     some().await?;
     lab.kill(&at.instances[0].name).await?;
@@ -172,14 +172,14 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
         pending: 0,
         dead: 0,
     };
-    until("all is written", || async {
+    wait_until("all is written", || async {
         Ok(stream::backlog(&ctx).await? == settled)
     })
     .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
     let report = check(&voucher::books(&ctx, voucher).await?, Some(&answers));
     shown_as_settled(&crowd, answers.orders[0].order_id).await?;
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     ensure!(
         report.verdict == Verdict::Exact && report.orders >= users - answers.unknown.cast_signed(),
@@ -189,11 +189,11 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     Ok(())
 }
 
-/// What an instance that is still there says of an order, and of the stream.
+/// An order and the stream, by a surviving instance.
 async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
     let read = async |path: String| {
         let url = format!("{}{path}", crowd.instances[1]);
-        http::answered(url, StatusCode::OK).await
+        http::body_with_status(url, StatusCode::OK).await
     };
     let state = read(format!("/voucher-order/{order_id}")).await?;
     let metrics = read("/metrics".into()).await?;
@@ -208,9 +208,9 @@ async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
     Ok(())
 }
 
-/// The machine of Redis fails, and with it goes what was not flushed to the disk.
+/// The machine of Redis fails: what was not flushed to disk is lost.
 #[apply(test!)]
-async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without() -> Result<()> {
+async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let mut lab = Lab::start(Options {
         without,
@@ -230,27 +230,27 @@ async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_witho
             "appendfsync {fsync}: not {verdict:?} but {report:?}"
         );
     }
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     Ok(())
 }
 
 async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report> {
     append_fsync(ctx, "always").await?;
-    let mut stall = Stall::open(Arc::clone(ctx)).await?;
+    let mut stall = VoucherSale::open(Arc::clone(ctx)).await?;
     stall.order(0..1).await?;
     let file = file(ctx).await?;
     let flushed = file.metadata()?.len();
     append_fsync(ctx, fsync).await?;
     stall.order(1..20).await?;
     lab.kill("redis").await?;
-    // What a killed process has written is with the kernel. A machine that fails keeps what was flushed: with `always` that
-    // is all that was answered; with `everysec`, at the worst, nothing of the last second.
+    // A killed process leaves its writes to the kernel. A failed machine keeps only flushed writes: with `always`
+    // everything that was answered, with `everysec` in the worst case nothing of the last second.
     if fsync != "always" {
         file.set_len(flushed)?;
     }
     lab.restart("redis").await?;
-    until("Redis is there", || async {
+    wait_until("Redis is there", || async {
         Ok(stream::backlog(ctx).await.is_ok())
     })
     .await?;
@@ -261,10 +261,10 @@ async fn append_fsync(ctx: &Ctx, when: &str) -> Result<()> {
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg("appendfsync").arg(when);
     let set = || async { Ok(set.exec_async(&mut ctx.redis.connection()).await.is_ok()) };
-    until("Redis is there", set).await
+    wait_until("Redis is there", set).await
 }
 
-/// The file that Redis appends to.
+/// The append-only file.
 async fn file(ctx: &Ctx) -> Result<File> {
     let mut redis = ctx.redis.connection();
     let mut get = redis::cmd("CONFIG");

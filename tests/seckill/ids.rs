@@ -1,4 +1,4 @@
-//! The global ids of [002]: unique and increasing, at midnight, at the end of the count, and where clocks disagree.
+//! The global ids of [002]: unique and increasing, at midnight, at the end of the count, and with clocks that disagree.
 
 use crate::support::*;
 use futures::future::try_join_all;
@@ -23,11 +23,9 @@ const EACH: usize = 100;
 /// 2026-03-01T00:00:00Z.
 const MIDNIGHT: i64 = 1_772_323_200;
 
-/// The test of the text, over three instances; and its twin, in which each instance counts for itself.
+/// The text's test on three instances. The twin: each instance counts for itself.
 #[apply(test!)]
-async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
-    servers: &Servers,
-) -> Result<()> {
+async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let prefix = format!("test-{}", site.id);
     let begun = Instant::now();
@@ -65,7 +63,7 @@ async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
     Ok(())
 }
 
-/// At midnight UTC the count starts again, under a key of its own, which is not kept for ever.
+/// At midnight UTC the count restarts under a new key, which expires later.
 #[apply(test!)]
 async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
@@ -96,7 +94,7 @@ async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Serv
     Ok(())
 }
 
-/// After 2^32 - 1 ids the day has no more: the count never runs over into the seconds.
+/// After 2^32 - 1 ids a day has no more: the count never overflows into the seconds.
 #[apply(test!)]
 async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
@@ -114,12 +112,12 @@ async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) ->
     given(&ctx, &prefix, 1, MIDNIGHT).await.map(drop)
 }
 
-/// A clock that goes back, on one instance and between two: no id comes twice, and one instance never goes back.
+/// With a clock that goes back, on one instance or between two, no id repeats, and one instance never goes back.
 #[apply(test!)]
 async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
     let mut all = vec![given(&ctx, &prefix, 5, MIDNIGHT + 2).await?];
-    // By little: its ids go on from the last second.
+    // By a little: ids go on from the last second.
     all.push(given(&ctx, &prefix, 5, MIDNIGHT - 2).await?);
     ensure!(
         all[1].start() == &(all[0].end() + 1),
@@ -127,7 +125,7 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
         all[0],
         all[1]
     );
-    // By much: the same, for as long as the clock takes to be there again.
+    // By much: the same, until the clock has caught up.
     for back in [3600, 30 * 86_400] {
         let more = given(&ctx, &prefix, 5, MIDNIGHT - back).await?;
         ensure!(
@@ -142,14 +140,14 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
         "the clock is there again, and its second is not taken: {later:?}"
     );
     all.push(later);
-    // Another instance cannot know. Its ids are less: the order does not hold between clocks that disagree.
+    // Another instance cannot know. Its ids are smaller: clocks that disagree give no order.
     let behind = servers.with(|_| ());
     all.push(given(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
     ensure!(
         all[all.len() - 1].end() < all[0].start(),
         "the clock that is behind has the greater ids"
     );
-    // Over midnight and back: the old day's count goes on, within the very second of before.
+    // Back over midnight: the old day's count goes on, even within the same second.
     all.push(given(&servers.with(|_| ()), &prefix, 5, MIDNIGHT - 3600).await?);
     match doubled(&all.iter().cloned().flatten().collect::<Vec<_>>()) {
         0 => Ok(()),
@@ -157,8 +155,7 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     }
 }
 
-/// The count of a day that has not begun is there when it begins, however far ahead the clock was; that of a day that is long
-/// over is kept, too.
+/// A count of a future day is kept until that day; so is that of a day long past.
 #[apply(test!)]
 async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
@@ -179,7 +176,7 @@ async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> 
     Ok(())
 }
 
-/// 31 bits of seconds end in 2090: an id beyond would be negative. Before 2022 it would be, too.
+/// 31 bits of seconds end in 2090; a later id, or one before 2022, would be negative.
 #[apply(test!)]
 async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
@@ -197,7 +194,7 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
     Ok(())
 }
 
-/// Without Redis there is no id, and it is named.
+/// Without Redis there is no id, and the error names it.
 #[apply(test!)]
 async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());
@@ -209,7 +206,7 @@ async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     }
 }
 
-/// One more instance, whose clock nobody has told anything, and a prefix that nobody else has.
+/// Another instance with its own clock and prefix.
 async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
     (
         servers.with(|_| ()),
@@ -232,7 +229,6 @@ fn day(prefix: &str, date: &str) -> String {
     format!("icr:{prefix}:{date}")
 }
 
-/// The seconds of an id that is made then.
 fn seconds(unix: i64) -> i64 {
     unix - 1_640_995_200
 }

@@ -1,4 +1,4 @@
-//! The seckill over HTTP, on three instances: what a user is answered, and what the command says of the steps.
+//! The seckill over HTTP on three instances: answers to users, and verdicts of the command.
 
 use crate::support::{
     http::{answer, ask_json, client},
@@ -17,7 +17,7 @@ struct Cli {
 
 #[apply(test!)]
 async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let http = &lab.addresses().http;
     let add = async |stock: i64, begin: &str, end: &str| {
         let voucher = json!({"title": "100元代金券", "stock": stock, "begin": begin, "end": end});
@@ -89,10 +89,10 @@ async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
     let steps =
         "check-then-deduct,conditional-update,user-mutex,user-mutex-in-tx,redis-rlock,unique-key";
     run(steps, "").await?;
-    // The twin: one instance that is called three is not believed.
+    // The twin: one instance under three names is not accepted as three.
     let one = &lab.addresses().instances[0].url;
     let called_three = run("redis-rlock", &format!(" --http {one} --targets three")).await;
     caught(called_three.map_err(Into::into), "is 3 instance(s)")?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

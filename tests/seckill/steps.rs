@@ -1,5 +1,5 @@
-//! The steps of [002]: each one's flaw on the first try, by a forced interleaving, and its cure by the same one, played like
-//! the races; and that each keeps its promise under load. What happened is judged by the checker alone.
+//! The steps of [002]: a forced schedule shows each flaw on the first try, and the same schedule its cure; under load
+//! each step keeps its promise. The checker alone judges.
 
 use super::on_sale;
 use crate::{replay::races::ends_with, support::*};
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 const NOW: Duration = Duration::ZERO;
 
-/// Plays an interleaving of orders for a voucher of so many pieces, and ensures the checker's verdict.
+/// Plays a schedule of orders for a voucher, and checks the verdict.
 async fn is_judged(
     servers: &Servers,
     slug: &'static str,
@@ -38,7 +38,7 @@ async fn is_judged(
     };
     let ending = ends_with(&ctxs, script).await?;
     for ctx in ctxs {
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
     }
     ensure!(
         ending.saw == verdict.to_string(),
@@ -47,14 +47,12 @@ async fn is_judged(
     Ok(())
 }
 
-/// Notes what the checker says.
 async fn judge(play: &mut Play) -> Result<(), Error> {
     let books = voucher::books(&play.ctx, play.stock_id).await?;
     play.note(check(&books, None).verdict.to_string());
     Ok(())
 }
 
-/// An order of another user.
 macro_rules! of_another_user {
     ($slug:literal) => {
         Act::custom(concat!($slug, " of another user"), &[], |ctx, job| {
@@ -64,7 +62,7 @@ macro_rules! of_another_user {
     };
 }
 
-/// An order of another voucher by the same user, whose lock is the same.
+/// Another voucher of the same user, with the same lock.
 macro_rules! of_another_voucher {
     ($slug:literal) => {
         Act::custom(concat!($slug, " of another voucher"), &[], |ctx, job| {
@@ -101,9 +99,9 @@ async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Server
     Ok(())
 }
 
-/// 粒度, 集群. The first has found that the user has no order, and has not written its own.
+/// 粒度, 集群. The first has found no order of the user, and has not written its own.
 #[apply(test!)]
-async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
+async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> Result<()> {
     const AT_THE_SAME_INSTANCE: &[Step] = &[
         A.stops_at(Point::Checked),
         B.on_instance_of(A).finishes(),
@@ -140,7 +138,7 @@ async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) ->
     Ok(())
 }
 
-/// 粒度. What too coarse means: a user waits for another, with whom it has nothing in common.
+/// 粒度. Too coarse: a user waits for another, with whom it shares nothing.
 #[apply(test!)]
 async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
     servers: &Servers,
@@ -164,7 +162,7 @@ async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
     is_judged(servers, "user-mutex", 10, GOES_AHEAD, Verdict::Exact).await
 }
 
-/// 事务. The first is stopped before it commits; whether it still has its lock is the difference.
+/// 事务. The first stops before its commit; the difference is whether it still has its lock.
 #[apply(test!)]
 async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     servers: &Servers,
@@ -189,11 +187,11 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     Ok(())
 }
 
-/// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
+/// 误删, 原子性. The late one orders another voucher under the same user's lock, so its own order is correct.
 #[apply(test!)]
 async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
     const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
-    // It cannot even tell that the key which it deletes is another's.
+    // It cannot tell that it deletes another's key.
     const DELETES_ANOTHERS: &[Step] = &[A.finishes_with_lock_kept(), C.finishes(), B.finishes()];
     const LEAVES_ANOTHERS: &[Step] = &[
         A.finishes_with_lock_lost(),
@@ -235,11 +233,11 @@ async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) ->
     Ok(())
 }
 
-/// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
-/// renewed it, the database refuses.
+/// 锁不住. An order that outlasts its lease has it renewed. If the holder's process stood still and renewed nothing, the
+/// database refuses.
 #[apply(test!)]
 async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Result<()> {
-    // The renewed lease ends all the same: what a process that stands still does not renew.
+    // A process that stands still does not renew, so the lease ends.
     const IS_NOT_ALONE: &[Step] = &[
         A.stops_at(Point::Checked),
         Step::LeaseEnds,
@@ -268,7 +266,7 @@ async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Resul
     Ok(())
 }
 
-/// Waits until the lease is longer than it was.
+/// Waits until the lease was renewed.
 async fn renewed(play: &Play) -> Result<(), Error> {
     let mut left = i64::MAX;
     loop {
@@ -281,7 +279,6 @@ async fn renewed(play: &Play) -> Result<(), Error> {
     }
 }
 
-/// One voucher, one step, and three instances.
 struct Shop {
     step: &'static seckill::Step,
     ctxs: Vec<Arc<Ctx>>,
@@ -302,14 +299,19 @@ impl Shop {
         })
     }
 
-    /// Sends an order of one of the users that only this shop has to an instance.
+    /// Sends an order of a user of this shop to an instance.
     fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<OrderReceipt, Error>> {
         let (ctx, place, answers) = (
             Arc::clone(&self.ctxs[instance]),
             self.step.place,
             Arc::clone(&self.answers),
         );
-        let order = Order::new(self.voucher, self.voucher * 1_000_000 + user, NOW, LONG);
+        let order = Order::new(
+            self.voucher,
+            self.voucher * 1_000_000 + user,
+            NOW,
+            TEST_WAIT_LIMIT,
+        );
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let Ok(OrderReceipt { order_id, .. }) = &placed {
@@ -322,7 +324,7 @@ impl Shop {
         })
     }
 
-    /// What the checker says. An order that was answered and is written behind is waited for.
+    /// The checker's verdict, once orders that are written behind are written.
     async fn report(&self) -> Result<Report> {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
@@ -335,14 +337,14 @@ impl Shop {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        soon("an order that was answered is written", written).await?
+        within_limit("an order that was answered is written", written).await?
     }
 
-    /// Takes away what the test has made, and ensures the checker's verdict.
+    /// Removes the test's data, and checks the verdict.
     async fn close(self, verdict: Verdict) -> Result<()> {
         let report = self.report().await?;
         voucher::remove(&self.ctxs[0], self.voucher).await?;
-        // A user of this shop has six digits after the voucher's: with any number of them, another voucher's begin so too.
+        // Users have six digits after the voucher's number, so no other voucher's users begin the same.
         for pattern in [
             format!("seckill:*:{}", self.voucher),
             format!("lock:order:{}??????", self.voucher),
@@ -355,7 +357,7 @@ impl Shop {
             ensure!(left.is_empty(), "{} has left {left:?}", self.step.slug);
         }
         for ctx in &self.ctxs {
-            ctx.close(LONG).await;
+            ctx.close(TEST_WAIT_LIMIT).await;
         }
         ensure!(
             report.verdict == verdict,
@@ -368,7 +370,7 @@ impl Shop {
 
 /// 一人一单. One after the other, so that no lock is needed yet.
 #[apply(test!)]
-async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Result<()> {
+async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> {
     for step in seckill::ALL.iter() {
         let shop = Shop::open(servers, step.slug, 10).await?;
         shop.start(0, 1).await??;
@@ -389,7 +391,7 @@ async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Resul
     Ok(())
 }
 
-/// The steps that promise something.
+/// Steps with a promise.
 fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::Step)> {
     seckill::ALL
         .iter()
@@ -397,7 +399,7 @@ fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::Step)> {
         .map(|step| (step.slug, step))
 }
 
-/// Under load: 40 users with 3 orders each, all at once, for 15 pieces, on as many instances as the step promises for.
+/// Under load: 40 users with 3 orders each for 15 pieces, on as many instances as the step promises for.
 #[apply(test!)]
 #[over(promising())]
 async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> Result<()> {
@@ -422,9 +424,9 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> R
     shop.close(Verdict::Exact).await
 }
 
-/// Before, after, none left, none there: in every step, and none of it leaves anything behind.
+/// Every step refuses before the sale, after it, when sold out, and for an unknown voucher, and leaves nothing.
 #[apply(test!)]
-async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<()> {
+async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let ctx = &site.ctxs[0];
     let hour = TimeDelta::hours(1);
@@ -436,7 +438,8 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
         add(0, now - hour, now + hour).await?,
     );
     for step in seckill::ALL.iter() {
-        let place = async |voucher| (step.place)(ctx, &Order::new(voucher, 1, NOW, LONG)).await;
+        let place =
+            async |voucher| (step.place)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await;
         let refused = [
             place(early).await,
             place(late).await,
@@ -475,8 +478,8 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
     Ok(())
 }
 
-/// Both take the piece in a statement of its own. Where no order can follow it, since the id worker has no Redis, the answer does
-/// not say that nothing was changed.
+/// Both take the piece in one statement. If no order can follow, since the id worker has no Redis, the answer does not
+/// claim that nothing was changed.
 #[apply(test!)]
 #[over(["check-then-deduct", "conditional-update"].map(|slug| (slug, slug)))]
 async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
@@ -486,7 +489,7 @@ async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
     let ctx = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".to_owned().into());
     let voucher = on_sale(&ctx, 10).await?;
     let step = seckill::find(slug).context("no step")?;
-    let order = Order::new(voucher, 7, NOW, LONG);
+    let order = Order::new(voucher, 7, NOW, TEST_WAIT_LIMIT);
     let ordered = (step.place)(&ctx, &order).await;
     let left = voucher::read(&ctx, voucher).await?.stock;
     voucher::remove(&ctx, voucher).await?;

@@ -1,6 +1,6 @@
-//! The orders that are written behind: what a consumer that dies leaves, what cannot be written, and what becomes of the rest.
+//! Orders that are written behind: dying consumers, orders that cannot be written, and the rest of their batch.
 //!
-//! Each test has a stream of its own, by its prefix in Redis; who runs there as a consumer, the test says.
+//! Each test has its own stream, by its prefix in Redis, and runs its own consumers.
 
 use super::on_sale;
 use crate::support::*;
@@ -23,17 +23,17 @@ use std::sync::Arc;
 
 const NOW: Duration = Duration::ZERO;
 const USERS: i64 = 50;
-/// More ids than any stall needs.
+/// More ids than any test needs.
 const IDS: u32 = 1000;
 
-/// A voucher with twice the pieces that are ordered, its stream, and what those who ordered were told.
-pub(crate) struct Stall {
+/// A voucher with twice the pieces that are ordered, its stream, and the answers to its buyers.
+pub(crate) struct VoucherSale {
     pub(crate) ctx: Arc<Ctx>,
     pub(crate) voucher: i64,
     pub(crate) answers: Answers,
 }
 
-impl Stall {
+impl VoucherSale {
     pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self> {
         let voucher = on_sale(&ctx, 2 * USERS).await?;
         Ok(Self {
@@ -46,7 +46,7 @@ impl Stall {
     async fn of(servers: &Servers) -> Result<Self> {
         let id = servers.site().await.id;
         let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
-        // A prefix of its own counts ids of its own, and all stalls have one table of orders: each counts elsewhere.
+        // Each prefix counts its own ids, but all share one table of orders: so each starts at another number.
         let used = u32::try_from(id)? * IDS;
         id_worker::batch(&ctx, "order", used).await?;
         Self::open(ctx).await
@@ -62,7 +62,7 @@ impl Stall {
 
     async fn place(&self, user_id: i64) -> Result<OrderReceipt, Error> {
         let step = seckill::find("script-stream").expect("a step");
-        let order = Order::new(self.voucher, user_id, NOW, LONG);
+        let order = Order::new(self.voucher, user_id, NOW, TEST_WAIT_LIMIT);
         (step.place)(&self.ctx, &order).await
     }
 
@@ -70,10 +70,10 @@ impl Stall {
         Consumer::new(Ctx::clone(&self.ctx)).named(name, Duration::from_millis(1))
     }
 
-    /// Runs a consumer until nothing is left; what the checker then says.
+    /// Runs a consumer until the stream is empty; returns the verdict.
     pub(crate) async fn settled(&self) -> Result<Report> {
         let last = tokio::spawn(self.consumer("last").run());
-        until("all is settled", || async {
+        wait_until("all is settled", || async {
             let Backlog { lag, pending, .. } = stream::backlog(&self.ctx).await?;
             Ok(lag + pending == 0)
         })
@@ -82,7 +82,6 @@ impl Stall {
         self.report().await
     }
 
-    /// What the checker says.
     async fn report(&self) -> Result<Report> {
         let books = voucher::books(&self.ctx, self.voucher).await?;
         Ok(check(&books, Some(&self.answers)))
@@ -91,7 +90,7 @@ impl Stall {
     pub(crate) async fn close(self, verdict: Verdict) -> Result<()> {
         let report = self.settled().await?;
         voucher::remove(&self.ctx, self.voucher).await?;
-        self.ctx.close(LONG).await;
+        self.ctx.close(TEST_WAIT_LIMIT).await;
         ensure!(report.verdict == verdict, "not {verdict:?} but {report:?}");
         Ok(())
     }
@@ -101,13 +100,11 @@ impl Stall {
     }
 }
 
-/// A consumer dies where it has the entries and has written nothing, and where it has written them and settled none.
+/// A consumer dies with entries that it has not written, and with entries that it has written and not acknowledged.
 #[apply(test!)]
-async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers) -> Result<()> {
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
-        let mut stall = Stall::of(servers).await?;
+        let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
         ensure!(
             stall.state(stall.answers.orders[0].order_id).await? == State::Pending,
@@ -116,7 +113,7 @@ async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
         let mut mortal = stall.consumer("mortal");
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
-        soon(&point.to_string(), pause.wait_until_reached()).await?;
+        within_limit(&point.to_string(), pause.wait_until_reached()).await?;
         let books = voucher::books(&stall.ctx, stall.voucher).await?;
         let backlog = stream::backlog(&stall.ctx).await?;
         let all = USERS as u64;
@@ -146,15 +143,15 @@ async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
     Ok(())
 }
 
-/// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
+/// A consumer that was believed dead goes on with entries that another has claimed, written and acknowledged.
 #[apply(test!)]
 async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.wait_until_reached()).await?;
+    within_limit("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
@@ -166,18 +163,18 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     stall.close(Verdict::Exact).await
 }
 
-/// The twins, which die at the same points.
+/// The twins die at the same points.
 #[apply(test!)]
-async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
+async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     for (twin, verdict) in [
         (Twin::AcknowledgesFirst, Verdict::LostOrders),
         (Twin::WritesAnew, Verdict::DuplicateOrders),
     ] {
-        let mut stall = Stall::of(servers).await?;
+        let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
-        // It dies, starts again, and has its own entries delivered once more.
+        // It dies, restarts, and receives its own entries again.
         for life in [">", "0"] {
             twin.live(&stall, life).await?;
         }
@@ -193,8 +190,8 @@ enum Twin {
 }
 
 impl Twin {
-    /// From reading to its death: in its first life before what comes second.
-    async fn live(self, stall: &Stall, from: &str) -> Result<()> {
+    /// Runs from reading to its death: in its first life before what comes second.
+    async fn live(self, stall: &VoucherSale, from: &str) -> Result<()> {
         let (mut redis, orders) = (
             stall.ctx.redis.connection(),
             stall.ctx.redis_key("stream.orders"),
@@ -216,7 +213,7 @@ impl Twin {
             acknowledge.xack(&orders, "g1", &at).xdel(&orders, &at);
             return Ok(acknowledge.exec_async(&mut redis).await?);
         }
-        let mut conn = stall.ctx.mysql(LONG).await?;
+        let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
             let order_id = id_worker::next(&stall.ctx, "order").await?;
             let insert = sqlx::query(
@@ -238,11 +235,11 @@ impl Twin {
     }
 }
 
-/// Redis loses who has ordered, and the same users order again: MySQL refuses the second orders, and their pieces are on sale
-/// again. The twin has a piece that nobody sells.
+/// Redis loses the list of buyers, and the same users order again: MySQL refuses the second orders, and their pieces
+/// return to the stock. The twin has a piece that nobody sells.
 #[apply(test!)]
 async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut redis = stall.ctx.redis.connection();
     let users = stall
@@ -280,10 +277,10 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
     stall.close(Verdict::Exact).await
 }
 
-/// Two consumers bury one entry: its piece goes back once.
+/// Two consumers reject one entry: its piece returns once.
 #[apply(test!)]
 async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..1).await?;
     let mut redis = stall.ctx.redis.connection();
     let users = stall
@@ -295,7 +292,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
     let mut slow = stall.consumer("slow");
     let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    soon("a delivery", pause.wait_until_reached()).await?;
+    within_limit("a delivery", pause.wait_until_reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
@@ -308,10 +305,10 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
     stall.close(Verdict::Exact).await
 }
 
-/// An entry that says nothing, an order that MySQL refuses for its user, for its stock, and for a reason of its own: each ends
-/// among the dead letters with its reason, and the others of its batch are written.
+/// An empty entry, and orders that MySQL refuses for their user, their stock, or another reason: each becomes a dead
+/// letter with its reason, and the rest of the batch is written.
 #[apply(test!)]
-async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written(
+async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     servers: &Servers,
 ) -> Result<()> {
     let (mut outsider, ctx) = servers.database("poison").await?;
@@ -319,17 +316,17 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
     config.redis.prefix = "poison:".into();
     let ctx = Arc::new(Ctx::new(config)?);
     migrate(&ctx).await;
-    let mut stall = Stall::open(ctx).await?;
-    let mut conn = stall.ctx.mysql(LONG).await?;
+    let mut stall = VoucherSale::open(ctx).await?;
+    let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
                   IF NEW.user_id = 13 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'user 13'; END IF";
     conn.execute(poison).await?;
     stall.order(0..USERS).await?;
 
-    // These are claimed, and somebody else has taken from MySQL what they need.
+    // These are claimed, but somebody else took what they need from MySQL.
     let (mut other, mut none) = (
-        Stall::open(Arc::clone(&stall.ctx)).await?,
-        Stall::open(Arc::clone(&stall.ctx)).await?,
+        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
+        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
     );
     other.order(1..2).await?;
     none.order(1..2).await?;
@@ -400,15 +397,15 @@ async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_writte
     );
     let unknown = stream::state(&stall.ctx, 7).await;
     ensure!(matches!(unknown, Err(Error::NoOrder(7))), "{unknown:?}");
-    stall.ctx.close(LONG).await;
+    stall.ctx.close(TEST_WAIT_LIMIT).await;
     outsider.execute("DROP DATABASE poison").await?;
     Ok(())
 }
 
-/// An instance that closes writes what was answered before it goes.
+/// A closing instance first writes what it has answered.
 #[apply(test!)]
 async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..USERS).await?;
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
@@ -417,10 +414,10 @@ async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> R
     stall.close(Verdict::Exact).await
 }
 
-/// Redis has lost a voucher that was sold from there: nobody puts it there again.
+/// Redis lost a voucher that was sold from there: nobody restores it.
 #[apply(test!)]
 async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Result<()> {
-    let mut stall = Stall::of(servers).await?;
+    let mut stall = VoucherSale::of(servers).await?;
     stall.order(0..1).await?;
     let key = stall
         .ctx

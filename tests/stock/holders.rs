@@ -1,12 +1,12 @@
-//! What those leave who are gone while they hold a lock or wait for it: a killed process, and a client that hangs up.
+//! Holders and waiters that vanish: a killed process, and a client that hangs up.
 
 use crate::support::{
     http::{
-        self, MINUTE, answer, check, check_of, client, put_stock, put_stock_of, status, stock_of,
-        until_held, until_held_of,
+        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status,
+        stock_of, wait_until_held, wait_until_held_of,
     },
     labs,
-    leftovers::nothing_is_left,
+    leftovers::ensure_nothing_is_left,
     *,
 };
 use oversell::stock::{self, Promise};
@@ -14,8 +14,8 @@ use reqwest::StatusCode;
 
 const STOCK: i64 = 1000;
 
-/// One of each kind of lock that ends with its holder.
-const THAT_END: [&str; 8] = [
+/// One lock of each kind that ends with its holder.
+const LOCKS_WITH_END: [&str; 8] = [
     "redis-watchdog",
     "redis-lock",
     "zk-ephemeral",
@@ -26,31 +26,30 @@ const THAT_END: [&str; 8] = [
     "mysql-named-lock",
 ];
 
-/// One for each of them.
 const PRODUCTS: std::ops::RangeFrom<usize> = 20..;
 
-/// `kill -9` of the instance that holds them all, each of a product of its own, with others waiting: they go on once its lease or
-/// session has ended, nothing is oversold, and nothing is left.
+/// `kill -9` of an instance that holds all of them, each for another product, with waiters: they go on once its leases
+/// and session have ended, nothing is oversold, and nothing is left.
 #[apply(test!)]
 async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     const WAITERS: usize = 20;
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let instances = lab.addresses().instances.clone();
     let (victim, others) = instances.split_first().context("no instance")?;
     let other = &others[0].url;
     let mut held = Vec::new();
-    for (slug, product) in THAT_END.into_iter().zip(PRODUCTS) {
+    for (slug, product) in LOCKS_WITH_END.into_iter().zip(PRODUCTS) {
         put_stock_of(other, product, STOCK).await?;
-        let holds = status(check_of(&victim.url, slug, product, MINUTE, MINUTE));
+        let holds = status(check_url_of(&victim.url, slug, product, MINUTE, MINUTE));
         held.push(tokio::spawn(holds));
     }
-    let mut sold = [0; THAT_END.len()];
+    let mut sold = [0; LOCKS_WITH_END.len()];
     let mut waiters = Vec::new();
-    for (n, (slug, product)) in THAT_END.into_iter().zip(PRODUCTS).enumerate() {
-        sold[n] = until_held_of(other, slug, product).await?;
-        // Far longer than the lease or session lasts: a waiter that is not let in by then is answered 503.
+    for (n, (slug, product)) in LOCKS_WITH_END.into_iter().zip(PRODUCTS).enumerate() {
+        sold[n] = wait_until_held_of(other, slug, product).await?;
+        // Far beyond lease and session: a waiter that is not served by then gets 503.
         waiters.extend((0..WAITERS).map(|w| {
-            let waits = status(check_of(&others[w % 2].url, slug, product, 0, MINUTE));
+            let waits = status(check_url_of(&others[w % 2].url, slug, product, 0, MINUTE));
             (n, tokio::spawn(waits))
         }));
     }
@@ -64,19 +63,19 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     for (n, waiter) in waiters {
         match waiter.await?? {
             StatusCode::OK => sold[n] += 1,
-            other => bail!("{}: a waiter was answered {other}", THAT_END[n]),
+            other => bail!("{}: a waiter was answered {other}", LOCKS_WITH_END[n]),
         }
     }
-    for (n, (slug, product)) in THAT_END.into_iter().zip(PRODUCTS).enumerate() {
+    for (n, (slug, product)) in LOCKS_WITH_END.into_iter().zip(PRODUCTS).enumerate() {
         let strategy = stock::find(slug).context("no such strategy")?;
         let gone = STOCK - stock_of(other, product, strategy.store).await?;
-        // The killed one was before its write, which it never sent.
+        // The killed holder never sent its write.
         let sold = sold[n];
         ensure!(
             gone == sold,
             "{slug}: {sold} were sold, and {gone} left the shelf"
         );
-        let free = status(check_of(other, slug, product, 0, 0)).await?;
+        let free = status(check_url_of(other, slug, product, 0, 0)).await?;
         ensure!(
             free == StatusCode::OK,
             "{slug}: the lock is not free: {free}"
@@ -86,32 +85,32 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
         ensure!(removed.is_success(), "{removed} {words}");
     }
     lab.restart(&victim.name).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// Clients that hang up while they are inside, or while they wait, leave nothing: the next gets in at once.
+/// Clients that hang up inside or while waiting leave nothing: the next one gets in at once.
 #[apply(test!)]
 async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
-    let lab = labs::whole().await?;
+    let lab = labs::full_lab().await?;
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
     for strategy in stock::ALL.iter() {
         let slug = strategy.slug;
         put_stock(&first, STOCK).await?;
-        let inside = tokio::spawn(status(check(&first, slug, MINUTE, MINUTE)));
+        let inside = tokio::spawn(status(check_url(&first, slug, MINUTE, MINUTE)));
         let exclusive = strategy.promise == Promise::Lease
             || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
         let mut sold = 0;
         if exclusive {
-            sold = until_held(&second, slug).await?;
+            sold = wait_until_held(&second, slug).await?;
         }
         let waiting: Vec<_> = (0..5)
-            .map(|_| tokio::spawn(status(check(&second, slug, MINUTE, MINUTE))))
+            .map(|_| tokio::spawn(status(check_url(&second, slug, MINUTE, MINUTE))))
             .collect();
         inside.abort();
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for base in [&first, &second] {
-            match status(check(base, slug, 0, 20_000)).await? {
+            match status(check_url(base, slug, 0, 20_000)).await? {
                 StatusCode::OK => sold += 1,
                 other => bail!("{slug}: after the hang-up {other}"),
             }
@@ -122,7 +121,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
             "{slug}: {sold} were sold, and {gone} left the shelf"
         );
     }
-    nothing_is_left(&lab).await?;
-    labs::hand_on(lab);
+    ensure_nothing_is_left(&lab).await?;
+    labs::keep_for_next_test(lab);
     Ok(())
 }

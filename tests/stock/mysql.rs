@@ -1,5 +1,5 @@
-//! What MySQL's strategies promise beside their stock: bounded waits, connections that go back, a database that the course
-//! has made; and the twins that show that these tests can fail.
+//! MySQL's strategies: bounded waits, connections that return to the pool, the course's own database; with the twins of
+//! these tests.
 
 use crate::support::*;
 use futures::future::join_all;
@@ -20,18 +20,16 @@ type Running = JoinHandle<Result<Deduction, Error>>;
 
 const STOCK: i64 = 1000;
 const NOW: Duration = Duration::ZERO;
-/// What a request may wait.
-const PATIENCE: Duration = Duration::from_millis(400);
-/// What it may wait for a row that is held: a busy machine does not use that up before it comes to the row.
-const FOR_A_ROW: Duration = Duration::from_secs(2);
-/// What it must have been answered by.
-const BOUND: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_millis(400);
+/// For a held row: even a busy machine reaches the row within it.
+const ROW_WAIT: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn on_mysql() -> impl Iterator<Item = &'static Strategy> {
     stock::ALL.iter().filter(|s| s.store == Store::MySql)
 }
 
-/// Somebody else's transaction that holds the row.
+/// Another transaction that holds the row.
 async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
     let mut holder = servers.outsider().await?;
     holder.execute("START TRANSACTION").await?;
@@ -40,17 +38,17 @@ async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
     Ok(holder)
 }
 
-/// A request that finds the row held is refused, for want of that row, within its wait.
+/// A request for a held row is refused within its wait, and the refusal names the row.
 async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Result<()> {
-    let job = Job::new(id, NOW, FOR_A_ROW);
-    match tokio::time::timeout(BOUND, deduct(ctx, &job)).await {
+    let job = Job::new(id, NOW, ROW_WAIT);
+    match tokio::time::timeout(ANSWER_TIMEOUT, deduct(ctx, &job)).await {
         Ok(Err(Error::Timeout { what, .. })) if what.starts_with("row in ") => Ok(()),
         Ok(other) => bail!("{slug}: {other:?}"),
-        Err(_) => bail!("{slug}: not answered after {BOUND:?}"),
+        Err(_) => bail!("{slug}: not answered after {ANSWER_TIMEOUT:?}"),
     }
 }
 
-/// Twice, so that what the first had of its own (a mutex, a lock) is seen to be free again.
+/// Twice, to see that the first released what it had (a mutex, a lock).
 #[apply(test!)]
 async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -58,7 +56,7 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
     let holder = holding(servers, &site).await?;
     let strategies: Vec<_> = on_mysql().collect();
     for some in strategies.chunks(6) {
-        // Two that share a mutex are neighbours in the registry, and so in two instances.
+        // Strategies that share a mutex are neighbours in the list, and so run on two instances.
         let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(
             async |(strategy, ctx)| {
                 is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await?;
@@ -73,7 +71,7 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
         "a request that was refused has sold a piece"
     );
     for strategy in &strategies {
-        let job = Job::new(site.id, NOW, LONG);
+        let job = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
         (strategy.deduct)(&site.ctxs[1], &job)
             .await
             .context(strategy.slug)?;
@@ -86,7 +84,7 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
     Ok(())
 }
 
-/// The twin waits as long as the server lets it.
+/// The twin waits for as long as the server allows.
 #[apply(test!)]
 async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -107,9 +105,9 @@ async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
-/// The number of the only connection that this instance has.
+/// The id of the instance's only connection.
 async fn connection(ctx: &Ctx) -> Result<i64> {
-    let mut conn = ctx.mysql(LONG).await?;
+    let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
     let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
         .fetch_one(&mut *conn)
         .await?;
@@ -117,7 +115,7 @@ async fn connection(ctx: &Ctx) -> Result<i64> {
     Ok(id)
 }
 
-/// Requests that are refused go on with the connection that there is.
+/// Refused requests keep using the existing connection.
 async fn keeps_its_connection(
     slug: &str,
     deduct: Deduct,
@@ -127,7 +125,7 @@ async fn keeps_its_connection(
 ) -> Result<()> {
     let before = connection(ctx).await?;
     for _ in 0..requests {
-        match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
+        match deduct(ctx, &Job::new(id, NOW, WAIT_LIMIT)).await {
             Err(Error::NoProduct(_) | Error::SoldOut | Error::Timeout { .. }) => {}
             other => bail!("{slug}: {other:?}"),
         }
@@ -139,7 +137,7 @@ async fn keeps_its_connection(
     Ok(())
 }
 
-/// A database that was away has ended what was idle: administrative work is done all the same as soon as it is back.
+/// A database that was away has closed idle connections: administration works all the same once it is back.
 #[apply(test!)]
 async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> Result<()> {
     let url = servers.mysql();
@@ -150,18 +148,20 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     let proxy = Proxy::to(place)?;
     let through = url.replace(place, &proxy.address());
     let ctx = servers.with(|config| config.mysql.url = through.into());
-    let conn = || async { Ok::<_, Error>(ctx.admin_pool.conn(FOR_A_ROW).await?) };
+    let conn = || async { Ok::<_, Error>(ctx.admin_pool.conn(ROW_WAIT).await?) };
     let both = [conn().await?, conn().await?];
     proxy.cut();
     proxy.mend();
     for mut conn in both {
         let dies = async { while conn.ping().await.is_ok() {} };
-        timeout(BOUND, dies).await.context("the way was not cut")?;
+        timeout(ANSWER_TIMEOUT, dies)
+            .await
+            .context("the way was not cut")?;
         conn.done();
     }
     let twin = conn().await?.ping().await;
     ensure!(twin.is_err(), "nothing has died: the test shows nothing");
-    Ok(ctx.admin_conn(FOR_A_ROW).await?.ping().await?)
+    Ok(ctx.admin_conn(ROW_WAIT).await?.ping().await?)
 }
 
 #[apply(test!)]
@@ -183,7 +183,7 @@ async fn a_refusal_costs_no_connection(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// The twin leaves by `?` with the connection in its hand.
+/// The twin returns by `?` with the connection in use.
 #[apply(test!)]
 async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Result<()> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
@@ -203,14 +203,14 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Err(Error::SoldOut)
 }
 
-/// A piece of the product, by this strategy.
+/// Buys a piece by this strategy.
 async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deduction> {
     let deduct = stock::find(slug).context("no such strategy")?.deduct;
-    let bought = deduct(ctx, &Job::new(id, NOW, LONG)).await;
+    let bought = deduct(ctx, &Job::new(id, NOW, TEST_WAIT_LIMIT)).await;
     bought.with_context(|| slug.to_owned())
 }
 
-/// A request on its way, and the job to look at.
+/// A running request, and its job.
 fn start(ctx: &Arc<Ctx>, slug: &'static str, job: Job) -> (Running, Arc<Job>) {
     let (ctx, job) = (Arc::clone(ctx), Arc::new(job));
     let deduct = stock::find(slug).expect("a strategy").deduct;
@@ -218,7 +218,7 @@ fn start(ctx: &Arc<Ctx>, slug: &'static str, job: Job) -> (Running, Arc<Job>) {
     (tokio::spawn(async move { deduct(&ctx, &asked).await }), job)
 }
 
-/// The same, as soon as it is stopped between its read and its write.
+/// As soon as it is stopped between read and write.
 async fn stopped(
     ctx: &Arc<Ctx>,
     slug: &'static str,
@@ -226,26 +226,30 @@ async fn stopped(
 ) -> Result<(Running, Arc<Job>, Pause)> {
     let mut pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
-    soon(&format!("{slug} at its write"), pause.wait_until_reached()).await?;
+    within_limit(&format!("{slug} at its write"), pause.wait_until_reached()).await?;
     Ok((running, job, pause))
 }
 
-/// Of an instance with one connection somebody is inside: whether another request for another product gets through.
+/// With one connection and a visitor inside: whether a request for another product gets through.
 async fn lets_others_through(
     servers: &Servers,
     slug: &'static str,
     wait: Duration,
 ) -> Result<bool> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
-    until("zookeeper is there", || async {
+    wait_until("zookeeper is there", || async {
         Ok(ctx.zk.session().is_ok())
     })
     .await?;
     let [theirs, ours] = [servers.site().await, servers.site().await];
     theirs.put_stock(STOCK).await;
     ours.put_stock(STOCK).await;
-    let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
-    until(&format!("{slug} is inside"), || async {
+    let (staying, job) = start(
+        &ctx,
+        slug,
+        Job::new(theirs.id, 2 * TEST_WAIT_LIMIT, TEST_WAIT_LIMIT),
+    );
+    wait_until(&format!("{slug} is inside"), || async {
         Ok(job.observation.has_entered())
     })
     .await?;
@@ -258,24 +262,26 @@ async fn lets_others_through(
     }
 }
 
-/// Without a transaction a connection is taken for each statement: visitors who stay do not use up the pool. In a
-/// transaction, or with a lock that is the connection, they do; that is what this test would say of the others too.
+/// Without a transaction each statement takes its own connection, so visitors that stay do not use up the pool. A
+/// transaction, or a lock that is the connection, keeps one; this test would find it.
 #[apply(test!)]
-async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
-    servers: &Servers,
-) -> Result<()> {
-    const HOLD_ONE: [&str; 5] = [
+async fn a_visitor_without_a_transaction_holds_no_connection(servers: &Servers) -> Result<()> {
+    const CONNECTION_HOLDERS: [&str; 5] = [
         "mutex-commit-late",
         "select-for-update",
         "select-for-update-retried",
         "select-share",
         "mysql-named-lock",
     ];
-    // The merged one stays before it enters anything.
+    // The merged strategy waits before it enters.
     for strategy in on_mysql().filter(|s| s.slug != "single-update-merged") {
-        let holds_one = HOLD_ONE.contains(&strategy.slug);
-        // A request that must get through may take its time on a busy machine, though less than the stay.
-        let wait = if holds_one { PATIENCE } else { LONG };
+        let holds_one = CONNECTION_HOLDERS.contains(&strategy.slug);
+        // The request may be slow on a busy machine, but must be faster than the stay.
+        let wait = if holds_one {
+            WAIT_LIMIT
+        } else {
+            TEST_WAIT_LIMIT
+        };
         let through = lets_others_through(servers, strategy.slug, wait).await?;
         ensure!(
             through != holds_one,
@@ -286,13 +292,14 @@ async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     Ok(())
 }
 
-/// Another is faster, between the read and the write: the version has changed, so it reads again, and sells.
+/// Another request wins between read and write: the version changed, so it reads again and sells.
 #[apply(test!)]
 async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
     for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;
+        let (slow, _, between) =
+            stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
         buy(&site.ctxs[1], slug, site.id).await?;
         between.go_on();
         let sold = slow.await??;
@@ -306,7 +313,7 @@ async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> 
     Ok(())
 }
 
-/// Pieces in buckets are counted, are left alone by a strategy that sells from the row, and are back after a reset.
+/// Pieces in buckets count, are untouched by a strategy that sells from the row, and return after a reset.
 #[apply(test!)]
 async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
@@ -334,13 +341,13 @@ async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// The connection of the holder is killed under it: another gets in at once, and the late holder sells nothing, since its
-/// write goes the same way as its lock.
+/// The holder's connection is killed: another gets in at once, and the late holder sells nothing, since its write uses
+/// the same connection as its lock.
 #[apply(test!)]
 async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
-    let asked = Job::new(site.id, NOW, LONG);
+    let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
     let (late, job, between) = stopped(&site.ctxs[0], "mysql-named-lock", asked).await?;
     let mut outsider = servers.outsider().await?;
     let holder =
@@ -359,13 +366,13 @@ async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> 
     }
 }
 
-/// §4: a person who looks into `tb_lock` sees who holds the lock.
+/// §4: `tb_lock` shows who holds the lock.
 #[apply(test!)]
 async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<()> {
     for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let asked = Job::new(site.id, NOW, LONG).with_options(None, Some("小明".into()));
+        let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT).with_options(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
         let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
@@ -392,8 +399,8 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
     Ok(())
 }
 
-/// §1.2 and §4 as the course has them, with rows, one of them a lock that is held.
-const OF_THE_COURSE: [&str; 4] = [
+/// §1.2 and §4 as in the course: with rows, one of them a held lock.
+const COURSE_TABLES: [&str; 4] = [
     "CREATE TABLE `db_stock` (`id` bigint(20) NOT NULL AUTO_INCREMENT, `product_code` varchar(255) DEFAULT NULL, \
      `stock_code` varchar(255) DEFAULT NULL, `count` int(11) DEFAULT NULL, PRIMARY KEY (`id`)) \
      ENGINE=InnoDB AUTO_INCREMENT=1 DEFAULT CHARSET=utf8",
@@ -423,17 +430,17 @@ fn only(versions: &[i64]) -> Migrator {
 #[apply(test!)]
 async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("of_the_course").await?;
-    for statement in OF_THE_COURSE {
+    for statement in COURSE_TABLES {
         outsider.execute(statement).await?;
     }
-    // What the test rests on: without the step aside the tables are in the way.
+    // Premise of the test: without stepping aside the tables are in the way.
     ensure!(
         only(&[1, 2, 4]).run(&mut outsider).await.is_err(),
         "the course's tables were in nobody's way"
     );
     outsider.execute("DROP TABLE _sqlx_migrations").await?;
     migrator().run(&mut outsider).await?;
-    // Again, as the next start does.
+    // Once more, as at the next start.
     migrator().run(&mut outsider).await?;
     let counts = [
         stock_admin::count(&ctx, Store::MySql, 1).await,
@@ -443,8 +450,8 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         matches!(counts, [Ok(4870), Ok(7)]),
         "the stock of the course: {counts:?}"
     );
-    // The lock that is held in it is held; when it is deleted, the rest is as anywhere.
-    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, PATIENCE))
+    // The held lock is still held; once it is deleted, all works as anywhere.
+    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, WAIT_LIMIT))
         .0
         .await?;
     ensure!(
@@ -461,7 +468,7 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
     }
 }
 
-/// A database that a seckill of another program uses, too: nothing is begun that would have to be mended by hand.
+/// A database that another program's seckill uses too: nothing is changed that would need repair by hand.
 #[apply(test!)]
 async fn tables_of_another_program_are_named_before_anything_is_made(
     servers: &Servers,
@@ -469,7 +476,7 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
     let (mut outsider, _) = servers.database("of_others").await?;
     let ours = in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "in an empty database: {ours:?}");
-    for statement in OF_THE_COURSE {
+    for statement in COURSE_TABLES {
         outsider.execute(statement).await?;
     }
     for table in ["tb_seckill_voucher", "tb_voucher_order", "tb_shop"] {
@@ -508,12 +515,12 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     }
 }
 
-/// What it does on a cluster, `lab/galera.rs` tries; here, that a connection has it.
+/// `lab/galera.rs` tests it on a cluster; this tests that a connection has the setting.
 #[apply(test!)]
-async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()> {
+async fn reads_are_causal_if_configured(servers: &Servers) -> Result<()> {
     for causal in [false, true] {
         let ctx = servers.with(|config| config.mysql.causal_reads = causal);
-        let mut conn = ctx.mysql(LONG).await?;
+        let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
         let waits: u64 = sqlx::query_scalar("SELECT CAST(@@wsrep_sync_wait AS UNSIGNED)")
             .fetch_one(&mut *conn)
             .await?;
@@ -523,7 +530,7 @@ async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()>
     Ok(())
 }
 
-/// What a server refuses for a reason that an operator removes, by its number: the answer says which, and not that it is a bug.
+/// Errors of the server that an operator can remove: the answer names the cause instead of calling it a bug.
 const REFUSALS: [(u16, &str); 10] = [
     (3101, "another transaction"),
     (4031, "that nobody used"),
@@ -538,7 +545,7 @@ const REFUSALS: [(u16, &str); 10] = [
 ];
 
 #[apply(test!)]
-async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> {
+async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("refusing").await?;
     let site = crate::support::shelf(&ctx).await;
     site.put_stock(10).await;
@@ -551,7 +558,7 @@ async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> 
         outsider.execute(trigger.as_str()).await?;
         for slug in ["single-update", "none", "select-for-update"] {
             let strategy = stock::find(slug).context("no strategy")?;
-            let job = Job::new(site.id, Duration::ZERO, LONG);
+            let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
             match (strategy.deduct)(&ctx, &job).await {
                 Err(Error::Refuses {
                     server: "mysql",
@@ -562,24 +569,23 @@ async fn what_an_operator_has_to_mend_is_named(servers: &Servers) -> Result<()> 
             }
         }
     }
-    // A read, of what is not there.
     outsider.execute("DROP TABLE db_stock").await?;
     let read = stock::find("none").context("no strategy")?;
-    let job = Job::new(site.id, Duration::ZERO, LONG);
+    let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
     match (read.deduct)(&ctx, &job).await {
         Err(Error::Refuses { why, .. }) if why.contains("missing") => Ok(()),
         came => bail!("{came:?}"),
     }
 }
 
-/// The statement outlives its limit, the connection for its KILL is refused (error 1045), and then the row is free: what the
-/// server says of the statement counts, in a transaction and without one.
+/// The statement exceeds its limit, the connection for KILL is refused (error 1045), then the row is free: the server's
+/// answer counts, with a transaction and without.
 #[apply(test!)]
 async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
     let (mut user, ctx) = servers.user(&format!("shop_{}", site.id), "test").await?;
-    until("zookeeper is there", || async {
+    wait_until("zookeeper is there", || async {
         Ok(ctx.zk.session().is_ok())
     })
     .await?;
@@ -588,10 +594,12 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
         user.refuse_later_connections(&ctx).await?;
         let (before, refusals) = (site.stock(Store::MySql).await, user.refusals().await?);
         let mut holder = holding(servers, &site).await?;
-        let (running, _) = start(&ctx, strategy.slug, Job::new(site.id, NOW, PATIENCE));
-        user.until_refused(refusals).await?;
+        let (running, _) = start(&ctx, strategy.slug, Job::new(site.id, NOW, WAIT_LIMIT));
+        user.wait_until_refused(refusals).await?;
         holder.execute("ROLLBACK").await?;
-        let outcome = timeout(BOUND, running).await.context(strategy.slug)??;
+        let outcome = timeout(ANSWER_TIMEOUT, running)
+            .await
+            .context(strategy.slug)??;
         let gone = before - site.stock(Store::MySql).await;
         agrees(strategy.slug, &outcome, gone)?;
         sold += gone;
@@ -603,7 +611,7 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// Whether an outcome is true of the pieces that are gone.
+/// Whether an outcome agrees with the missing pieces.
 fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<()> {
     let possible = match outcome {
         Ok(_) => 1..=1,
@@ -628,7 +636,7 @@ fn a_refusal_that_has_sold_is_caught() -> Result<()> {
     caught(agrees("twin", &Ok(Deduction::default()), 0), "0 are gone")
 }
 
-/// A server behind a proxy that says that it shuts down may have carried the write out.
+/// A server that announces its shutdown through a proxy may have done the write.
 #[apply(test!)]
 async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("cut_off").await?;
@@ -645,7 +653,7 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
         }
         for slug in ["single-update", "select-for-update", "version-cas"] {
             let deduct = stock::find(slug).context("no such strategy")?.deduct;
-            let outcome = deduct(&ctx, &Job::new(site.id, NOW, PATIENCE)).await;
+            let outcome = deduct(&ctx, &Job::new(site.id, NOW, WAIT_LIMIT)).await;
             ensure!(
                 matches!(outcome, Err(Error::Unknown { .. })),
                 "{slug}: {number} is {outcome:?}"
@@ -656,7 +664,7 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// MariaDB from 11.6.2 on has snapshot isolation by default: the course's strategies do what they do elsewhere all the same.
+/// MariaDB from 11.6.2 on has snapshot isolation by default; the course's strategies behave as elsewhere all the same.
 #[apply(test!)]
 async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
     let lab = Lab::start(Options {
@@ -676,8 +684,12 @@ async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
     );
     let (slow, fast) = (Arc::new(slow), Arc::new(fast));
     let site = shelf(&fast).await;
-    let (running, _, between) =
-        stopped(&slow, "mutex-commit-late", Job::new(site.id, NOW, LONG)).await?;
+    let (running, _, between) = stopped(
+        &slow,
+        "mutex-commit-late",
+        Job::new(site.id, NOW, TEST_WAIT_LIMIT),
+    )
+    .await?;
     buy(&fast, "mutex-commit-late", site.id).await?;
     between.go_on();
     let sold = running.await?;

@@ -1,8 +1,8 @@
-//! What a reset clears: everything that a strategy or a lesson writes; and what it needs for that.
+//! A reset clears everything that a strategy or lesson writes, and names what it needs for that.
 
 use crate::support::{
     self,
-    http::{answered, check, put_stock, status},
+    http::{body_with_status, check_url, put_stock, status},
     *,
 };
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
@@ -30,7 +30,6 @@ use tokio::task::JoinHandle;
 
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
 
-/// What writes in the servers.
 trait Visit: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static {}
 impl<F> Visit for F where
     F: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static
@@ -54,7 +53,6 @@ const LESSONS: &[(&str, Lesson)] = lessons![
     "zk double barrier": |ctx, job| zk_double_barrier::enter(ctx, job, NonZeroU32::MIN),
 ];
 
-/// What the layer does around demo3.
 async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
         .acquire(job.wait_left())
@@ -63,8 +61,8 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     Ok(guard.release().await?)
 }
 
-/// A product of its own for each, somebody inside, and a reset: nothing of the product is left but its stock. A strategy
-/// without names has nothing there even before.
+/// Each has its own product, with a visitor inside, and is reset: only the product's stock is left. A strategy without
+/// names has nothing there even before.
 #[apply(test!)]
 async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Result<()> {
     let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL
@@ -88,7 +86,7 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
     for (name, lesson) in LESSONS {
         is_cleared(servers, name, lesson).await?;
     }
-    // Those with a wait of their own wait for others, and one only deletes: they leave nothing.
+    // Those that wait for others, and one that only deletes, leave nothing.
     let writing = classroom::windows()
         .filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
     for window in writing {
@@ -97,12 +95,10 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
     Ok(())
 }
 
-/// What a strategy does, as a lesson.
 fn bought(strategy: &'static stock::Strategy) -> impl Visit {
     |ctx, job| (strategy.deduct)(ctx, job).map_ok(drop).boxed()
 }
 
-/// What a window does, as a lesson.
 fn visited(window: &'static Window) -> impl Visit {
     |ctx, job| (window.visit)(ctx, job).map_ok(drop).boxed()
 }
@@ -111,8 +107,8 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
     let site = servers.site().await;
     let held = hold(&site, name, visit).await?;
     writes(&site, name).await?;
-    // These two write once more when they are inside. What came after the reset would be left.
-    until(&format!("{name} has written all"), || async {
+    // These two write again once inside, possibly after the reset.
+    wait_until(&format!("{name} has written all"), || async {
         match name {
             "/test/zk/semaphore" => Ok(left(&site).await?.contains(&format!("log:{}", site.id))),
             "/test/zk/share/count" => Ok(held.is_finished()),
@@ -125,9 +121,9 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
     Ok(())
 }
 
-/// The twin: where a name is left out, since only another strategy's are cleared, that is seen.
+/// The twin: a name that only another strategy's reset clears is found.
 #[apply(test!)]
-async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()> {
+async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
     for (slug, other) in [
         ("redis-write", "redis-lock"),
         ("zk-multi", "zk-lock"),
@@ -148,20 +144,18 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
     Ok(())
 }
 
-/// A client may make up numbers of products: what is locked for one that there is not leaves nothing in MySQL and Redis. (In
-/// ZooKeeper the directory of a queue stays, as in the course.) The twin: a product that there is keeps its counter of tokens,
-/// which must never go back.
+/// A client may invent product numbers: locks for a missing product leave nothing in MySQL and Redis. (In ZooKeeper the
+/// queue's directory stays, as in the course.) The twin: an existing product keeps its token counter, which must never
+/// go back.
 #[apply(test!)]
-async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) -> Result<()> {
     let strategies = stock::ALL
         .iter()
         .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
     for strategy in strategies {
         let site = servers.site().await;
         let buy = async || {
-            let job = Job::new(site.id, Duration::ZERO, LONG);
+            let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
             (strategy.deduct)(&site.ctxs[0], &job).await
         };
         let (slug, refused) = (strategy.slug, buy().await);
@@ -186,7 +180,7 @@ async fn a_product_that_is_not_there_leaves_nothing_in_mysql_and_redis(
     Ok(())
 }
 
-/// Somebody inside, for a minute; who answers at once may have answered.
+/// A visitor inside for a minute, or one that was already answered.
 async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<Result<(), Error>>> {
     site.put_stock(STOCK).await;
     for ctx in &site.ctxs {
@@ -194,14 +188,14 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    let job = Arc::new(Job::new(site.id, MINUTE, LONG));
+    let job = Arc::new(Job::new(site.id, MINUTE, TEST_WAIT_LIMIT));
     let (ctx, asked) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
-    let inside = until(&said, || async {
+    let inside = wait_until(&said, || async {
         Ok(job.observation.has_entered() || running.is_finished())
     });
-    // A merged one stays before it goes in.
+    // The merged strategy waits before it enters.
     if what.ends_with("-merged") {
         drop(tokio::time::timeout(Duration::from_secs(2), inside).await);
     } else {
@@ -210,9 +204,9 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     Ok(running)
 }
 
-/// Who is inside need not have written yet.
+/// A visitor inside may not have written yet.
 async fn writes(site: &Site, what: &str) -> Result<()> {
-    until(&format!("{what} writes something"), || async {
+    wait_until(&format!("{what} writes something"), || async {
         Ok(!left(site).await?.is_empty())
     })
     .await
@@ -232,7 +226,7 @@ async fn cleared(site: &Site, what: &str) -> Result<()> {
     }
 }
 
-/// What the servers have of the product besides its stock.
+/// The servers' data of the product, without its stock.
 async fn left(site: &Site) -> Result<Vec<String>> {
     let (ctx, id) = (&site.ctxs[1], site.id);
     let mut redis = ctx.redis.connection();
@@ -252,7 +246,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
             .filter(|child| child.ends_with(&format!("-{id}")));
         left.extend(of_it.map(|child| format!("{path}/{child}")));
     }
-    let mut conn = ctx.db.conn(LONG).await?;
+    let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
     let rows: Vec<String> =
         sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
             .bind(format!("%:{id}"))
@@ -272,7 +266,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
     Ok(left)
 }
 
-/// A reset needs the stores, a strategy's reset what that one uses; what else is not there is named.
+/// A reset needs both stores; a strategy's reset needs what the strategy uses; it names other missing servers.
 #[apply(test!)]
 async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
@@ -292,8 +286,8 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
     let ctx = Arc::new(Ctx::new(config)?);
     let site = support::shelf(&ctx).await;
     site.put_stock(9).await;
-    // The server that is killed first, how many pieces the reset sets, and whose: of one strategy, or of all.
-    // Then the servers that the reset names as missing, if it succeeds, and the stock of MySQL and of Redis, while it lives.
+    // Per row: the killed server, the stock to set, one strategy or all; then the servers that a successful reset names
+    // as missing, and the stock in MySQL and Redis.
     type Step<'a> = (&'a str, i64, &'a str, Option<&'a [&'a str]>, (i64, i64));
     let steps: [Step; 8] = [
         ("", 10, "", Some(&["zookeeper"]), (10, 10)),
@@ -331,13 +325,13 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
             );
         }
     }
-    ctx.close(LONG).await;
+    ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     Ok(())
 }
 
-/// Redis comes back empty under running instances, and one more starts: none of them puts stock there. The answer says
-/// what to do, and then it goes on. A product that never was is another thing.
+/// Redis returns empty under running instances, and another instance starts: none of them restores the stock. The
+/// answer says what to do. A product that never existed is another case.
 #[apply(test!)]
 async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> {
     const SELL: [&str; 4] = [
@@ -346,7 +340,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         "redis-script",
         "redis-setnx-lua",
     ];
-    let mut lab = labs::whole().await?;
+    let mut lab = labs::full_lab().await?;
     let bases: Vec<_> = lab
         .addresses()
         .instances
@@ -354,12 +348,12 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         .map(|instance| instance.url.clone())
         .collect();
     let answers = async |base: &str, slug: &str, status: StatusCode| {
-        answered(check(base, slug, 0, 1000), status).await
+        body_with_status(check_url(base, slug, 0, 1000), status).await
     };
     for slug in SELL {
         answers(&bases[0], slug, StatusCode::OK).await?;
     }
-    // Also a Redis that keeps its data has none then: what it has answered is in its file.
+    // The FLUSHALL must be in the append-only file, so that the restarted Redis is empty too.
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     redis::pipe()
         .cmd("CONFIG")
@@ -368,10 +362,10 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
         .exec_async(&mut redis)
         .await?;
     lab.kill("redis").await?;
-    // They have seen it go: what they would do for one that comes, they do.
+    // The instances have seen Redis go, and would now restore the stock if they ever did.
     let ready =
         async |base: &str| Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK);
-    until("it is seen that redis is dead", || async {
+    wait_until("it is seen that redis is dead", || async {
         Ok(!ready(&bases[0]).await?)
     })
     .await?;
@@ -380,12 +374,12 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     lab.kill(&third).await?;
     lab.restart(&third).await?;
     for base in &bases {
-        until("it is seen that redis is back", || ready(base)).await?;
+        wait_until("it is seen that redis is back", || ready(base)).await?;
         for slug in SELL {
             let words = answers(base, slug, StatusCode::SERVICE_UNAVAILABLE).await?;
             ensure!(words.contains("PUT /stock?stock_id=1"), "{slug}: {words}");
-            let never_was = format!("{}&stock_id=77", check(base, slug, 0, 1000));
-            answered(never_was, StatusCode::NOT_FOUND).await?;
+            let never_was = format!("{}&stock_id=77", check_url(base, slug, 0, 1000));
+            body_with_status(never_was, StatusCode::NOT_FOUND).await?;
         }
     }
     put_stock(&bases[0], STOCK).await?;
@@ -396,11 +390,11 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     Ok(())
 }
 
-/// What Redis refuses before anything is changed has changed nothing, and says why. The twins: what it refuses after MySQL was
-/// changed, and what it does without an answer, is unknown.
+/// A refusal by Redis before any change has changed nothing, and says why. The twins: a refusal after MySQL was
+/// changed, and a missing answer, are unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
-    const OF_REDIS: stock_admin::Scope<'static> = stock_admin::Scope {
+    const REDIS_SCOPE: stock_admin::Scope<'static> = stock_admin::Scope {
         store: Some(Store::Redis),
         names: &[Name::Redis("lock")],
     };
@@ -424,18 +418,18 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
         format!("redis://no-del:x@{host}"),
         format!("redis://{}", way.address()),
     ];
-    // What Redis refuses, or none where the outcome is unknown; then the stock of MySQL and of Redis.
+    // Per row: the refusal, or none if the outcome is unknown; then the stock of MySQL and Redis.
     for (url, scope, refused, mysql, redis) in [
         (&reader, None, Some("may not"), STOCK, STOCK),
-        (&reader, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
+        (&reader, Some(REDIS_SCOPE), Some("may not"), STOCK, STOCK),
         (&no_del, None, None, 1, STOCK),
-        (&no_del, Some(OF_REDIS), Some("may not"), STOCK, STOCK),
-        (&mute, Some(OF_REDIS), None, STOCK, 1),
+        (&no_del, Some(REDIS_SCOPE), Some("may not"), STOCK, STOCK),
+        (&mute, Some(REDIS_SCOPE), None, STOCK, 1),
     ] {
         site.put_stock(STOCK).await;
         let ctx = servers.with(|config| config.redis.url = url.as_str().into());
         let reset = stock_admin::reset(&ctx, site.id, 1, scope).await;
-        ctx.close(LONG).await;
+        ctx.close(TEST_WAIT_LIMIT).await;
         let as_it_should = match (&reset, refused) {
             (Err(Error::Refuses { why, .. }), Some(words)) => why.contains(words),
             (Err(Error::Unknown { .. }), None) => true,

@@ -1,5 +1,5 @@
-//! The stages of §2.1 to §2.7, where no race shows it: what an unlock that finds no key says, what a client that hangs up
-//! leaves behind, and how long a lease is. They are played like the races.
+//! The stages of §2.1 to §2.7 beyond their races: an unlock without a key, a client that hangs up, and the length of
+//! leases. They are played like the races.
 
 use crate::{replay::races::ends_so, support::*};
 use oversell::{
@@ -9,21 +9,25 @@ use oversell::{
     stock,
 };
 
-/// An unlock without an owner in the key cannot tell that what it has deleted was another's (races 2.3 and 2.5), only that
-/// there was no key at all.
+/// An unlock without an owner in the key cannot tell that it deleted another's (races 2.3 and 2.5), only that there was
+/// no key.
 #[apply(test!)]
 async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> {
-    const LATE: &[Step] = &[
+    const LATE_UNLOCK: &[Step] = &[
         A.stops_at(Point::Read),
         Step::LeaseEnds,
         A.finishes_with_lock_lost(),
     ];
     let act = Act::Strategy("redis-setnx-ttl");
     let ends = ExpectedResult::sold(1, 1).inside(1);
-    ends_so(&servers.site().await.ctxs, Script::of(act, LATE, ends)).await
+    ends_so(
+        &servers.site().await.ctxs,
+        Script::of(act, LATE_UNLOCK, ends),
+    )
+    .await
 }
 
-/// A client that hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
+/// A client that hangs up leaves no key at any stage: inside, while waiting, and before it knows that it has the lock.
 #[apply(test!)]
 async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()> {
     const WAITS_IN_VAIN: &[Step] = &[B.stops_at(Point::Refused), B.continues(), B.hangs_up()];
@@ -58,15 +62,15 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
     Ok(())
 }
 
-/// `lease_ms`: every lock of Redis that has a lease has the one that was asked for, and without asking a shorter one. A lock of one's
-/// own begins as the first stage, which has none.
+/// `lease_ms`: every Redis lock with a lease uses the requested one, and otherwise its own shorter one. A student's
+/// lock starts as the first stage, which has none.
 #[apply(test!)]
-async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
-    const ASKED: &[Step] = &[
+async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
+    const ASKED_LEASE: &[Step] = &[
         A.self_ending_lease(60_000, 60_000).stops_at(Point::Read),
         Step::Custom(|play| Box::pin(note_lease(play))),
     ];
-    const OWN: &[Step] = &[
+    const OWN_LEASE: &[Step] = &[
         A.default_lease().stops_at(Point::Read),
         Step::Custom(|play| Box::pin(note_lease(play))),
     ];
@@ -79,7 +83,7 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
         else {
             continue;
         };
-        for (steps, seen) in [(ASKED, "as asked"), (OWN, "its own")] {
+        for (steps, seen) in [(ASKED_LEASE, "as asked"), (OWN_LEASE, "its own")] {
             let ends = ExpectedResult::NOTHING.inside(1).noting(seen, "", "");
             let script = Script::of(Act::Strategy(strategy.slug), steps, ends);
             ends_so(&servers.site().await.ctxs, script).await?;
@@ -88,12 +92,12 @@ async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers)
     Ok(())
 }
 
-/// Notes whose lease the lock has, by its length.
+/// Records which lease the lock has, by its length.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    /// In milliseconds, none of a strategy's own is longer.
-    const LONGEST: i64 = 30_000;
+    /// No strategy's own lease is longer.
+    const MAX_OWN_LEASE_MS: i64 = 30_000;
     play.note(match play.lease_left().await? {
-        Some(left) if left > LONGEST => "as asked",
+        Some(left) if left > MAX_OWN_LEASE_MS => "as asked",
         Some(1..) => "its own",
         _ => "no lease",
     });

@@ -1,6 +1,6 @@
-//! A server stands still: its process is stopped, its connections stay open, and nothing is answered.
+//! A stalled server: its process is stopped, its connections stay open, and nothing is answered.
 
-use crate::support::{http::*, leftovers::nothing_is_left, *};
+use crate::support::{http::*, leftovers::ensure_nothing_is_left, *};
 use futures::future::join_all;
 use oversell::{
     clients::redis_at::redis_at,
@@ -10,41 +10,38 @@ use oversell::{
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 
-/// How long a request may wait.
 const WAIT_MS: u64 = 300;
 
-/// What it may take beyond that: a write whose answer is missing is ended by the server, or is unknown, after seconds. Without any
-/// bound the request would wait for as long as the server stands still.
-const BEYOND: Duration = Duration::from_secs(8);
+/// A write without an answer is ended by the server, or becomes unknown, after some seconds. Without any bound the
+/// request would wait as long as the server stalls.
+const MAX_OVERRUN: Duration = Duration::from_secs(8);
 
-/// More than are bought.
+/// More than is bought.
 const STOCK: i64 = 5_000;
 
-/// Goes on with four of five nodes.
-const ON_A_MAJORITY: &str = "redis-redlock";
+/// Works with four of five nodes.
+const MAJORITY_STRATEGY: &str = "redis-redlock";
 
-/// Each strategy that needs the server is answered 503.
+/// Each strategy that needs the server answers 503.
 #[apply(test!)]
 #[over([("mysql", Server::MySql), ("redis", Server::Redis)])]
-async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
-    server: Server,
-) -> Result<()> {
-    let lab = labs::whole().await?;
+async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
-    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != ON_A_MAJORITY;
+    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != MAJORITY_STRATEGY;
     let strategies = || stock::ALL.iter().filter(needs_it);
-    // Each has its connections, scripts and names.
+    // Each strategy has its connections, scripts and names.
     for strategy in strategies() {
-        ask(check(&at, strategy.slug, 0, MINUTE)).await?;
+        ask(check_url(&at, strategy.slug, 0, MINUTE)).await?;
     }
     lab.pause(server.name())?;
     let client = Client::new();
-    // First what says no wait of its own: it finds connections that were used just now, and are not asked again.
+    // First requests without a wait of their own: they find recently used connections, which are not checked again.
     let others = [format!("{at}/voucher-order/7")].into_iter();
-    let sells = strategies().map(|strategy| check(&at, strategy.slug, 0, WAIT_MS));
+    let sells = strategies().map(|strategy| check_url(&at, strategy.slug, 0, WAIT_MS));
     let asked = others.chain(sells).map(async |asked| {
         let begun = Instant::now();
-        let answer = client.get(&asked).timeout(LONG).send().await;
+        let answer = client.get(&asked).timeout(TEST_WAIT_LIMIT).send().await;
         let status = answer.map(|answer| answer.status());
         (asked, status, begun.elapsed())
     });
@@ -53,15 +50,15 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
     let late: Vec<_> = came
         .into_iter()
         .filter(|(_, status, took)| {
-            *took > BEYOND || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
+            *took > MAX_OVERRUN || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
         })
         .collect();
     ensure!(late.is_empty(), "{late:?}");
-    // A lock without a lease, whose taking was not answered, stays: that is its lesson.
+    // A lock without a lease stays if its acquisition was not answered: that is its lesson.
     put_stock(&at, STOCK).await?;
-    until("every strategy sells again", async || {
+    wait_until("every strategy sells again", async || {
         for strategy in strategies() {
-            if status(check(&at, strategy.slug, 0, MINUTE))
+            if status(check_url(&at, strategy.slug, 0, MINUTE))
                 .await?
                 .is_server_error()
             {
@@ -71,32 +68,32 @@ async fn no_request_waits_longer_than_it_may_for_a_server_that_stands_still(
         Ok(true)
     })
     .await?;
-    nothing_is_left(&lab).await?;
-    labs::hand_on(lab);
+    ensure_nothing_is_left(&lab).await?;
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// As it does before a planned fail-over: `CLIENT PAUSE … WRITE`. An instance that asked whether it may write would find no answer,
-/// and what it reads over the same connection would have to wait.
+/// As before a planned fail-over: `CLIENT PAUSE … WRITE`. A write probe would get no answer and block reads on the same
+/// connection.
 #[apply(test!)]
-async fn a_redis_that_lets_nobody_write_for_a_while_is_read_and_ready() -> Result<()> {
-    let lab = labs::whole().await?;
+async fn a_redis_that_pauses_writes_is_readable_and_ready() -> Result<()> {
+    let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     let mut pause = redis::cmd("CLIENT");
     pause.arg("PAUSE").arg(60_000).arg("WRITE");
     pause.exec_async(&mut redis).await?;
-    // Longer than what was seen before is repeated, and than a probe may take.
+    // Longer than the cached result and a probe may last.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) {
         for asked in ["health/ready", "stock"] {
-            answered(format!("{at}/{asked}"), StatusCode::OK).await?;
+            body_with_status(format!("{at}/{asked}"), StatusCode::OK).await?;
         }
     }
     redis::cmd("CLIENT")
         .arg("UNPAUSE")
         .exec_async(&mut redis)
         .await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Every strategy of the registry keeps its promise, on three instances' worth of clients and on one, against real
-//! servers; and the same check catches strategies that are broken on purpose.
+//! Every strategy keeps its promise, on three instances and on one, against real servers; the same check refuses broken
+//! strategies.
 //!
-//! The races are forced: each job stays for a while between its read and its write.
+//! The races are forced: each job waits between its read and its write.
 
 use crate::support::*;
 use futures::future::join_all;
@@ -19,7 +19,7 @@ const EACH: usize = 4;
 const HOLD: Duration = Duration::from_millis(2);
 const WAIT: Duration = Duration::from_secs(60);
 
-/// Runs `TASKS × EACH` jobs over `instances` clients: what was sold has left the shelf, and no more.
+/// Runs `TASKS × EACH` jobs on `instances` clients; sold pieces equal missing pieces.
 async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
     site.put_stock(STOCK).await;
     let tasks: Vec<_> = (0..TASKS)
@@ -56,7 +56,7 @@ fn by_slug(strategy: &'static Strategy) -> (&'static str, &'static Strategy) {
     (strategy.slug, strategy)
 }
 
-/// What the promise says of one instance and of three. The flaw of printed code shows by chance only: its race shows it.
+/// The promise for one and for three instances. Flaws of printed code show only by chance; their races show them.
 #[apply(test!)]
 #[over(stock::ALL.iter().filter(|strategy| !strategy.rank.is_as_printed()).map(by_slug))]
 async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
@@ -75,7 +75,6 @@ async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Re
     }
 }
 
-/// Every strategy whose promise holds on three instances.
 fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
     let is_exact = |promise| matches!(promise, Promise::Safe | Promise::Lease);
     stock::ALL
@@ -83,7 +82,7 @@ fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
         .filter(move |strategy| is_exact(strategy.promise))
 }
 
-/// The stock runs out in the middle: no strategy that is exact sells a piece too many, and the rest hear "sold out".
+/// The stock runs out midway: no exact strategy oversells, and the rest get "sold out".
 #[apply(test!)]
 #[over(exact_ones().map(by_slug))]
 async fn sells_no_more_than_there_is(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
@@ -114,8 +113,8 @@ async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) 
     Ok(())
 }
 
-/// Strategies that are broken on purpose, by what is missing. (`none` and the others that promise nothing are the twins of
-/// those that read the row and then write it.)
+/// Broken strategies, by what is missing. (`none` and others without a promise are the twins of those that read and
+/// then write the row.)
 const TWINS: [(&str, (Store, Deduct)); 2] = [
     (
         "single-update-buckets_without_a_row_lock",
@@ -134,7 +133,7 @@ async fn a_broken_twin_is_caught(servers: &Servers, twin: (Store, Deduct)) -> Re
     oversells(&servers.site().await, store, deduct, 3).await
 }
 
-/// The twin does not look whether there is a piece.
+/// The twin ignores whether a piece is left.
 #[apply(test!)]
 async fn a_twin_that_sells_more_than_there_is_is_caught(servers: &Servers) -> Result<()> {
     let twin: Deduct = |ctx, job| Box::pin(get_then_set(ctx, job));
@@ -142,7 +141,7 @@ async fn a_twin_that_sells_more_than_there_is_is_caught(servers: &Servers) -> Re
     caught(verdict, "were told sold out")
 }
 
-/// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
+/// The twin of `single-update-buckets` moves pieces without locking their row.
 async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     const LOT: i64 = 3;
     let mut conn = ctx.mysql(job.wait_left()).await?;
@@ -176,7 +175,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
-/// The twin of `redis-watch` that reads and writes without WATCH.
+/// The twin of `redis-watch` reads and writes without WATCH.
 async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
     let mut redis = ctx.redis.connection();
@@ -190,12 +189,9 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::left(count - 1))
 }
 
-/// §1.8 in one instance: of concurrent requests one is faster than the others, which try again. The twin merges
-/// them, and has nothing to retry.
+/// §1.8 on one instance: one concurrent request wins, the others retry. The twin merges them and has nothing to retry.
 #[apply(test!)]
-async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
-    servers: &Servers,
-) -> Result<()> {
+async fn more_waiters_of_redis_watch_retry_more(servers: &Servers) -> Result<()> {
     let [few, many] = [
         retries(servers, "redis-watch", 10).await?,
         retries(servers, "redis-watch", 100).await?,
@@ -208,7 +204,7 @@ async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
     Ok(())
 }
 
-/// The retries for each piece, where so many in one instance buy five each, one after the other.
+/// Retries per piece, with several buyers on one instance that buy five each.
 async fn retries(servers: &Servers, slug: &str, at_once: i64) -> Result<f64> {
     const EACH: i64 = 5;
     let site = servers.site().await;

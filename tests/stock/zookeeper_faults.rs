@@ -1,5 +1,4 @@
-//! What a fault of ZooKeeper, or of a holder, does to a lock in ZooKeeper: shown where it breaks it, and where it does
-//! not.
+//! Faults of ZooKeeper, or of a holder, on a lock in ZooKeeper: when they break it and when not.
 
 use crate::support::{
     buyers::{Buyers, under_load},
@@ -23,30 +22,28 @@ use tokio::{
 };
 use zookeeper_client::{Acls, CreateMode};
 
-/// A lock that is not acquired is no reason to wait any longer.
+/// Buyers go on after a lock that was not acquired.
 const UNAVAILABLE: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
 
-/// ZooKeeper is killed under load and comes back with its data. A request that is caught by it is answered 503; every piece that
-/// left the shelf has an answer that said so or one that could not know; then it goes on by itself, and no node is left.
-/// Its zxids go on where they were: no fenced buyer is refused.
+/// ZooKeeper is killed under load and returns with its data. Affected requests get 503; every piece that left the stock
+/// has an answer that said so, or one that could not know; then sales go on and no node is left. zxids continue, so no
+/// fenced buyer is refused.
 #[apply(test!)]
 #[over(["zk-lock", "zk-fenced"].map(|slug| (slug, slug)))]
-async fn zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece(
-    slug: &'static str,
-) -> Result<()> {
-    let mut lab = labs::whole().await?;
+async fn restarting_zookeeper_under_load_costs_no_piece(slug: &'static str) -> Result<()> {
+    let mut lab = labs::full_lab().await?;
     under_load(&mut lab, slug, UNAVAILABLE, async |lab, buyers| {
         lab.kill("zookeeper").await?;
-        buyers.are_told().await?;
+        buyers.wait_until_refused().await?;
         Ok(lab.restart("zookeeper").await?)
     })
     .await?;
     a_planted_node_is_seen(&lab).await?;
-    labs::hand_on(lab);
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 
-/// The twin of a lock that leaves its node.
+/// The twin leaves its node.
 async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
     let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
     let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -62,9 +59,9 @@ async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The leader of three is killed under load. The other two elect another and keep the sessions: nothing is oversold,
-/// pieces are sold before the third is back, no fencing token of the old leader is above one of the new, and no node is
-/// left. The same crowd without a lock is caught.
+/// The leader of three is killed under load. The others elect a new one and keep the sessions: nothing is oversold,
+/// pieces are sold before the third returns, no old fencing token is above a new one, and no node is left. The same
+/// buyers without a lock oversell.
 #[apply(soak_test!)]
 async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result<()> {
     let mut lab = Lab::start(Options {
@@ -85,7 +82,7 @@ async fn kill_the_leader(lab: &mut Lab, buyers: &Buyers) -> Result<()> {
     let leader = lab.zookeeper_leader().await;
     let leader = leader.context("an ensemble without a leader")?;
     lab.kill(&leader).await?;
-    until("another leads", || async {
+    wait_until("another leads", || async {
         let next = lab.zookeeper_leader().await;
         Ok(next.is_some_and(|next| next != leader))
     })
@@ -94,21 +91,24 @@ async fn kill_the_leader(lab: &mut Lab, buyers: &Buyers) -> Result<()> {
     Ok(lab.restart(&leader).await?)
 }
 
-/// Where ZooKeeper is, for the process that [`hold`] is.
-pub(crate) const HOLDER: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
-const PAUSED: &str = "/paused";
+/// The address of ZooKeeper for the process that runs [`hold`].
+pub(crate) const HOLDER_VARIABLE: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
+const PAUSED_LOCK_PATH: &str = "/paused";
 
-/// A client whose session outlasts what a busy machine does to it, and not what the test waits for.
+/// A session that outlasts the stalls of a busy machine, but not the test's pause.
 fn zookeeper_at(connect: &str) -> Result<ZkClient> {
     let options = ZkOptions::new(connect).session(labs::SESSION);
     Ok(ZkClient::new(options)?)
 }
 
-/// The holder of the next test, as a process of its own: says that it holds the lock; at a line, whether it has lost it;
-/// then when it has, and what its release came to. It ends at the end of its input, so it does not outlive the test.
+/// The holder of the next test, a process of its own. It prints that it has the lock; on each line of input, whether it
+/// has lost it; later the loss, and the result of its release. It ends with its input, so it does not outlive the test.
 pub(crate) async fn hold(connect: &str) -> Result<()> {
     let client = zookeeper_at(connect)?;
-    let guard = client.lock(PAUSED).acquire(LONG).await?;
+    let guard = client
+        .lock(PAUSED_LOCK_PATH)
+        .acquire(TEST_WAIT_LIMIT)
+        .await?;
     println!("held");
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     input.next_line().await?.context("not asked")?;
@@ -123,16 +123,16 @@ pub(crate) async fn hold(connect: &str) -> Result<()> {
     Ok(())
 }
 
-/// A process that is stopped learns nothing meanwhile: the server ends its session, and another has the lock. As soon as
-/// it goes on it is told, and its release frees nobody else's lock.
+/// A stopped process learns nothing: the server ends its session, and another gets the lock. When it goes on it learns
+/// the loss at once, and its release frees nobody else's lock.
 #[apply(test!)]
-async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost(
+async fn a_process_paused_beyond_its_session_learns_its_lock_is_lost(
     servers: &Servers,
 ) -> Result<()> {
     let connect = servers.zookeeper();
-    let nodes = async || anyhow::Ok(labs::children(connect, PAUSED).await?.len());
+    let nodes = async || anyhow::Ok(labs::child_nodes(connect, PAUSED_LOCK_PATH).await?.len());
     let mut holder = Command::new(std::env::current_exe()?)
-        .env(HOLDER, connect)
+        .env(HOLDER_VARIABLE, connect)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -145,12 +145,15 @@ async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_l
     says(&mut output, "lost already: false").await?;
 
     kill(pid, Signal::SIGSTOP)?;
-    until("the server ends its session", || async {
+    wait_until("the server ends its session", || async {
         Ok(nodes().await? == 0)
     })
     .await?;
     let other = zookeeper_at(connect)?;
-    let guard = other.lock(PAUSED).acquire(LONG).await?;
+    let guard = other
+        .lock(PAUSED_LOCK_PATH)
+        .acquire(TEST_WAIT_LIMIT)
+        .await?;
     kill(pid, Signal::SIGCONT)?;
     says(&mut output, "lost").await?;
     says(&mut output, "refused: true").await?;
@@ -165,7 +168,7 @@ async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_l
 }
 
 async fn says(output: &mut Lines<BufReader<ChildStdout>>, what: &str) -> Result<()> {
-    let line = soon(&format!("the holder says {what}"), output.next_line()).await??;
+    let line = within_limit(&format!("the holder says {what}"), output.next_line()).await??;
     ensure!(
         line.as_deref() == Some(what),
         "the holder said {line:?} and not {what}"

@@ -1,6 +1,6 @@
-//! Buyers that ask without end while a server is broken under them, and the account of what they were answered.
+//! Buyers that buy while a server is broken, with counts of their answers.
 
-use super::{http::*, leftovers::nothing_is_left, *};
+use super::{http::*, leftovers::ensure_nothing_is_left, *};
 use oversell::{lab::Lab, stock::Store};
 use reqwest::{Client, StatusCode};
 use std::sync::{
@@ -9,18 +9,17 @@ use std::sync::{
 };
 use tokio::task::JoinHandle;
 
-/// More than any crowd buys in that time.
 pub(crate) const PIECES: i64 = 1_000_000;
 const BUYERS: usize = 20;
 
-/// A crowd at one address.
+/// Buyers at one address.
 pub(crate) struct Buyers {
     pub(crate) count: Arc<Count>,
     crowd: Vec<JoinHandle<Result<()>>>,
 }
 
 impl Buyers {
-    /// Sends them. Whoever is answered neither that it has a piece nor one of `refusals` goes home with that.
+    /// Starts the buyers. An answer that is neither a sale nor one of `refusals` ends a buyer with an error.
     pub(crate) fn send(
         client: &Client,
         base: &str,
@@ -34,7 +33,7 @@ impl Buyers {
                 tokio::spawn(async move {
                     while !count.over.load(Ordering::Relaxed) {
                         let answer = client
-                            .get(check(&base, slug, 0, MINUTE))
+                            .get(check_url(&base, slug, 0, MINUTE))
                             .header("accept", "application/json");
                         let answer = answer.send().await?;
                         let refused = refusals.contains(&answer.status());
@@ -54,21 +53,20 @@ impl Buyers {
         Self { count, crowd }
     }
 
-    /// Waits until somebody has been refused.
-    pub(crate) async fn are_told(&self) -> Result<()> {
-        until("somebody is told", || async {
+    pub(crate) async fn wait_until_refused(&self) -> Result<()> {
+        wait_until("somebody is told", || async {
             Ok(self.count.refused.load(Ordering::Relaxed) > 0)
         })
         .await
     }
 
-    /// Waits until so many more pieces are sold.
+    /// Waits until this many more pieces are sold.
     pub(crate) async fn buy(&self, more: i64) -> Result<()> {
-        self::more(&self.count.sold, more).await
+        self::wait_for_more(&self.count.sold, more).await
     }
 
-    /// Lets each finish what it asked for.
-    pub(crate) async fn go_home(self) -> Result<Arc<Count>> {
+    /// Stops the buyers after their current request.
+    pub(crate) async fn finish(self) -> Result<Arc<Count>> {
         self.count.over.store(true, Ordering::Relaxed);
         for buyer in self.crowd {
             buyer.await??;
@@ -77,8 +75,8 @@ impl Buyers {
     }
 }
 
-/// Sends buyers to all instances of the lab, and breaks and mends it under them: then they go on, what they were answered
-/// explains what has left the shelf, and nothing is left.
+/// Buyers on all instances while `break_and_mend` runs: afterwards they go on, their answers explain the missing
+/// pieces, and nothing is left.
 pub(crate) async fn under_load(
     lab: &mut Lab,
     slug: &'static str,
@@ -91,14 +89,15 @@ pub(crate) async fn under_load(
     buyers.buy(200).await?;
     fault(lab, &buyers).await?;
     buyers.buy(200).await?;
-    let count = buyers.go_home().await?;
+    let count = buyers.finish().await?;
     let gone = PIECES - stock(&nginx, Store::MySql).await?;
-    nothing_is_left(lab).await?;
-    count.explains(gone).with_context(|| slug.to_owned())?;
+    ensure_nothing_is_left(lab).await?;
+    count
+        .ensure_explains(gone)
+        .with_context(|| slug.to_owned())?;
     Ok(count)
 }
 
-/// What the buyers were answered.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     pub(crate) sold: AtomicI64,
@@ -108,8 +107,8 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Whether these answers explain that so many pieces have left the shelf.
-    pub(crate) fn explains(&self, gone: i64) -> Result<()> {
+    /// Checks that these answers explain the missing pieces.
+    pub(crate) fn ensure_explains(&self, gone: i64) -> Result<()> {
         let sold = self.sold.load(Ordering::Relaxed);
         let unknown = self.unknown.load(Ordering::Relaxed);
         ensure!(

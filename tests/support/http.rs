@@ -1,4 +1,4 @@
-//! Requests to a lab, and what was answered.
+//! Requests to a lab and their answers.
 
 use super::*;
 use oversell::stock::Store;
@@ -6,72 +6,69 @@ use reqwest::{Client, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// A minute, as a query says it.
+/// In milliseconds.
 pub(crate) const MINUTE: u64 = 60_000;
 
-/// A request that buys.
-pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
+/// URL of a purchase.
+pub(crate) fn check_url(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
-/// The same of a product.
-pub(crate) fn check_of(
+pub(crate) fn check_url_of(
     base: &str,
     slug: &str,
     product: usize,
     hold_ms: u64,
     wait_ms: u64,
 ) -> String {
-    format!("{}&stock_id={product}", check(base, slug, hold_ms, wait_ms))
+    format!(
+        "{}&stock_id={product}",
+        check_url(base, slug, hold_ms, wait_ms)
+    )
 }
 
 static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
 
-/// The client of the tests; a crowd has one of its own.
+/// Shared by the tests; buyers have their own.
 pub(crate) fn client() -> &'static Client {
     &CLIENT
 }
 
-/// What was answered: a status, and words.
+/// Status and body.
 pub(crate) async fn answer(request: RequestBuilder) -> Result<(StatusCode, String)> {
     let answer = request.send().await?;
     Ok((answer.status(), answer.text().await?))
 }
 
-/// What is answered to a GET.
 pub(crate) async fn ask(url: String) -> Result<(StatusCode, String)> {
     answer(client().get(url)).await
 }
 
-/// The same, as JSON.
 pub(crate) async fn ask_json(url: String) -> Result<Value> {
     let answer = client().get(url).header(header::ACCEPT, "application/json");
     Ok(answer.send().await?.json().await?)
 }
 
-/// The members of a list in an answer; none where it is no list.
-pub(crate) fn each(list: &Value) -> impl Iterator<Item = &Value> {
+/// Elements of a list; none if it is no list.
+pub(crate) fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// With which status a GET is answered.
 pub(crate) async fn status(url: String) -> Result<StatusCode> {
     Ok(client().get(url).send().await?.status())
 }
 
-/// The words of the answer to a GET, which must have this status.
-pub(crate) async fn answered(url: String, with: StatusCode) -> Result<String> {
+/// The body of a GET that must have this status.
+pub(crate) async fn body_with_status(url: String, with: StatusCode) -> Result<String> {
     let (status, words) = ask(url.clone()).await?;
     ensure!(status == with, "{url}: {status} {words}");
     Ok(words)
 }
 
-/// Sets the stock of product 1.
 pub(crate) async fn put_stock(base: &str, count: i64) -> Result<()> {
     put_stock_of(base, 1, count).await
 }
 
-/// Sets the stock of a product.
 pub(crate) async fn put_stock_of(base: &str, product: usize, count: i64) -> Result<()> {
     let reset = client().put(format!("{base}/stock?stock_id={product}"));
     let (status, words) = answer(reset.json(&json!({"count": count}))).await?;
@@ -79,12 +76,10 @@ pub(crate) async fn put_stock_of(base: &str, product: usize, count: i64) -> Resu
     Ok(())
 }
 
-/// The stock of product 1 in this store.
 pub(crate) async fn stock(base: &str, store: Store) -> Result<i64> {
     stock_of(base, 1, store).await
 }
 
-/// The stock of a product in this store.
 pub(crate) async fn stock_of(base: &str, product: usize, store: Store) -> Result<i64> {
     let stock = ask_json(format!("{base}/stock?stock_id={product}")).await?;
     let store = serde_json::to_value(store)?;
@@ -92,16 +87,16 @@ pub(crate) async fn stock_of(base: &str, product: usize, store: Store) -> Result
     count.with_context(|| format!("no count in {stock}"))
 }
 
-/// Asks until nobody gets in any more: the one that was sent before is inside. How many got in before it.
-pub(crate) async fn until_held(base: &str, slug: &str) -> Result<i64> {
-    until_held_of(base, slug, 1).await
+/// Buys until nobody gets in any more, so the earlier request is inside. Returns how many got in before.
+pub(crate) async fn wait_until_held(base: &str, slug: &str) -> Result<i64> {
+    wait_until_held_of(base, slug, 1).await
 }
 
 /// The same of a product.
-pub(crate) async fn until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
+pub(crate) async fn wait_until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
     for sold in 0..200 {
-        match status(check_of(base, slug, product, 0, 100)).await? {
-            // One that polls must find the lock free in between.
+        match status(check_url_of(base, slug, product, 0, 100)).await? {
+            // A polling holder must find the lock free in between.
             StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
             StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),
             other => bail!("{slug}: {other}"),

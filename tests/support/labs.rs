@@ -1,4 +1,4 @@
-//! Labs with instances: one that tests hand on, and one as a teacher starts it.
+//! Labs with instances: one that tests share, and one as a teacher starts it.
 
 use super::*;
 use nix::{
@@ -21,12 +21,12 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Short enough for a test, long enough for a busy machine. The hand-written locks of Redis have the same by default.
+/// Short for a test, long for a busy machine; also the default of the hand-written Redis locks.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
-/// An instance that hears nothing from ZooKeeper for a fifth of it connects again: a stall is no reason for that.
+/// An instance reconnects after a fifth of it without an answer, so it must outlast a stall.
 pub(crate) const SESSION: Duration = Duration::from_secs(10);
 
-/// A lab whose instances run the binary that these tests were built with.
+/// Options of a lab with the tested binary.
 pub(crate) fn program() -> Options {
     Options {
         program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))),
@@ -34,7 +34,7 @@ pub(crate) fn program() -> Options {
     }
 }
 
-/// The same, with leases and sessions that are short.
+/// With short leases and sessions.
 pub(crate) fn short_leases() -> Options {
     let env = [
         ("OVERSELL__LOCK__LEASE_MS", LEASE),
@@ -48,11 +48,11 @@ pub(crate) fn short_leases() -> Options {
     }
 }
 
-/// Labs that tests have left whole.
+/// Undamaged labs of earlier tests.
 static WHOLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
 
-/// A lab that has everything, with leases and sessions that are short: one that another test has left whole, or a new one.
-pub(crate) async fn whole() -> Result<Lab> {
+/// A lab with all parts, and short leases and sessions: an undamaged one of an earlier test, or a new one.
+pub(crate) async fn full_lab() -> Result<Lab> {
     let left = WHOLE.lock().pop();
     match left {
         Some(lab) => Ok(lab),
@@ -60,12 +60,11 @@ pub(crate) async fn whole() -> Result<Lab> {
     }
 }
 
-/// Hands the lab on, in which every member runs and nobody does anything.
-pub(crate) fn hand_on(lab: Lab) {
+/// Keeps the lab for the next test: every member must run, and nobody may use it.
+pub(crate) fn keep_for_next_test(lab: Lab) {
     WHOLE.lock().push(lab);
 }
 
-/// Stops the labs that nobody needs any more.
 pub(crate) async fn stop() {
     let left = std::mem::take(&mut *WHOLE.lock());
     for lab in left {
@@ -73,14 +72,14 @@ pub(crate) async fn stop() {
     }
 }
 
-/// A folder that is removed when it is dropped, and that the lab's servers, which another user may run, can enter.
+/// A temporary folder that another user's servers may enter.
 pub(crate) fn folder() -> Result<TempDir> {
     let open = Permissions::from_mode(0o755);
     Ok(tempfile::Builder::new().permissions(open).tempdir()?)
 }
 
-/// Runs `test` beside `oversell lab` with these options, which takes orders; then a signal ends it, well.
-pub(crate) async fn by_command(
+/// Runs `test` beside `oversell lab` with these options; then a signal must end it with success.
+pub(crate) async fn with_lab_command(
     options: &[&str],
     test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>,
 ) -> Result<()> {
@@ -99,19 +98,19 @@ pub(crate) async fn by_command(
         .spawn()?;
     let done = async {
         let at = || addresses(&lab_json).filter(|at| at.control.is_some());
-        until("a lab that takes orders", || async { Ok(at().is_some()) }).await?;
+        wait_until("a lab that takes orders", || async { Ok(at().is_some()) }).await?;
         test(&lab_json, at().context("no lab")?).await
     };
     let done = done.await;
     terminate(lab.id())?;
-    let ended = soon("the end of the lab", lab.wait()).await??;
+    let ended = within_limit("the end of the lab", lab.wait()).await??;
     done?;
     ensure!(ended.success(), "the lab ended with {ended}");
     Ok(())
 }
 
-/// What is below a node of ZooKeeper; nothing where there is no such node.
-pub(crate) async fn children(connect: &str, path: &str) -> Result<Vec<String>> {
+/// Children of a ZooKeeper node; empty if there is no such node.
+pub(crate) async fn child_nodes(connect: &str, path: &str) -> Result<Vec<String>> {
     let zookeeper = zookeeper_client::Client::connect(connect).await?;
     match zookeeper.list_children(path).await {
         Err(zookeeper_client::Error::NoNode) => Ok(vec![]),
@@ -119,18 +118,19 @@ pub(crate) async fn children(connect: &str, path: &str) -> Result<Vec<String>> {
     }
 }
 
-/// What the main Redis answers.
-pub(crate) async fn in_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
+pub(crate) async fn query_redis<T: FromRedisValue>(
+    lab: &Lab,
+    command: &str,
+    of: &str,
+) -> Result<T> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
 }
 
-/// What `lab.json` says now.
 pub(crate) fn addresses(lab_json: &Path) -> Option<Addresses> {
     serde_json::from_slice(&std::fs::read(lab_json).ok()?).ok()
 }
 
-/// SIGTERM.
 pub(crate) fn terminate(pid: Option<u32>) -> Result<()> {
     let pid = pid.context("it has ended already")?;
     Ok(kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM)?)

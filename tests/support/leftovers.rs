@@ -1,13 +1,13 @@
-//! What those who are gone must not have left.
+//! Leftovers of clients and processes that are gone.
 
 use super::*;
 use oversell::{lab::Lab, section::Name, stock};
 use sqlx::{Connection, MySqlConnection};
 
-/// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
-pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
+/// Waits until there is no lock key, lock row, open transaction or lock node: some are released in the background.
+pub(crate) async fn ensure_nothing_is_left(lab: &Lab) -> Result<()> {
     let every = Duration::from_millis(50);
-    match until_seen(every, "nothing is left", || async {
+    match wait_until_every(every, "nothing is left", || async {
         Ok(leftovers(lab).await?.is_empty())
     })
     .await
@@ -17,7 +17,6 @@ pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
     }
 }
 
-/// What [`nothing_is_left`] sees now.
 pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
     let mut count = async |of: &str| -> Result<i64> {
@@ -27,8 +26,8 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     };
     let rows = count("tb_lock").await?;
     let open = count("information_schema.innodb_trx").await?;
-    let mut keys: Vec<String> = labs::in_redis(lab, "KEYS", "*ock*").await?;
-    // The counter of a fenced lock never ends.
+    let mut keys: Vec<String> = labs::query_redis(lab, "KEYS", "*ock*").await?;
+    // The counter of a fenced lock has no end.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
     let named = stock::ALL.iter().flat_map(|strategy| strategy.names);

@@ -1,5 +1,3 @@
-//! What every test uses.
-
 pub(crate) mod buyers;
 pub(crate) mod http;
 pub(crate) mod labs;
@@ -24,22 +22,20 @@ use oversell::{
 use std::sync::atomic::{AtomicI64, Ordering};
 pub(crate) use std::time::Duration;
 
-/// What a strategy does.
 pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
-/// The longest that a test waits for what must come.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Longest wait for something that must happen.
+pub(crate) const TEST_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Looks until it is so.
-pub(crate) async fn until<F: Future<Output = Result<bool>>>(
+pub(crate) async fn wait_until<F: Future<Output = Result<bool>>>(
     what: &str,
     holds: impl Fn() -> F,
 ) -> Result<()> {
-    until_seen(Duration::from_millis(5), what, holds).await
+    wait_until_every(Duration::from_millis(5), what, holds).await
 }
 
-/// The same, looking that often: where each look costs what it looks at.
-pub(crate) async fn until_seen<F: Future<Output = Result<bool>>>(
+/// With an interval of its own, for expensive checks.
+pub(crate) async fn wait_until_every<F: Future<Output = Result<bool>>>(
     every: Duration,
     what: &str,
     holds: impl Fn() -> F,
@@ -50,25 +46,24 @@ pub(crate) async fn until_seen<F: Future<Output = Result<bool>>>(
         }
         Ok(())
     };
-    soon(what, looks).await?
+    within_limit(what, looks).await?
 }
 
-/// Waits for what must come.
-pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
-    let waited = tokio::time::timeout(LONG, coming).await;
+/// Fails if it takes longer than [`TEST_WAIT_LIMIT`].
+pub(crate) async fn within_limit<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
+    let waited = tokio::time::timeout(TEST_WAIT_LIMIT, coming).await;
     waited.with_context(|| format!("never: {what}"))
 }
 
-/// Waits until so many more are counted.
-pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Result<()> {
+pub(crate) async fn wait_for_more(counter: &AtomicI64, by: i64) -> Result<()> {
     let enough = counter.load(Ordering::Relaxed) + by;
-    until("pieces are sold", || async {
+    wait_until("pieces are sold", || async {
         Ok(counter.load(Ordering::Relaxed) >= enough)
     })
     .await
 }
 
-/// How often in a row what must come each time is tried.
-pub(crate) fn times() -> usize {
+/// Repetitions of what must happen every time.
+pub(crate) fn repetitions() -> usize {
     if soak() { 10 } else { 2 }
 }

@@ -1,6 +1,6 @@
-//! The servers that all tests share, and a product of its own for each test.
+//! Servers that all tests share, with a product for each test.
 
-use super::{Context, Result, labs::program, soon};
+use super::{Context, Result, labs::program, within_limit};
 use oversell::{
     addresses::Addresses,
     config::Config,
@@ -26,26 +26,25 @@ use tokio::sync::OnceCell;
 
 static SHARED: OnceCell<Servers> = OnceCell::const_new();
 
-/// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
+/// Real servers and three independent clients: three instances without HTTP.
 pub(crate) struct Servers {
     lab: Mutex<Option<Lab>>,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
 
-/// One test's product.
 pub(crate) struct Site {
     pub(crate) ctxs: Vec<Arc<Ctx>>,
     pub(crate) id: i64,
 }
 
 impl Servers {
-    /// Those of this run, which the first test that needs them starts.
+    /// The shared servers, started by the first test that needs them.
     pub(crate) async fn shared() -> Result<&'static Self> {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    /// Servers only, with one Redis.
+    /// Servers without instances, with one Redis.
     async fn start() -> Result<Self> {
         let lab = Lab::start(Options {
             without: vec![Part::Instances, Part::Nginx],
@@ -57,7 +56,7 @@ impl Servers {
             .map(|_| Ok(Arc::new(Ctx::new(config(lab.addresses()))?)))
             .collect::<Result<_>>()?;
         migrate(&ctxs[0]).await;
-        // One instance writes the orders of the stream, until it closes.
+        // One of the clients writes the orders of the stream until it closes.
         ctxs[0]
             .tasks
             .spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
@@ -68,7 +67,6 @@ impl Servers {
         })
     }
 
-    /// Stops them, if a test has started them.
     pub(crate) async fn stop() {
         let Some(servers) = SHARED.get() else { return };
         for ctx in &servers.ctxs {
@@ -88,29 +86,27 @@ impl Servers {
         }
     }
 
-    /// One more instance's clients, with a configuration that differs.
+    /// Clients of another instance with a changed configuration.
     pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
         let mut config = self.ctxs[0].config.clone();
         change(&mut config);
         Arc::new(Ctx::new(config).expect("good addresses"))
     }
 
-    /// Where MySQL is.
     pub(crate) fn mysql(&self) -> String {
         self.ctxs[0].config.mysql.url.expose_secret().to_owned()
     }
 
-    /// Where ZooKeeper is.
     pub(crate) fn zookeeper(&self) -> &str {
         &self.ctxs[0].config.zookeeper.connect
     }
 
-    /// A connection that is no instance's.
+    /// A connection that belongs to no instance.
     pub(crate) async fn outsider(&self) -> Result<MySqlConnection> {
         Ok(MySqlConnection::connect(&self.mysql()).await?)
     }
 
-    /// A user of this name, with every right in this database, and an instance that signs in as it.
+    /// Creates a user with every right in this database, and an instance that logs in as it.
     pub(crate) async fn user(&self, name: &str, database: &str) -> Result<(User, Arc<Ctx>)> {
         let mut outsider = self.outsider().await?;
         for statement in [
@@ -128,7 +124,7 @@ impl Servers {
         Ok((User { name, outsider }, ctx))
     }
 
-    /// A database of its own, by an outsider, and an instance that works in it.
+    /// Creates a database, and an instance that uses it.
     pub(crate) async fn database(&self, name: &str) -> Result<(MySqlConnection, Arc<Ctx>)> {
         let mut outsider = self.outsider().await?;
         for statement in [format!("CREATE DATABASE {name}"), format!("USE {name}")] {
@@ -141,14 +137,14 @@ impl Servers {
     }
 }
 
-/// A user of MySQL whose new connections are let in or refused (error 1045).
+/// A MySQL user whose new connections can be refused (error 1045).
 pub(crate) struct User {
     name: String,
     outsider: MySqlConnection,
 }
 
 impl User {
-    /// Has both pools of the instance make connections, and refuses every later one.
+    /// Fills both pools of the instance, and refuses later connections.
     pub(crate) async fn refuse_later_connections(&mut self, ctx: &Ctx) -> Result<()> {
         const EACH: usize = 3;
         self.change_password("right").await?;
@@ -163,7 +159,7 @@ impl User {
         self.change_password("another").await
     }
 
-    /// How many connections the server has refused, of whichever user.
+    /// Refused connections of all users.
     pub(crate) async fn refusals(&mut self) -> Result<i64> {
         let refusals = "SHOW GLOBAL STATUS LIKE 'Aborted_connects'";
         let (_, count): (String, String) = sqlx::query_as(refusals)
@@ -172,15 +168,15 @@ impl User {
         Ok(count.parse()?)
     }
 
-    /// Waits until the server has refused one more than these.
-    pub(crate) async fn until_refused(&mut self, before: i64) -> Result<()> {
+    /// Waits for one more refusal.
+    pub(crate) async fn wait_until_refused(&mut self, before: i64) -> Result<()> {
         let look = async {
             while self.refusals().await? == before {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Ok(())
         };
-        soon("a connection is refused", look).await?
+        within_limit("a connection is refused", look).await?
     }
 
     async fn change_password(&mut self, to: &str) -> Result<()> {
@@ -191,7 +187,7 @@ impl User {
 }
 
 impl Site {
-    /// Makes the product with so many pieces in both stores.
+    /// Sets the product's stock in both stores.
     pub(crate) async fn put_stock(&self, count: i64) {
         let mut conn = self.ctxs[0]
             .db
@@ -212,7 +208,6 @@ impl Site {
         set.expect("Redis");
     }
 
-    /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
         let count = stock_admin::count(&self.ctxs[0], store, self.id).await;
         count.expect("the product")
@@ -223,7 +218,7 @@ impl Site {
     }
 }
 
-/// One product of the servers that `ctx` uses, in a new database.
+/// A product in a new database.
 pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
     migrate(ctx).await;
     Site {
@@ -241,7 +236,7 @@ pub(crate) async fn migrate(ctx: &Ctx) {
     conn.done();
 }
 
-/// The configuration of an instance that uses these servers.
+/// Configuration of an instance on these servers.
 pub(crate) fn config(addresses: &Addresses) -> Config {
     Config::load(&[
         ("mysql.url", addresses.mysql.url.clone()),

@@ -76,7 +76,7 @@ async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
         sleep(REIGN).await;
         hand_over(from, to).await?;
         let (host, port) = host_and_port(to)?;
-        way.lead(&format!("{host}:{port}"));
+        way.redirect(&format!("{host}:{port}"));
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
         for to in both.iter().cycle().skip(1) {
             sleep(REIGN / 16).await;
             let (host, port) = host_and_port(to)?;
-            way.lead(&format!("{host}:{port}"));
+            way.redirect(&format!("{host}:{port}"));
         }
         Ok(())
     };

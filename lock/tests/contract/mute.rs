@@ -79,7 +79,7 @@ impl Mute {
 
     /// From now on each answer comes so much later.
     pub(crate) fn delay(&self, by: Duration) {
-        self.front.becomes(Condition::Slow(by));
+        self.front.set_condition(Condition::Slow(by));
     }
 
     /// How often something was sent to the server.

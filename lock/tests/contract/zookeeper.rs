@@ -362,7 +362,7 @@ async fn close_leaves_no_node(zookeeper: &ZooKeeper) -> Result {
     let kept = client.session()?;
     let guard = take(&client.lock(&name)).await?;
     let waiter = zookeeper.queued(client.lock(&name)).await?;
-    way.becomes(Condition::Slow(Duration::from_secs(3)));
+    way.set_condition(Condition::Slow(Duration::from_secs(3)));
     client.close().await;
     none_of(zookeeper.left(&name).await)?;
     ensure!(guard.is_lost(), "the holder was not told");

@@ -1,4 +1,4 @@
-//! What the servers of a lab may do, what they keep, and what the instances say.
+//! What the servers of a lab may do, what they keep, and what the instances print.
 
 use super::*;
 use crate::lab::{
@@ -8,7 +8,7 @@ use crate::lab::{
 };
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
-/// The users that a process runs as: the real, effective, saved and file-system user.
+/// Real, effective, saved and file-system user of a process.
 fn users_of(pid: u32) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let users = status
@@ -18,9 +18,9 @@ fn users_of(pid: u32) -> Vec<String> {
     users.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Only root can make such a folder for others, and only root's servers would be somebody else.
+/// Only root can make such a folder for others, and only root's servers would run as another user.
 #[tokio::test]
-async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_root_is_told() {
+async fn in_a_closed_folder_servers_run_as_the_user() {
     let closed = tempfile::Builder::new()
         .prefix("oversell-closed-")
         .permissions(Permissions::from_mode(0o700))
@@ -47,7 +47,7 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
 }
 
 #[tokio::test]
-async fn mysql_is_as_durable_and_isolated_as_the_lab_says_and_reads_and_writes_no_file() {
+async fn mysql_has_the_promised_settings_and_touches_no_files() {
     let lab = start(only(&[Part::MySql])).await;
     let url = &lab.addresses().mysql.url;
     for (query, value) in [
@@ -55,7 +55,7 @@ async fn mysql_is_as_durable_and_isolated_as_the_lab_says_and_reads_and_writes_n
         ("SELECT CAST(@@log_bin AS CHAR)", "OFF"),
         ("SELECT @@tx_isolation", "REPEATABLE-READ"),
     ] {
-        assert_eq!(ask(url, query).await, value, "{query}");
+        assert_eq!(query_text(url, query).await, value, "{query}");
     }
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
@@ -72,7 +72,7 @@ async fn mysql_is_as_durable_and_isolated_as_the_lab_says_and_reads_and_writes_n
         .await
         .unwrap();
     assert_eq!(read, None);
-    let folder = ask(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
+    let folder = query_text(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
     assert_eq!(
         std::fs::read_dir(folder).unwrap().count(),
         0,
@@ -83,7 +83,7 @@ async fn mysql_is_as_durable_and_isolated_as_the_lab_says_and_reads_and_writes_n
 
 /// The second node is the twin: it has no append-only file, and comes back empty.
 #[tokio::test]
-async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_forget() {
+async fn only_the_main_redis_keeps_its_data_over_restart_and_kill() {
     let mut lab = start(Options {
         redis_ports: vec![0; 2],
         ..only(&[Part::Redis])
@@ -115,11 +115,11 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
 }
 
 #[tokio::test]
-async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_does_not() {
+async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (console, mut lines) = tokio::sync::mpsc::unbounded_channel();
-    // It stands for an instance: it says two lines, logs one, and ends.
+    // This program stands for an instance: it prints two lines, logs one, and ends.
     let program = dir.join("talker");
     std::fs::write(
         &program,
@@ -134,7 +134,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
         dir: Some(dir.join("lab")),
         ..only(&[Part::Instances])
     };
-    let port = refused(options).await;
+    let port = start_error(options).await;
     let name = port.split_whitespace().nth(1).unwrap().to_owned();
     assert_eq!(
         lines.recv().await.unwrap(),
@@ -146,8 +146,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
     assert_eq!(log, "logged\n");
 }
 
-/// The server of labs that share the empty database in `shared`.
-fn of(shared: &Path) -> MySql {
+fn server_sharing(shared: &Path) -> MySql {
     MySql {
         program: Program::at(crate::programs::path("mariadbd")),
         shared: Some(shared.to_owned()),
@@ -156,12 +155,12 @@ fn of(shared: &Path) -> MySql {
     }
 }
 
-/// A database of one's own in each lab, from one that is made once, even where both find none.
+/// Each lab has its own copy of a database that is created once, even if both start without one.
 #[tokio::test]
-async fn labs_that_start_at_once_make_one_empty_database_and_each_has_a_copy() {
+async fn concurrent_labs_share_one_seed_database_and_copy_it() {
     let shared = tempfile::tempdir().unwrap();
     let user = User::choose(shared.path(), &[]).0;
-    let server = of(shared.path());
+    let server = server_sharing(shared.path());
     let folders = ["one", "two"].map(|name| shared.path().join(name));
     let [one, two] = &folders;
     let (first, second) = tokio::join!(server.prepare(one, user), server.prepare(two, user));
@@ -181,13 +180,13 @@ async fn labs_that_start_at_once_make_one_empty_database_and_each_has_a_copy() {
     assert!(seeds[0].join("ibdata1").metadata().unwrap().len() > 1_000_000);
 }
 
-/// A start that is given up while the first database is made: what is half made stands nowhere where others would take it.
-/// The twin makes it in its place: the next lab takes the half.
+/// A start is cancelled while it creates the first database: the half must not be used by the next lab. The twin puts a
+/// half in the place of the seed, and the next lab uses it.
 #[tokio::test]
 async fn a_half_made_database_is_never_used() {
     let shared = tempfile::tempdir().unwrap();
     let user = User::choose(shared.path(), &[]).0;
-    let server = of(shared.path());
+    let server = server_sharing(shared.path());
     let [given_up, next, twin] = ["given-up", "next", "twin"].map(|name| shared.path().join(name));
     let begun = || {
         entries(shared.path(), "lab-")
@@ -197,7 +196,7 @@ async fn a_half_made_database_is_never_used() {
     tokio::select! {
         biased;
         _ = server.prepare(&given_up, user) => panic!("it was not to get that far"),
-        () = comes_true("half a database", begun) => {}
+        () = wait_until("half a database", begun) => {}
     }
     assert_eq!(entries(shared.path(), "mariadb-"), Vec::<PathBuf>::new());
     server.prepare(&next, user).await.unwrap();
@@ -224,9 +223,9 @@ fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     .collect()
 }
 
-/// A server that cannot do one thing costs the lessons that need it, which say so, and never the lab.
+/// If a server lacks a feature, the lessons that need it say so; the lab starts all the same.
 #[tokio::test]
-async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
+async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
     let folder = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o755))
         .tempdir()

@@ -1,27 +1,27 @@
-//! Orders to break servers and instances that cannot be carried out.
+//! Faults that cannot be injected.
 
 use crate::support::{
-    http::{answer, ask, client, each},
+    http::{answer, ask, client, elements},
     *,
 };
 use oversell::addresses::Addresses;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// By field and rule, or in the words of the lab; while a replay breaks servers, and not while one does not.
+/// Refusals name field and rule, or use the lab's words. No fault is accepted while a replay breaks servers.
 #[apply(test!)]
-async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()> {
+async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
     let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
-    labs::by_command(&options, async |_: &Path, at: Addresses| {
+    labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());
-        let order = async |action: &str, member: &str| {
+        let inject = async |action: &str, member: &str| {
             let fault = json!({ "action": action, "member": member });
-            let order = client()
+            let request = client()
                 .post(format!("{}/lab/faults", near.url))
                 .header("accept", "application/json")
                 .json(&fault);
-            let (status, said) = answer(order).await?;
-            anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&said)?))
+            let (status, body) = answer(request).await?;
+            anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&body)?))
         };
         for (action, member, status, words) in [
             (
@@ -37,41 +37,40 @@ async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()>
             ("cut", "redis", 409, "`oversell lab --ways`"),
             ("promote", "redis-2", 409, "can be promoted"),
         ] {
-            let (seen, said) = order(action, member).await?;
+            let (code, body) = inject(action, member).await?;
             ensure!(
-                seen == status
-                    && said["detail"]
+                code == status
+                    && body["detail"]
                         .as_str()
                         .is_some_and(|detail| detail.contains(words)),
-                "{action} {member}: {seen} {said}"
+                "{action} {member}: {code} {body}"
             );
         }
-        let paused = order("pause", &far.name).await?;
+        let paused = inject("pause", &far.name).await?;
         let state = |lab: &Value, name: &str| {
-            let member = each(&lab["members"]).find(|m| m["name"] == name)?;
+            let member = elements(&lab["members"]).find(|m| m["name"] == name)?;
             member["state"].as_str().map(str::to_owned)
         };
         ensure!(
             paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"),
             "{paused:?}"
         );
-        order("resume", &far.name).await?;
+        inject("resume", &far.name).await?;
 
         for (lesson, refused) in [("2.10.4", true), ("1.3", false)] {
             let replays = format!("{}/replays", far.url);
             let (_, started) =
                 answer(client().post(format!("{replays}/{lesson}?pace=step"))).await?;
-            let (status, said) = order("pause", "redis-2").await?;
-            order("resume", "redis-2").await?;
+            let (status, body) = inject("pause", "redis-2").await?;
+            inject("resume", "redis-2").await?;
             let started: Value = serde_json::from_str(&started)?;
             let id = started["id"].as_str();
             let id = id.with_context(|| format!("{lesson}: {started}"))?;
             client().delete(format!("{replays}/{id}")).send().await?;
-            // To its end.
             ask(format!("{replays}/{id}/events")).await?;
             ensure!(
                 (status == 409) == refused,
-                "while {lesson} is played: {status} {said}"
+                "while {lesson} is played: {status} {body}"
             );
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! The ways from the instances to the servers: proxies of the lab, so that each can be cut and slowed down.
+//! The links from instances to servers: proxies, so that each link can be cut or slowed down.
 //!
-//! What ZooKeeper says first on a connection has the number and the password of its session, with which [`Way::expire`]
-//! ends it: the server lets every client that knows both do so. Only a lab that is asked for ways has them.
+//! ZooKeeper's first answer on a connection has the id and the password of the session. With both, any client may end
+//! the session: [`ProxyLink::expire`] does.
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
@@ -19,60 +19,60 @@ use tokio::{
 };
 
 /// How long ZooKeeper may take to end a session.
-const ANSWER: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A way from each instance to each server.
-pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
+/// A link from each instance to each server.
+pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
     let mut servers: Vec<_> = nodes.collect();
-    // To the main one the Sentinels lead, if there are any.
-    let led = usize::from(!at.sentinels.is_empty());
+    // With Sentinels the instances find the main Redis by themselves.
+    let first = usize::from(!at.sentinels.is_empty());
     servers.extend(
         at.redis
             .iter()
             .enumerate()
-            .skip(led)
+            .skip(first)
             .map(|(n, node)| (redis::name(n), authority(&node.url))),
     );
     let members = at.zookeeper.connect.split(',').enumerate();
     servers.extend(members.map(|(n, member)| (zookeeper::name(n), member)));
-    let mut ways = Vec::new();
+    let mut links = Vec::new();
     for instance in &at.instances {
         for (server, to) in &servers {
-            ways.push(Arc::new(Way::open(&instance.name, server, to)?));
+            links.push(Arc::new(ProxyLink::open(&instance.name, server, to)?));
         }
     }
-    Ok(ways)
+    Ok(links)
 }
 
-/// Where this instance finds the servers: at the ends of its ways, where there are any.
-pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Arc<Way>]) -> Addresses {
-    let by_way = |address: &str| {
-        let way = ways
+/// The addresses as this instance sees them: those of its links, if it has any.
+pub(super) fn through_links(instance: &str, at: &Addresses, links: &[Arc<ProxyLink>]) -> Addresses {
+    let by_link = |address: &str| {
+        let link = links
             .iter()
-            .find(|way| way.instance == instance && way.proxy.leads_to() == address);
-        way.map_or_else(|| address.to_owned(), |way| way.proxy.address())
+            .find(|link| link.instance == instance && link.proxy.target() == address);
+        link.map_or_else(|| address.to_owned(), |link| link.proxy.address())
     };
-    let mut seen = at.clone();
-    for url in seen
+    let mut addresses = at.clone();
+    for url in addresses
         .redis
         .iter_mut()
-        .chain(&mut seen.galera)
-        .chain([&mut seen.mysql])
+        .chain(&mut addresses.galera)
+        .chain([&mut addresses.mysql])
         .map(|node| &mut node.url)
     {
         let direct = authority(url);
-        *url = url.replace(direct, &by_way(direct));
+        *url = url.replace(direct, &by_link(direct));
     }
-    seen.zookeeper.connect = at
+    addresses.zookeeper.connect = at
         .zookeeper
         .connect
         .split(',')
-        .map(by_way)
+        .map(by_link)
         .collect::<Vec<_>>()
         .join(",");
-    seen
+    addresses
 }
 
 /// `host:port` of a URL.
@@ -82,46 +82,44 @@ pub(super) fn authority(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// One way.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct ProxyLink {
     pub(super) instance: String,
     pub(super) server: String,
     pub(super) proxy: Proxy,
     session: Arc<Mutex<Option<Session>>>,
 }
 
-/// The number and the password of a ZooKeeper session.
 #[derive(Debug, Clone, Copy)]
 struct Session {
     number: [u8; 8],
     password: [u8; 16],
 }
 
-impl Way {
-    /// A way for this instance to the server at `to` (`host:port`), open.
+impl ProxyLink {
+    /// Opens a link for this instance to the server at `to` (`host:port`).
     pub(super) fn open(instance: &str, server: &str, to: &str) -> Result<Self, Failure> {
         let session = Arc::<Mutex<_>>::default();
-        let seen = Arc::clone(&session);
+        let latest = Arc::clone(&session);
         let proxy = Proxy::filtered(to, move |piece| {
             if piece.from_server
                 && piece.first
-                && let Some(made) = Session::made(piece.bytes)
+                && let Some(session) = Session::parse(piece.bytes)
             {
-                *seen.lock() = Some(made);
+                *latest.lock() = Some(session);
             }
             true
         });
         Ok(Self {
             instance: instance.to_owned(),
             server: server.to_owned(),
-            proxy: proxy.map_err(|e| unusable!("a way to {server}: {e}"))?,
+            proxy: proxy.map_err(|e| unusable!("cannot open a link to {server}: {e}"))?,
             session,
         })
     }
 
-    /// Whether this is what `name` means: `redis` are the ways of all instances to it, `8100-redis` is that of one.
-    pub(super) fn is_called(&self, name: &str) -> bool {
+    /// `redis` names the links of all instances to it, `8100-redis` that of one.
+    pub(super) fn is_meant_by(&self, name: &str) -> bool {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
 
@@ -133,42 +131,46 @@ impl Way {
         self.instance == instance
     }
 
-    /// Ends the session that was last made on this way, at the server; `false` where there was none.
+    /// Ends the last session that was opened on this link. False if there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
         let Some(session) = self.session.lock().take() else {
             return Ok(false);
         };
-        let to = self.proxy.leads_to();
-        match timeout(ANSWER, session.close(&to)).await {
+        let to = self.proxy.target();
+        match timeout(CLOSE_TIMEOUT, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
             Ok(Err(error)) => Err(unusable!(
-                "{} does not end the session: {error}",
+                "{} did not end the session: {error}",
                 self.server
             )),
-            Err(_) => Err(unusable!("{} does not answer", self.server)),
+            Err(_) => Err(unusable!(
+                "{} did not answer within {} s",
+                self.server,
+                CLOSE_TIMEOUT.as_secs()
+            )),
         }
     }
 }
 
 impl Session {
-    /// What a `ConnectResponse` says: length, protocol, time-out, number, and the password with its length before it.
-    fn made(first: &[u8]) -> Option<Self> {
+    /// Reads a `ConnectResponse`: length, protocol, time-out, id, and the password after its length.
+    fn parse(first: &[u8]) -> Option<Self> {
         let number = first.get(12..20)?.try_into().ok()?;
         let password = first.get(24..40)?.try_into().ok()?;
-        let is_one = first.get(20..24)? == 16_u32.to_be_bytes() && number != [0; 8];
-        is_one.then_some(Self { number, password })
+        let is_valid = first.get(20..24)? == 16_u32.to_be_bytes() && number != [0; 8];
+        is_valid.then_some(Self { number, password })
     }
 
-    /// Joins the session, and ends it.
+    /// Joins the session, and closes it.
     async fn close(self, server: &str) -> io::Result<()> {
         const CLOSE: i32 = -11;
         let mut stream = TcpStream::connect(server).await?;
-        let (protocol, zxid, patience, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
+        let (protocol, zxid, time_out, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
         let length = 16_u32.to_be_bytes();
         let join = [
             &protocol[..],
             &zxid,
-            &patience,
+            &time_out,
             &self.number,
             &length,
             &self.password,

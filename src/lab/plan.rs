@@ -1,0 +1,491 @@
+//! A lab before its start: its programs, folder, addresses and members, none of which runs yet.
+
+use super::{
+    Lab, Options, Part, Servers, Writers,
+    clock::{self, Clock},
+    folder::Folder,
+    instance::{self, FaultControl, Instance},
+    link::{self, ProxyLink},
+    mysql::{self, Galera, MySql},
+    nginx::{self, Nginx},
+    port_plan::PortPlan,
+    redis::{self, Redis, Role},
+    sentinel::{self, ProxiedReplica, Sentinel, SentinelGroup},
+    server::{Member, MemberSettings, Server, Tier},
+    user::User,
+    zookeeper::{self, ZooKeeper},
+};
+use crate::{
+    addresses::{self, Addresses, TOKEN, Token},
+    programs::{self, SETPRIV},
+    terminal::chinese::told,
+    terminal::failure::{Failure, unusable, unusable_told},
+};
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+    net::{IpAddr, Ipv4Addr, UdpSocket},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::task::JoinSet;
+
+struct Programs {
+    redis: PathBuf,
+    mysql: mysql::Program,
+    nginx: PathBuf,
+    /// None: the class path of Debian's package.
+    class_path: Option<String>,
+}
+
+impl Servers {
+    fn programs(&self) -> Result<Programs, Failure> {
+        let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
+        Ok(Programs {
+            redis: programs::server_program(("--redis-server", redis), redis::PROGRAM)?,
+            mysql: mysql::Program::chosen(self.mysql_server.as_deref())?,
+            nginx: programs::server_program(("--nginx", nginx), nginx::NAME)?,
+            class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
+        })
+    }
+}
+
+impl Programs {
+    /// The versions that the programs print. ZooKeeper's version is known only once it runs.
+    fn versions(&self) -> BTreeMap<String, String> {
+        let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
+        [
+            (
+                mysql::NAME,
+                Some(mysql).filter(|_| !self.mysql.version.is_empty()),
+            ),
+            ("redis", redis::version(&self.redis)),
+            (nginx::NAME, nginx::version(&self.nginx)),
+        ]
+        .into_iter()
+        .filter_map(|(name, version)| Some((name.to_owned(), version?)))
+        .collect()
+    }
+}
+
+impl Options {
+    /// Claims ports and folder, finds the programs, and builds every member.
+    pub(super) fn plan(mut self) -> Result<Lab, Failure> {
+        self.check()?;
+        let servers = self.servers.programs()?;
+        if self.galera > 1 && servers.mysql.kind == mysql::Kind::MySql {
+            return Err(unusable_told!(
+                "--galera：只有 MariaDB 才能组成 Galera 集群，{} 是 MySQL",
+                "--galera: only MariaDB nodes are a Galera cluster, and {} is MySQL",
+                servers.mysql.path.display()
+            ));
+        }
+        let ports = self.claim_ports()?;
+        let mut addresses = self.addresses(&ports);
+        addresses.versions = servers.versions();
+        let folder = Folder::open(self.dir.as_deref())?;
+        let program = self.instance_program()?;
+        let page = nginx::static_root();
+        let page_file = page.join("index.html");
+        let files = [
+            &*program,
+            &page_file,
+            &servers.redis,
+            &servers.mysql.path,
+            &servers.nginx,
+        ];
+        let files: Vec<_> = files
+            .into_iter()
+            .filter(|file| file.is_absolute())
+            .collect();
+        let (user, warning) = User::choose(&folder.of(""), &files);
+        let mut links = if self.has_links() {
+            link::all(&addresses)?
+        } else {
+            Vec::new()
+        };
+        let replica_pair = self.replica_pair(&ports)?;
+        let (clocks, unavailable) = match self.clocks(&folder, &servers.redis) {
+            Ok(clocks) => (clocks, Vec::new()),
+            Err(why) => (Vec::new(), vec![why]),
+        };
+        let has_clocks = !clocks.is_empty();
+        let main = replica_pair.as_ref();
+        let mut members = self.server_members(&folder, &ports, &servers, main, has_clocks);
+        members.extend(self.group_members(&folder, &ports, &servers.redis));
+        let kinds = self.fault_kinds(has_clocks);
+        members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
+        members.extend(
+            main.into_iter()
+                .flat_map(|pair| self.replica_members(&folder, pair, &servers.redis)),
+        );
+        // nginx needs an instance behind it.
+        if !self.instance_ports.is_empty() {
+            members.push(self.nginx_member(&folder, servers.nginx, page));
+        }
+        let wanted = members.iter().filter(|m| m.starts_with_lab);
+        let needed = wanted.flat_map(|m| m.server.requirements()).copied();
+        programs::check_installed(needed.chain([SETPRIV]))?;
+
+        links.extend(replica_pair.iter().map(|of| Arc::clone(&of.main)));
+        Ok(Lab {
+            members,
+            links,
+            clocks,
+            replica_pair,
+            group: ports.group.clone(),
+            isolated: HashSet::new(),
+            follower_tasks: JoinSet::new(),
+            folder,
+            addresses,
+            settings: MemberSettings {
+                user,
+                console: self.console,
+            },
+            warning,
+            unavailable,
+            _ports: ports.claimed,
+        })
+    }
+
+    fn server_members(
+        &self,
+        folder: &Folder,
+        ports: &PortPlan,
+        servers: &Programs,
+        main: Option<&ProxiedReplica>,
+        has_clocks: bool,
+    ) -> Vec<Member> {
+        let mut members = Vec::new();
+        let mut server = |name: &str, part, server: Box<dyn Server>| {
+            members.push(Member::new(
+                folder,
+                name,
+                server,
+                Tier::Server,
+                self.has(part),
+            ));
+        };
+        for (index, &port) in ports.mysql.iter().enumerate() {
+            let peers = ports.nodes.clone();
+            let node = MySql {
+                program: servers.mysql.clone(),
+                shared: folder.shared(),
+                port,
+                galera: (!peers.is_empty()).then_some(Galera {
+                    index,
+                    first: ports.mysql[0],
+                    peers,
+                }),
+            };
+            server(&mysql::name(index), Part::MySql, Box::new(node));
+        }
+        for (index, &port) in ports.zookeeper.iter().enumerate() {
+            let peers = ports.peers.clone();
+            let member = ZooKeeper {
+                class_path: servers.class_path.clone(),
+                index,
+                port,
+                peers,
+            };
+            server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
+        }
+        for (index, &port) in self.redis_ports.iter().enumerate() {
+            let role = match (index, main) {
+                (0, Some(main)) => Role::Main {
+                    announced_port: main.main.proxy.port(),
+                },
+                (0, None) => Role::Main {
+                    announced_port: port,
+                },
+                _ => Role::Independent,
+            };
+            let node = Redis {
+                program: servers.redis.clone(),
+                port,
+                role,
+                has_clock: has_clocks,
+                grouped: index == 0 && ports.group.is_some(),
+            };
+            server(&redis::name(index), Part::Redis, Box::new(node));
+        }
+        members
+    }
+
+    fn has_links(&self) -> bool {
+        self.ways || self.replica
+    }
+
+    fn instance_program(&self) -> Result<PathBuf, Failure> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe().map_err(|e| unusable!("oversell's own program: {e}")),
+        }
+    }
+
+    fn replica_pair(&self, ports: &PortPlan) -> Result<Option<ProxiedReplica>, Failure> {
+        let Some((replica, sentinel)) = ports.replicas else {
+            return Ok(None);
+        };
+        let main = format!("127.0.0.1:{}", self.redis_ports[0]);
+        let main = Arc::new(ProxyLink::open(redis::REPLICA, &redis::name(0), &main)?);
+        Ok(Some(ProxiedReplica {
+            main,
+            replica,
+            sentinel,
+        }))
+    }
+
+    /// The clocks of all Redis nodes, in a lab with links. The error says why no clock can jump.
+    fn clocks(&self, folder: &Folder, program: &Path) -> Result<Vec<Clock>, String> {
+        if !self.has_links() {
+            return Ok(Vec::new());
+        }
+        clock::install_library(&folder.of(""), program).map_err(|why| {
+            told!(
+                "拨动 Redis 时钟的课不能演：{why}",
+                "lessons in which the clock of a Redis jumps are unavailable: {why}"
+            )
+        })?;
+        let nodes = self.redis_ports.iter().enumerate();
+        Ok(nodes
+            .map(|(index, &port)| Clock {
+                file: folder.of(&redis::name(index)).join(clock::OFFSET_FILE),
+                node: redis::name(index),
+                port,
+            })
+            .collect())
+    }
+
+    /// The replica and the Sentinel of a main Redis whose instances know one address.
+    fn replica_members(
+        &self,
+        folder: &Folder,
+        pair: &ProxiedReplica,
+        program: &Path,
+    ) -> [Member; 2] {
+        let main = pair.main.proxy.port();
+        let replica = Redis {
+            program: program.to_owned(),
+            port: pair.replica,
+            role: Role::Replica { of: main },
+            has_clock: false,
+            grouped: false,
+        };
+        let sentinel = Sentinel {
+            program: program.to_owned(),
+            port: pair.sentinel,
+            main,
+            sentinels: 1,
+            replicas: 1,
+            grouped: false,
+        };
+        let servers: [(_, Box<dyn Server>); 2] = [
+            (redis::REPLICA, Box::new(replica)),
+            (sentinel::SENTINEL, Box::new(sentinel)),
+        ];
+        servers.map(|(name, server)| {
+            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
+        })
+    }
+
+    fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
+        let nginx = Box::new(Nginx {
+            program,
+            port: self.http_port,
+            lan: self.lan,
+            behind: self.instance_ports.clone(),
+            page,
+        });
+        let starts = self.has(Part::Nginx) && self.has(Part::Instances);
+        Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
+    }
+
+    /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
+    fn group_members(&self, folder: &Folder, ports: &PortPlan, program: &Path) -> Vec<Member> {
+        let Some(group) = &ports.group else {
+            return Vec::new();
+        };
+        let main = self.redis_ports[0];
+        let server = |name: &str, server| {
+            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
+        };
+        let replicas = group.members.iter().skip(1).map(|(name, port)| {
+            let replica = Redis {
+                program: program.to_owned(),
+                port: *port,
+                role: Role::Replica { of: main },
+                has_clock: false,
+                grouped: true,
+            };
+            server(name, Box::new(replica) as Box<dyn Server>)
+        });
+        let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
+            let sentinel = Sentinel {
+                program: program.to_owned(),
+                port,
+                main,
+                sentinels: group.sentinels.len(),
+                replicas: group.members.len() - 1,
+                grouped: true,
+            };
+            server(&sentinel::name(n), Box::new(sentinel))
+        });
+        replicas.chain(sentinels).collect()
+    }
+
+    fn instance_members(
+        &self,
+        folder: &Folder,
+        program: &Path,
+        at: &Addresses,
+        links: &[Arc<ProxyLink>],
+        kinds: &[&'static str],
+        main: Option<&ProxiedReplica>,
+    ) -> impl Iterator<Item = Member> {
+        let all = self.instance_ports.iter().enumerate();
+        all.map(move |(n, &port)| {
+            let name = instance::name(port);
+            let visible = link::through_links(&name, &self.addresses_for_instance(n, at), links);
+            let named = instance::cluster_members(at).chain(instance::cluster_members(&visible));
+            // The Sentinel and the replica know the main Redis by the address of its link.
+            let main =
+                main.map(|of| instance::cluster_member(&redis::name(0), &of.main.proxy.address()));
+            let named = named.chain(main);
+            let members = (
+                "OVERSELL__CLUSTER__MEMBERS".to_owned(),
+                named.collect::<Vec<_>>().join(","),
+            );
+            let strategy = self.strategy.clone();
+            let strategy = strategy.map(|slug| ("OVERSELL__STOCK__STRATEGY".to_owned(), slug));
+            let strategy: Vec<_> = strategy.into_iter().collect();
+            let more = [&[members], &strategy[..], &self.env[..]].concat();
+            let instance = Box::new(Instance {
+                port,
+                program: program.to_owned(),
+                env: instance::environment(&visible, self.has(Part::Nginx), &more),
+                faults: self.control.clone().map(|control| FaultControl {
+                    control,
+                    kinds: kinds.to_vec(),
+                }),
+            });
+            let wanted = self.has(Part::Instances);
+            Member::new(folder, &name, instance, Tier::Instance, wanted)
+        })
+    }
+
+    /// The addresses as this instance sees them: with one writer each it knows only its own database node.
+    fn addresses_for_instance(&self, place: usize, at: &Addresses) -> Addresses {
+        let own = at.mysql_nodes().nth(place % usize::from(self.galera));
+        match (self.writers, own) {
+            (Writers::Each, Some(own)) => Addresses {
+                mysql: own.clone(),
+                galera: Vec::new(),
+                ..at.clone()
+            },
+            _ => at.clone(),
+        }
+    }
+
+    /// Kinds of faults that only some labs can inject.
+    fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
+        let has = [
+            ("ways", self.has_links()),
+            ("replica", self.replica),
+            ("clocks", clocks),
+        ];
+        has.into_iter()
+            .filter_map(|(kind, has)| has.then_some(kind))
+            .collect()
+    }
+
+    fn addresses(&self, ports: &PortPlan) -> Addresses {
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let process = |url: String| addresses::Process { url, pid: 0 };
+        let mysql = |port: &u16| process(format!("mysql://root@127.0.0.1:{port}/test"));
+        let redis = |port: u16| process(format!("redis://127.0.0.1:{port}"));
+        let group = |of: fn(&SentinelGroup) -> Vec<u16>| {
+            let ports = ports.group.as_ref().map(of).unwrap_or_default();
+            ports.into_iter().map(redis).collect()
+        };
+        let zookeeper = ports.zookeeper.iter();
+        let zookeeper: Vec<_> = zookeeper.map(|port| format!("127.0.0.1:{port}")).collect();
+        let entry = match self.instance_ports.first() {
+            Some(instance) if !self.has(Part::Nginx) => *instance,
+            _ => self.http_port,
+        };
+        let instance = |port: &u16| addresses::Instance {
+            name: instance::name(*port),
+            url: url(*port),
+            pid: 0,
+        };
+        Addresses {
+            http: url(entry),
+            instances: self.instance_ports.iter().map(instance).collect(),
+            mysql: mysql(&ports.mysql[0]),
+            galera: ports.mysql[1..].iter().map(mysql).collect(),
+            redis: self.redis_ports.iter().map(|port| redis(*port)).collect(),
+            zookeeper: addresses::ZooKeeper {
+                connect: zookeeper.join(","),
+                pid: 0,
+            },
+            nginx: process(url(self.http_port)),
+            replica: ports.replicas.map(|(replica, _)| redis(replica)),
+            sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
+            replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),
+            sentinels: group(|group| group.sentinels.clone()),
+            phones: self
+                .lan
+                .then(lan_address)
+                .and_then(Result::ok)
+                .map(|ip| format!("http://{ip}:{}", self.http_port)),
+            admin: admin_token(self.lan),
+            versions: BTreeMap::new(),
+            control: self.control.clone(),
+        }
+    }
+}
+
+/// This machine's address in its network. Connecting a UDP socket sends nothing.
+fn lan_address() -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // A documentation address (RFC 5737), which belongs to nobody.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// The token from the environment; with `--lan` a new one if there is none.
+fn admin_token(lan: bool) -> Option<Token> {
+    let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+    given.map(Token).or_else(|| lan.then(Token::fresh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_instances_write_to_one_node_or_each_to_a_node_of_its_own() {
+        let written = |writers| {
+            let options = Options {
+                instance_ports: vec![1, 2, 3, 4],
+                galera: 3,
+                writers,
+                ..Options::default()
+            };
+            let ports = PortPlan {
+                mysql: vec![11, 12, 13],
+                ..PortPlan::default()
+            };
+            let at = options.addresses(&ports);
+            let each = (0..4).map(|n| options.addresses_for_instance(n, &at).mysql.url);
+            each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(written(Writers::One), ["11/test"; 4]);
+        assert_eq!(
+            written(Writers::Each),
+            ["11/test", "12/test", "13/test", "11/test"]
+        );
+    }
+}

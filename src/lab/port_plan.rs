@@ -1,0 +1,98 @@
+//! The ports of a lab: which number each server gets, and the claims on all of them.
+
+use super::{
+    Options, mysql,
+    ports::Port,
+    redis,
+    sentinel::{self, SentinelGroup},
+    zookeeper::{self, Peer},
+};
+use crate::terminal::failure::Failure;
+
+const GROUP_REPLICAS: usize = 2;
+
+/// The ports that no option names, and the claims on all ports.
+#[derive(Default)]
+pub(super) struct PortPlan {
+    pub(super) mysql: Vec<u16>,
+    pub(super) nodes: Vec<mysql::Peer>,
+    pub(super) zookeeper: Vec<u16>,
+    pub(super) peers: Vec<Peer>,
+    /// Ports of the replica and of its Sentinel.
+    pub(super) replicas: Option<(u16, u16)>,
+    /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
+    pub(super) group: Option<SentinelGroup>,
+    pub(super) claimed: Vec<Port>,
+}
+
+impl PortPlan {
+    /// Claims this port; 0 claims a free one.
+    fn claim(&mut self, port: u16, server: &str, option: &str) -> Result<u16, Failure> {
+        let claimed = Port::claim(port, server, option)?;
+        let number = claimed.number();
+        self.claimed.push(claimed);
+        Ok(number)
+    }
+}
+
+impl Options {
+    /// Claims every port, and replaces an option of 0 by the number that was claimed.
+    pub(super) fn claim_ports(&mut self) -> Result<PortPlan, Failure> {
+        let mut ports = PortPlan::default();
+        let wanted = self.ports().into_iter();
+        let claimed: Vec<u16> = wanted
+            .map(|(server, port, option)| ports.claim(port, &server, option))
+            .collect::<Result<_, _>>()?;
+        let mut claimed = claimed.into_iter();
+        let mut next = |ports: usize| claimed.by_ref().take(ports).collect::<Vec<_>>();
+        self.http_port = next(1)[0];
+        self.instance_ports = next(self.instance_ports.len());
+        ports.mysql = next(self.galera.into());
+        self.redis_ports = next(self.redis_ports.len());
+        ports.zookeeper = next(self.zookeeper.into());
+        let mut free = |server: &str| ports.claim(0, server, "");
+        // Members of an ensemble or a cluster have further ports among themselves.
+        let members = |servers| if servers > 1 { servers } else { 0 };
+        let nodes: Result<_, Failure> = (0..members(self.galera))
+            .map(|_| {
+                Ok(mysql::Peer {
+                    group_port: free(mysql::NAME)?,
+                    ist_port: free(mysql::NAME)?,
+                    sst_port: free(mysql::NAME)?,
+                })
+            })
+            .collect();
+        let peers: Result<_, Failure> = (0..members(self.zookeeper))
+            .map(|_| {
+                Ok(Peer {
+                    quorum: free(zookeeper::NAME)?,
+                    election: free(zookeeper::NAME)?,
+                })
+            })
+            .collect();
+        let pair = match self.replica {
+            true => Some((free(redis::REPLICA)?, free(sentinel::SENTINEL)?)),
+            false => None,
+        };
+        let group = match self.sentinels {
+            0 => None,
+            sentinels => {
+                let main = Ok((redis::name(0), self.redis_ports[0]));
+                let replicas =
+                    (0..GROUP_REPLICAS).map(|n| Ok((redis::replica(n), free(redis::REPLICA)?)));
+                let members = [main].into_iter().chain(replicas);
+                Some(SentinelGroup {
+                    members: members.collect::<Result<_, Failure>>()?,
+                    sentinels: (0..sentinels)
+                        .map(|_| free(sentinel::SENTINEL))
+                        .collect::<Result<_, _>>()?,
+                })
+            }
+        };
+        ports.replicas = pair;
+        ports.group = group;
+        ports.nodes = nodes?;
+        ports.peers = peers?;
+        Ok(ports)
+    }
+}
