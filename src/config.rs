@@ -249,10 +249,6 @@ impl ConfigError {
 
 impl Config {
     /// Reads every layer; `overrides` are the command line's, as `("server.port", "8100")`.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`], naming the key and the rule.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
         Self::load_with(
             std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(),
@@ -261,10 +257,6 @@ impl Config {
     }
 
     /// As [`load`](Config::load), with this file in the place of the one that `OVERSELL_CONFIG` names.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`], naming the key and the rule.
     pub fn load_with(
         file: Option<&Path>,
         overrides: &[(&str, String)],

@@ -1,4 +1,4 @@
-//! What registers itself by its file: the strategies of the stock, and the steps of the seckill.
+//! Files that register themselves: the strategies of the stock, and the steps of the seckill.
 //!
 //! `build.rs` finds the files, `NAME.rs` with `NAME.md` beside it; here they become a list in the course's order.
 //!
@@ -15,9 +15,8 @@ use serde::{Serialize, Serializer};
 use std::ops::Deref;
 use utoipa::ToSchema;
 
-/// What a file declares of itself, beside its text.
+/// The specification in a file.
 pub(crate) trait Spec: Copy {
-    /// Where it stands.
     fn rank(&self) -> Rank;
     /// The section of the course that it is from.
     fn chapter(&self) -> &'static str;
@@ -44,20 +43,19 @@ pub(crate) struct File<S> {
     pub(crate) source: &'static str,
 }
 
-/// An entry of a list: what its file declares, by name and with its text.
+/// An entry: the specification of its file, with its name and text.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Registered)]
 pub struct RegistryEntry<S> {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
-    /// What it is, in one line.
+    /// A title in one line.
     pub title: Bilingual,
     /// Where it breaks, in one line.
     pub breaks: Bilingual,
-    /// What its file declares.
+    /// The specification in its file.
     #[serde(flatten)]
     pub spec: S,
-    /// How it is done.
     #[serde(skip)]
     pub text: Text,
     /// Its Rust file, for the page to show.
@@ -104,7 +102,7 @@ impl<S> std::fmt::Debug for RegistryEntry<S> {
 ///
 /// # Panics
 ///
-/// Where a text is not whole, or a file stands behind one that is not there: each test of the list sees it.
+/// If a text is incomplete, or a file stands behind a missing one: each test of the list sees it.
 pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();
@@ -112,7 +110,7 @@ pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     files.into_iter().map(read).collect()
 }
 
-/// The numbers of its chapter: of `2.9, 2.10.4` the last ones; a 1 more than the entry that it stands behind.
+/// The sort key: the numbers of its chapter (the last one of `2.9, 2.10.4`), with a 1 appended behind another entry.
 fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
     match file.spec.rank() {
         Rank::Course => {

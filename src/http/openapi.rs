@@ -178,7 +178,6 @@ fn names(description: &str) -> Option<Vec<&str>> {
     })
 }
 
-/// An error that has this status: the form's own example is one that is sold out.
 fn example(status: &str) -> Option<Value> {
     let error = match status {
         "400" => Error::BadInput {

@@ -69,10 +69,6 @@ pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
 }
 
 /// The next `count` numbers of this prefix, which follow each other, by one command.
-///
-/// # Errors
-///
-/// As [`next`].
 pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -81,10 +77,6 @@ pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive
 }
 
 /// As [`batch`], with this Unix second for the clock's: for replays.
-///
-/// # Errors
-///
-/// As [`next`].
 pub async fn batch_at(
     ctx: &Ctx,
     prefix: &str,

@@ -17,7 +17,6 @@ pub(crate) struct Backstop<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Backstop<T> {
-    /// For this work.
     pub(crate) fn new(ctx: &Ctx, work: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             tasks: ctx.tasks.clone(),
@@ -32,7 +31,6 @@ impl<T: Send + 'static> Backstop<T> {
             .ok()
     }
 
-    /// Leaves it undone.
     pub(crate) fn forget(mut self) {
         *self.work.get_mut() = None;
     }

@@ -63,7 +63,7 @@ macro_rules! told {
 }
 pub(crate) use told;
 
-/// A label that takes so many columns; a Chinese character takes two.
+/// Pads a label to `columns`; a Chinese character takes two.
 pub(crate) fn padded(label: &str, columns: usize) -> String {
     let has = textwrap::core::display_width(label);
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))
@@ -191,7 +191,7 @@ fn said_of(line: &str) -> Option<(&str, &str)> {
     (!said.starts_with('>')).then(|| (&line[..line.len() - said.len()], said))
 }
 
-/// What is wrong on the command line, in Chinese; `None` where it is help that was asked for.
+/// The error in Chinese; `None` for help.
 pub(crate) fn wrong(error: &Error) -> Option<String> {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

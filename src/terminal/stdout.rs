@@ -1,5 +1,5 @@
-//! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
-//! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
+//! The output of a command. A stdout that fails (a closed pipe, a full disk) ends the command as a signal does, with exit
+//! status 1 and a line on stderr, not with a panic. Output files are opened before the command measures anything.
 
 use crate::terminal::{
     chinese::told,
@@ -23,14 +23,14 @@ use std::{
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 use tokio_util::sync::CancellationToken;
 
-/// Why stdout took no more.
+/// The error of stdout.
 static FAILED: OnceLock<String> = OnceLock::new();
-/// Cancelled at that moment.
+/// Cancelled when stdout fails.
 static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
-/// Whether stdout is for a file's text alone: what is meant for people goes to stderr.
+/// Whether stdout has the text of a file: lines for people then go to stderr.
 static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 
-/// As `println!`, but for a stdout that may take no more.
+/// As `println!`, for a stdout that may fail.
 macro_rules! say {
     ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
 }
@@ -49,12 +49,12 @@ pub(crate) fn line(words: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints what must stay as it is: a script, or a command to copy.
+/// Prints without wrapping: a script, or a command to copy.
 pub(crate) fn verbatim(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
 
-/// Breaks each line that is too long at its words; what follows is indented as the line is.
+/// Wraps long lines at words and keeps their indent.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -146,12 +146,12 @@ fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     })
 }
 
-/// Cancelled once stdout takes no more.
+/// Cancelled when stdout fails.
 pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }
 
-/// The failure of a command whose stdout took no more.
+/// The failure of a command whose stdout failed.
 pub(crate) fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
     Some(no_more(why))
@@ -160,17 +160,17 @@ pub(crate) fn failure() -> Option<Failure> {
 fn no_more(why: &dyn fmt::Display) -> Failure {
     Failure::Output(told!(
         "标准输出写不进去了：{why}",
-        "stdout takes no more: {why}"
+        "stdout cannot be written: {why}"
     ))
 }
 
-/// How many columns the terminal has on which lines for people appear; `None` where they go elsewhere.
+/// The columns of the terminal for people; `None` if their lines go elsewhere.
 pub(crate) fn columns() -> Option<usize> {
     let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
         true => Term::stderr(),
         false => Term::stdout(),
     };
-    // A terminal of no columns is one that does not say how many it has.
+    // A terminal with 0 columns does not know its width.
     let width = || {
         terminal
             .size_checked()
@@ -208,7 +208,7 @@ impl Output {
         self.path.as_os_str() == "-"
     }
 
-    /// Opens it, before anything is measured. What it has stays until it is written.
+    /// Opens it, before anything is measured. Its content stays until it is written.
     ///
     /// # Errors
     ///
@@ -260,10 +260,6 @@ impl Output {
     }
 
     /// Writes a value as JSON.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
     pub(crate) fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))
@@ -272,7 +268,6 @@ impl Output {
 
 /// The arguments of a command that may write files.
 pub(crate) trait Outputs {
-    /// Those files.
     fn outputs(&self) -> Vec<&Output>;
 }
 

@@ -27,7 +27,7 @@ const LIMITER: &str = "seckillLimited";
 ///
 /// # Cancel safety
 ///
-/// Dropping it, one of the ten may be spent on nobody.
+/// If dropped, a permit may be spent without a request.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER, Duration::from_secs(1)).await
 }

@@ -12,7 +12,6 @@ use crate::{
 };
 use secrecy::ExposeSecret;
 
-/// The chapters.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Course {
     chapters: Vec<Chapter>,

@@ -15,7 +15,6 @@ use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
-/// How long the servers may take to say how many orders wait, and what is left.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// This instance runs.
@@ -47,7 +46,6 @@ pub(in crate::http) struct Ready {
     notes: Option<Vec<Note>>,
 }
 
-/// What `/health/ready` may be asked.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

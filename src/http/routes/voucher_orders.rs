@@ -17,7 +17,6 @@ use crate::{
 };
 use axum::Json;
 
-/// How to order.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -51,7 +50,7 @@ pub(in crate::http) struct OrderBody {
     /// last digits.
     #[schema(example = "656262738411028481")]
     order_id: String,
-    /// What the unlock found, where there is a lock.
+    /// The state of the lock at the unlock, if there is a lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     lock: Option<LockState>,

@@ -16,14 +16,12 @@ use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
 use tokio::sync::Semaphore;
 
-/// How long another instance may take to begin.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// So many may watch one instance at once, each with a stream of its own to every other one.
+/// Each watcher has a stream to every other instance.
 const MAX_WATCHERS: usize = 300;
-/// One that is not there is asked again so soon.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Who watches this instance.
+/// The watchers of this instance.
 pub(in crate::http) struct Watchers(Arc<Semaphore>);
 
 impl Default for Watchers {

@@ -5,10 +5,9 @@ use crate::{classroom, error::Error};
 use axum::Json;
 use tokio::time::timeout;
 
-/// A server that does not answer so soon is not waited for.
 const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the servers have; null where one does not answer.
+/// The objects; null if a server does not answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Objects {
     /// Permits that are free. One is lost with an instance that is killed while somebody is inside.

@@ -21,19 +21,17 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-/// So many may be under way at once.
 const MAX_VISITS: usize = 120;
 
-/// How long an instance may take to say that it lives. One that is killed is known at once, since nobody listens there; one that
-/// is only slow must not be left out.
+/// A killed instance is known at once; a slow one must not be left out.
 const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Those who were sent by this instance.
+/// The visits that this instance sends.
 #[derive(Debug)]
 pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
     places: Arc<Semaphore>,
-    /// Counts them, so that the instances have them in turn.
+    /// Chooses the instances in turn.
     turn: AtomicUsize,
 }
 
@@ -46,7 +44,7 @@ impl Default for SentVisits {
     }
 }
 
-/// Who is to come, where to, and for how long.
+/// Visitors for a lesson.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Visitors {
@@ -74,7 +72,7 @@ pub(in crate::http) struct Visitors {
     #[garde(dive)]
     #[schema(inline)]
     members: Option<Whole<1, 1000>>,
-    /// Who leaves the double barrier.
+    /// The member that leaves the double barrier.
     #[garde(skip)]
     member: Option<Uuid>,
 }
@@ -107,7 +105,7 @@ fn is_a_visit(visit: &str, (): &()) -> garde::Result {
 }
 
 impl Visitors {
-    /// What the query of each visit says, as far as it is asked for.
+    /// The query of each visit.
     fn terms(&self) -> Vec<(&'static str, String)> {
         let terms = [
             ("hold_ms", self.hold_ms.map(Whole::get)),
@@ -151,7 +149,7 @@ pub(in crate::http) async fn send(
         let request = client().get(at).query(&[("who", name)]).query(&terms);
         let (stopping, place) = (app.stopping.clone(), places.split(1));
         app.ctx.tasks.spawn(async move {
-            // What comes of it is seen in the lessons' events.
+            // The events of the lesson show the result.
             let visit = request.timeout(limit).answer();
             drop(stopping.run_until_cancelled(visit).await);
             drop(place);

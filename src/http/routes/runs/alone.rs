@@ -19,10 +19,9 @@ use oversell_lock::{Guard, Lease, LockError, mysql::Caller};
 
 const NAME: &str = "run";
 
-/// An instance that dies blocks the others for so long.
+/// Also how long a dead instance blocks the others.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
-/// How long MySQL may take.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
