@@ -36,7 +36,7 @@ pub struct Addresses {
     /// The Sentinel that promotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
-    /// The replicas of the main Redis, where the instances ask Sentinels who leads.
+    /// The replicas of the main Redis, if the instances use Sentinels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<Process>,
     /// The Sentinels that they ask.
@@ -92,7 +92,7 @@ impl Addresses {
         [&self.mysql].into_iter().chain(&self.galera)
     }
 
-    /// The address of the main Redis; empty where there is none.
+    /// The address of the main Redis; empty if there is none.
     pub fn main_redis(&self) -> &str {
         self.redis.first().map_or("", |node| &node.url)
     }

@@ -74,7 +74,7 @@ enum Command {
     },
 }
 
-/// A command that runs against a lab: one that is there, or one of its own.
+/// A command against a running lab, or one of its own.
 #[derive(Debug, clap::Args)]
 struct WithLab<A: clap::Args> {
     /// Start a lab of its own on free ports, and stop it afterwards
@@ -136,7 +136,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line, or its end where there is nothing to run: help, or what is wrong.
+/// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
     let is_chinese = chinese::by_locale();
     let parsed = chinese::spoken(Cli::command())

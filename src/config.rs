@@ -274,7 +274,7 @@ impl Config {
         if let Some(path) = file {
             layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
-        // Text stays text: a number is parsed where a number is asked for, and `00123456` may be a token.
+        // Text stays text: a field parses its own numbers, and `00123456` may be a token.
         layers = layers.add_source(
             environment
                 .prefix(ENV_PREFIX)

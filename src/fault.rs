@@ -42,8 +42,7 @@ impl Action {
         }
     }
 
-    /// By how many milliseconds, where nothing is said: a clock jumps beyond every lease of the course, an answer comes this much
-    /// later.
+    /// The default in milliseconds: a clock jumps beyond every lease of the course; an answer is delayed by this.
     pub(crate) const fn default_by_ms(self) -> u64 {
         match self {
             Self::Jump => 60_000,

@@ -51,7 +51,7 @@ pub struct VisitEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "semaphore")]
     pub key: Option<String>,
-    /// `start`: the route; `said`: the line; `count`, `guess`: the number; `member`: the member's node.
+    /// `start`: the route; `said`: the line; `count`, `guess`: the number; `member`: the node of the member.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/test/semaphore")]
     pub value: Option<String>,
@@ -211,12 +211,12 @@ impl Lane {
         }
     }
 
-    /// It leaves; the unlock follows.
+    /// Leaves; the unlock follows.
     pub fn leave(&self) {
         self.leave_by(None);
     }
 
-    /// It leaves; with an `end` of its lease, at that time at the latest, however late this is called.
+    /// Leaves; with an `end` of its lease, at that time at the latest, however late this call.
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);

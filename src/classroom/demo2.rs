@@ -64,7 +64,7 @@ pub enum Id {
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 ///
 /// # Cancel safety
 ///

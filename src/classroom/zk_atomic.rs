@@ -44,7 +44,7 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where ZooKeeper is down; [`Error::Unknown`] where it did not answer the write.
+/// [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
 ///
 /// # Cancel safety
 ///

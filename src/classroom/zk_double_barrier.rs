@@ -61,7 +61,7 @@ impl Members {
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
+/// [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::Unavailable`] if ZooKeeper
 /// is down.
 ///
 /// # Cancel safety
@@ -87,8 +87,8 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 ///
 /// # Errors
 ///
-/// [`Error::BadInput`] where there is no such member, [`Error::Timeout`] where not all left within the job's wait (this one
-/// has), [`Error::Unavailable`] where ZooKeeper is down.
+/// [`Error::BadInput`] if there is no such member, [`Error::Timeout`] if not all left within the job's wait (this one
+/// has), [`Error::Unavailable`] if ZooKeeper is down.
 ///
 /// # Cancel safety
 ///

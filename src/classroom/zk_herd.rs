@@ -88,7 +88,7 @@ pub enum Watch {
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
+/// [`Error::Timeout`] if another herd takes longer, [`Error::Unavailable`] if ZooKeeper is down, or has no
 /// connection for one of them.
 ///
 /// # Cancel safety

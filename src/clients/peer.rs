@@ -76,7 +76,7 @@ impl Java {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here.
+    /// [`Failure::Unusable`] if the project, Maven or a JDK is not here.
     pub async fn check_build_tools(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
@@ -93,7 +93,7 @@ impl Java {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where Maven fails.
+    /// [`Failure::Unusable`] if Maven fails.
     pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
         maven.args(["-q", "-B", "package", "-f"]);
@@ -168,7 +168,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where it does not start, or does not answer within a minute.
+    /// [`Failure::Unusable`] if it does not start, or does not answer within a minute.
     pub async fn start(
         name: impl Display,
         mut program: Command,

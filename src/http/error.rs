@@ -37,7 +37,7 @@ pub(super) enum Error {
         /// The header that says so.
         header: &'static str,
     },
-    /// A body that is not declared to be JSON, where JSON is asked for.
+    /// A body that is not declared as JSON.
     #[error("the body must be JSON, with header Content-Type: application/json")]
     NotJson,
     /// The body is larger than the configuration allows.

@@ -25,11 +25,11 @@ use utoipa::{
 /// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
-/// The query; its type says which fields there are.
+/// The query, with the fields of its type.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// The body, a JSON object; its type says which fields there are.
+/// The body, a JSON object with the fields of its type.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
@@ -38,7 +38,7 @@ pub(super) struct Json<T>(pub(super) T);
 #[from_request(via(axum::extract::Path), rejection(Error))]
 pub(super) struct Path<T>(pub(super) T);
 
-/// An administrator; everybody is one where the configuration has no token.
+/// An administrator; everybody, if the configuration has no token.
 #[derive(Debug)]
 pub(super) struct Admin;
 

@@ -219,7 +219,7 @@ impl Throttle {
     }
 }
 
-/// The request id: the client's where it is short and plain, else 16 hexadecimal digits.
+/// The request id: that of the client if it is short and plain, else 16 hexadecimal digits.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();

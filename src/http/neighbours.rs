@@ -49,10 +49,10 @@ pub(super) struct Neighbour {
 /// A trouble, and the instance that has it.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Note {
-    /// The instance that has it; null where all have it.
+    /// The instance that has it; null if all have it.
     #[schema(example = "8100")]
     instance: Option<String>,
-    /// The server that it is about; null where it is about the instance.
+    /// The server that it is about; null if it is about the instance.
     server: Option<Server>,
     says: Words,
 }

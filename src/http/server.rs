@@ -79,7 +79,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 ///
 /// # Errors
 ///
-/// [`Failure::Unusable`] where the configuration does not hold or the port is in use.
+/// [`Failure::Unusable`] if the configuration does not hold or the port is in use.
 pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
@@ -190,7 +190,7 @@ pub(super) fn is_open(config: &Config) -> bool {
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
-/// Makes a token where others than this machine reach the instance and there is none, and says it.
+/// Makes and prints a token if others than this machine reach the instance and there is none.
 ///
 /// # Errors
 ///

@@ -116,7 +116,7 @@ macro_rules! terms {
         }
 
         impl $name {
-            /// The job that is asked for; it waits for `wait` and stays for `stay` where the query does not say.
+            /// The requested job, with these defaults for wait and stay.
             pub(in crate::http) fn job(
                 &self,
                 wait: std::time::Duration,

@@ -47,7 +47,7 @@ impl Instance {
         }
     }
 
-    /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
+    /// Probes every server, or returns the cached states. A MySQL without its tables is not up.
     pub(crate) async fn states(&self) -> Arc<States> {
         let states = self.probes.probe(&self.ctx).await;
         if !states.mysql.up || self.startup.migrated() {

@@ -221,7 +221,7 @@ const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-/// The server at `host:port`, where `cluster.members` have a name for it. One at the same port of another host has none.
+/// The server at `host:port`, if `cluster.members` names it. The same port of another host has no name.
 fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
@@ -327,7 +327,7 @@ async fn ask_redis_for_writes(
         Ok(Err(error)) if REFUSED_WRITES.iter().any(|code| error.code() == Some(code)) => {
             return Err(error.into());
         }
-        // Another error is not about writes, and a connection that broke says nothing either.
+        // Other errors are not about writes.
         Ok(Err(error)) => tracing::debug!(%error, "the probe write to redis failed"),
         Err(_) => tracing::debug!("redis did not answer the probe write in time"),
     }

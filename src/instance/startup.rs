@@ -37,7 +37,7 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 pub(super) struct Progress {
     migrated: AtomicBool,
     seeded: AtomicBool,
-    /// Another program's tables, which stand where ours belong.
+    /// Tables of another program in the place of ours.
     in_the_way: Mutex<Vec<String>>,
 }
 
@@ -137,7 +137,7 @@ async fn are_made(conn: &mut Conn) -> bool {
     })
 }
 
-/// Returns once the tables are this one's to make: after all that another one has made, on every node.
+/// Waits until this instance may make the tables, after the work of others on every node.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     for statement in CREATE_MAKER {
         unless_contended(conn.execute(statement).await)?;

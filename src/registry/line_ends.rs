@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The texts at and below these paths that have Windows line ends. A path that does not exist has none.
+/// The texts with Windows line ends at and below these paths; a missing path has none.
 pub(crate) fn windows_texts(paths: &[&Path]) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| path.exists()) {

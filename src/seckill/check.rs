@@ -1,4 +1,4 @@
-//! Whether a seckill went as it must, from what the database has and what was answered. A pure function.
+//! Whether a seckill went correctly, from what the database has and what was answered. A pure function.
 //!
 //! 1. Orders = stock taken, and no more than there were pieces.
 //! 2. One order per user.
@@ -111,7 +111,7 @@ pub struct Report {
     /// Numbers beyond the first of each.
     #[schema(example = 0)]
     pub repeated_ids: usize,
-    /// Orders that are there beyond those that were answered or may have been.
+    /// Orders beyond the answered and the unknown ones.
     #[schema(example = 0)]
     pub unasked_orders: u64,
     /// Pieces that the database has and Redis does not sell.

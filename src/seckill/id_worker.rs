@@ -62,8 +62,8 @@ struct LastSecond(AtomicI64);
 ///
 /// # Errors
 ///
-/// [`Error::NoId`] where there is none to give: the day's count is used up, or the clock is out of range.
-/// [`Error::Unavailable`] where Redis is down.
+/// [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
+/// [`Error::Unavailable`] if Redis is down.
 pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     batch(ctx, prefix, 1).await.map(|ids| *ids.end())
 }

@@ -103,7 +103,7 @@ impl From<StreamId> for Entry {
 ///
 /// # Errors
 ///
-/// [`Error::NoOrder`]; [`Error::Unavailable`] where a server is down.
+/// [`Error::NoOrder`]; [`Error::Unavailable`] if a server is down.
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
@@ -162,8 +162,8 @@ pub(super) async fn settle(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed. Its piece
-/// is on sale again in `gives_back_to`, the key of its voucher, where there is one.
+/// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again in
+/// `gives_back_to`, the key of its voucher, if given.
 pub(super) async fn bury(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,

@@ -70,7 +70,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 ///
 /// # Errors
 ///
-/// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
+/// [`Error::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
@@ -92,7 +92,7 @@ pub(super) async fn read_on(
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
+/// [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
 pub async fn add(
     ctx: &Ctx,
     title: &str,

@@ -24,7 +24,7 @@ impl<T: Send + 'static> Backstop<T> {
         }
     }
 
-    /// Does it now; `None` where it panicked, or the runtime is gone.
+    /// Does it now; `None` if it panicked, or the runtime is gone.
     pub(crate) async fn now(mut self) -> Option<T> {
         let done = self.start()?.await;
         done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))

@@ -163,7 +163,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
 }
 
 impl LockGuard {
-    /// Unlocks, and says whether the lock was still held; `None` if Redis did not answer.
+    /// Unlocks. Returns whether the lock was still held; `None` if Redis did not answer.
     pub(crate) async fn unlock(self) -> Option<LockState> {
         self.0.now().await.flatten()
     }

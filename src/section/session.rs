@@ -37,10 +37,10 @@ impl Session {
         }
     }
 
-    /// Waits for `statement`, which is sent on this connection, at most `limit`; then has the server end it, and waits
-    /// 3 s at most for its answer, which counts whatever becomes of that order. A statement that was ended fails with error 1317
-    /// and has changed nothing. [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done. The connection
-    /// can be used on after an answer; [`Conn::done`] closes it where the order may still be on its way.
+    /// Waits at most `limit` for `statement`, then has the server end it and waits at most 3 s for its answer, which counts
+    /// whether or not it was ended. An ended statement fails with error 1317 and has changed nothing. [`sqlx::Error::Io`]
+    /// with `TimedOut` means no answer: it may have been done. After an answer the connection can be reused; [`Conn::done`]
+    /// closes it if the KILL QUERY may still be on its way.
     pub(crate) async fn bounded<T, F>(&self, limit: Duration, statement: F) -> sqlx::Result<T>
     where
         F: Future<Output = sqlx::Result<T>>,
@@ -64,7 +64,7 @@ impl Session {
         answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
-    /// The statement is not answered yet, so the number is still this connection's.
+    /// The statement is unanswered, so the id is still that of this connection.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);

@@ -132,7 +132,7 @@ impl Node {
             .map_err(down)
     }
 
-    /// Watches a sibling, until it changes or goes; `None` where it is gone already.
+    /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
         let (found, event) = insist(|| self.client.check_and_watch_stat(&path))

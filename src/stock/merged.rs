@@ -38,7 +38,7 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     /// The name of the awaited thing, for errors.
     const WHAT: &'static str;
 
-    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] where it would have to wait longer than `wait`.
+    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than `wait`.
     fn take(
         ctx: &Ctx,
         stock_id: i64,

@@ -98,7 +98,7 @@ impl Strategy {
         self.slug == "mine"
     }
 
-    /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
+    /// The lease that is not renewed: after it a holder is not alone. `None` if it is renewed, or there is none.
     #[must_use]
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
@@ -110,7 +110,7 @@ impl Strategy {
         })
     }
 
-    /// Takes one piece, or says why not. Where the request has a name, the console of the instance shows it arrive, get in, and leave.
+    /// Takes one piece. The console shows a request with a name arrive, enter and leave.
     ///
     /// # Errors
     ///

@@ -100,7 +100,7 @@ impl Names {
 pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
-        // Unlike UNLINK, it is refused where memory is full, as all that a transaction has.
+        // Unlike UNLINK, this is refused if memory is full, as a transaction is.
         ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
     }
     ask.exec_async(node).await

@@ -28,8 +28,8 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(3);
 /// §1.2: what the course starts with.
 const SEED_COUNT: i64 = 5000;
 
-/// The stock of a product is its row and its buckets together, in one statement and so at one time. On a node of a Galera
-/// cluster it has all that was committed before on any node; a server that is not MariaDB takes that for a comment.
+/// The row and its buckets in one statement, so at one time. A Galera node first applies every earlier commit of any node;
+/// other servers read that as a comment.
 const READ: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                     WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
 const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
@@ -50,9 +50,9 @@ const NODES: [&str; 9] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Shelf)]
 pub struct StockLevels {
-    /// The row of `db_stock`; null where there is none, or MySQL is down.
+    /// The row of `db_stock`; null if there is none, or MySQL is down.
     pub mysql: Option<Row>,
-    /// The key of Redis; null where Redis is down.
+    /// The key of Redis; null if Redis is down.
     pub redis: Option<Key>,
     /// The servers that did not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ impl<'r> FromRow<'r, MySqlRow> for Row {
 pub struct Key {
     #[schema(example = "stock")]
     pub key: String,
-    /// Pieces left; null where the key does not exist.
+    /// Pieces left; null if the key does not exist.
     #[schema(example = 5000)]
     pub count: Option<i64>,
 }
@@ -104,7 +104,7 @@ pub struct Key {
 ///
 /// # Errors
 ///
-/// [`Error::NoProduct`] where neither has it, [`Error::Unavailable`] where neither answers.
+/// [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
     let (mysql, redis) = match (mysql, redis) {
@@ -129,7 +129,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
 
 /// # Errors
 ///
-/// [`Error::NoProduct`], or [`Error::Unavailable`] where the store does not answer.
+/// [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
         Store::Redis => read_key(ctx, stock_id).await?.count,
@@ -148,8 +148,8 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where a server that is needed is down, [`Error::Refuses`] where it refuses: nothing was changed.
-/// [`Error::Timeout`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
+/// [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses: nothing was changed.
+/// [`Error::Timeout`] if somebody holds the row. [`Error::Unknown`] if a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -337,7 +337,7 @@ fn unknown(error: Error) -> Error {
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
+/// [`Error::Unavailable`] if MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;

@@ -96,7 +96,7 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     }))
 }
 
-/// ✓ in green, ✗ in red, any other mark in yellow: where lines for people go to a terminal that takes colours.
+/// Colours a mark, if the terminal for people takes colours: ✓ green, ✗ red, any other yellow.
 pub(crate) fn mark(mark: &str) -> String {
     if !has_colours() {
         return mark.to_owned();
@@ -118,7 +118,7 @@ pub(crate) fn has_colours() -> bool {
     }
 }
 
-/// A progress bar on stderr, hidden where that is no terminal. Only long steps are worth an estimate.
+/// A progress bar on stderr, hidden if that is no terminal. Only long steps get an estimate.
 pub(crate) fn progress(steps: usize, estimates: bool) -> ProgressBar {
     let left = match estimates {
         true => told!("还要约 {{eta}}  ", "about {{eta}} left  "),
@@ -212,7 +212,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where it cannot be written.
+    /// [`Failure::Unusable`] if it cannot be written.
     pub(crate) fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
             IS_A_FILE.store(true, Ordering::Relaxed);
@@ -240,7 +240,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// [`Failure::Output`] where it takes no more, [`Failure::Unusable`] where it cannot be opened.
+    /// [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));

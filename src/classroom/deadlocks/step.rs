@@ -22,7 +22,7 @@ pub struct DeadlockStep {
     /// The server's words for it.
     #[schema(example = "Deadlock found when trying to get lock; try restarting transaction")]
     pub message: Option<String>,
-    /// How many rows its transaction had locked after it; absent where the server does not show it to us.
+    /// How many rows its transaction had locked after it; absent if the server does not show it to us.
     #[schema(example = 2)]
     pub row_locks: Option<u64>,
 }
@@ -61,7 +61,7 @@ pub struct DeadlockReplay {
     pub retries: usize,
     /// The plan of the statement that the lesson is about.
     pub plans: Vec<DeadlockPlan>,
-    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent where there was no
+    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent if there was no
     /// deadlock.
     pub latest_deadlock: Option<String>,
 }

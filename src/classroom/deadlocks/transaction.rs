@@ -119,7 +119,7 @@ impl Transaction {
     }
 }
 
-/// A whole transaction from its first statement; `None` where the server ended it because of another one.
+/// A whole transaction from its first statement; `None` if the server ended it because of another one.
 async fn attempt(
     conn: &mut Conn,
     side: Side,

@@ -58,7 +58,7 @@ impl TwoTransactions {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+    /// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
     pub(crate) async fn open(
         ctx: &Ctx,
         lesson: &'static DeadlockLesson,

@@ -23,7 +23,7 @@ const LIMITER: &str = "seckillLimited";
 ///
 /// # Errors
 ///
-/// [`Error::Limited`] where ten were within the last second, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
 ///
 /// # Cancel safety
 ///

@@ -42,8 +42,7 @@ pub(in crate::http) struct WatchQuery {
     own: bool,
 }
 
-/// Watches the lessons: one event for each thing that is seen of a visit, the last ones first, then each as it happens. What
-/// was told may be told again, where an instance was away.
+/// Watches the lessons: recent events first, then each as it happens. Events may repeat if an instance was away.
 #[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(WatchQuery),
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
 pub(in crate::http) async fn events(

@@ -64,7 +64,7 @@ pub(in crate::http) struct Visitors {
     #[garde(dive)]
     #[schema(inline)]
     wait_ms: Option<WaitMs>,
-    /// The lease, in milliseconds, where the route has one.
+    /// The lease, in milliseconds, if the route has one.
     #[garde(dive)]
     #[schema(inline)]
     lease_ms: Option<LeaseMs>,
@@ -158,7 +158,7 @@ pub(in crate::http) async fn send(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// The addresses of the instances that answer; where none is known, this one's.
+/// The addresses of the instances that answer, else that of this one.
 async fn live_instances(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
         let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));

@@ -12,7 +12,7 @@ use uuid::Uuid;
 terms!(
     /// The members, and the parameters of every lesson.
     Meeting {
-        /// How many meet; every one of them says the same number.
+        /// The number of members; all must give the same.
         #[garde(dive)]
         #[param(inline, example = 3)]
         members: Whole<1, 1000>,

@@ -28,7 +28,7 @@ const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
 
-/// Takes the lock for a run of this number and strategy, started by `by`; without one where MySQL does not answer.
+/// Takes the lock for a run, started by `by`; without a lock if MySQL does not answer.
 ///
 /// # Errors
 ///

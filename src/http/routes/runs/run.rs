@@ -274,7 +274,7 @@ impl Run {
     }
 }
 
-/// The milliseconds that are left of a run that goes on as it has so far.
+/// The remaining milliseconds at the present rate.
 fn left_ms(snapshot: &Snapshot, elapsed: Duration) -> Option<u64> {
     let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
     let left = each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?;
