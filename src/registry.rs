@@ -106,12 +106,12 @@ impl<S> std::fmt::Debug for RegistryEntry<S> {
 pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();
-    files.sort_by_cached_key(|file| (place(&all, file), file.slug));
+    files.sort_by_cached_key(|file| (sort_key(&all, file), file.slug));
     files.into_iter().map(read).collect()
 }
 
 /// The sort key: the numbers of its chapter (the last one of `2.9, 2.10.4`), with a 1 appended behind another entry.
-fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
+fn sort_key<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
     match file.spec.rank() {
         Rank::Course => {
             let chapter = file.spec.chapter().rsplit(' ').next().unwrap_or_default();
@@ -120,9 +120,9 @@ fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
         Rank::After(slug) | Rank::AsPrinted(slug) | Rank::Beyond(slug) => {
             let before = files.iter().find(|file| file.slug == slug);
             let before = before.unwrap_or_else(|| panic!("{}: no {slug}", file.slug));
-            let mut place = place(files, before);
-            place.push(1);
-            place
+            let mut key = sort_key(files, before);
+            key.push(1);
+            key
         }
     }
 }

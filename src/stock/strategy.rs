@@ -101,7 +101,7 @@ impl Strategy {
     /// The lease that is not renewed: after it a holder is not alone. `None` if it is renewed, or there is none.
     #[must_use]
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
-        self.names.iter().find_map(|name| match name {
+        self.spec.names.iter().find_map(|name| match name {
             Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
             Name::RedisFor(_, FixedLease::Configured) => {
                 Some(Duration::from_millis(config.lock.lease_ms))
@@ -124,7 +124,7 @@ impl Strategy {
         if printed {
             job.say(format_args!("来了：{}", self.slug));
         }
-        let outcome = (self.deduct)(ctx, job).await;
+        let outcome = (self.spec.deduct)(ctx, job).await;
         if printed {
             match &outcome {
                 Ok(Deduction {

@@ -80,7 +80,7 @@ pub(in crate::http) async fn place(
     let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
     let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
-    let ordered = (step.place)(&app.ctx, &order).await?;
+    let ordered = (step.spec.place)(&app.ctx, &order).await?;
     Ok(Json(OrderBody {
         took: JobSummary::of(&app, Outcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),

@@ -50,15 +50,15 @@ pub(in crate::http) async fn events(
     Own(watchers): Own<Watchers>,
     Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
-    let place = Arc::clone(&watchers.0).try_acquire_owned();
-    let place = place.map_err(|_| Error::Overloaded)?;
+    let permit = Arc::clone(&watchers.0).try_acquire_owned();
+    let permit = permit.map_err(|_| Error::Overloaded)?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
         false => select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
     let seen = seen.map(move |event| {
-        let _until_it_ends = &place;
+        let _until_it_ends = &permit;
         Event::default().json_data(event)
     });
     Ok(sse::response(&app, seen))

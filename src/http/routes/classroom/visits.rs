@@ -30,7 +30,7 @@ const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Chooses the instances in turn.
     turn: AtomicUsize,
 }
@@ -38,7 +38,7 @@ pub(in crate::http) struct SentVisits {
 impl Default for SentVisits {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MAX_VISITS)),
+            permits: Arc::new(Semaphore::new(MAX_VISITS)),
             turn: AtomicUsize::new(0),
         }
     }
@@ -130,10 +130,10 @@ pub(in crate::http) async fn send(
     Json(visitors): Json<Visitors>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
-    let mut places = Arc::clone(&sent.places)
+    let mut permits = Arc::clone(&sent.permits)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
-            under_way: MAX_VISITS.saturating_sub(sent.places.available_permits()),
+            under_way: MAX_VISITS.saturating_sub(sent.permits.available_permits()),
             most: MAX_VISITS,
         })?;
     let instances = live_instances(&app).await;
@@ -147,12 +147,12 @@ pub(in crate::http) async fn send(
             visitors.visit
         );
         let request = client().get(at).query(&[("who", name)]).query(&terms);
-        let (stopping, place) = (app.stopping.clone(), places.split(1));
+        let (stopping, permit) = (app.stopping.clone(), permits.split(1));
         app.ctx.tasks.spawn(async move {
             // The events of the lesson show the result.
             let visit = request.timeout(limit).answer();
             drop(stopping.run_until_cancelled(visit).await);
-            drop(place);
+            drop(permit);
         });
     }
     Ok(StatusCode::ACCEPTED)
