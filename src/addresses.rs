@@ -180,7 +180,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("lab.json");
         fs::write(&file, "{}").expect("a file");
-        fs::set_permissions(&file, Permissions::from_mode(0)).expect("its owner is this user");
+        fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("its owner is this user");
         // Where root runs the test, this thread alone reads as another user.
         let user = setfsuid(Uid::from_raw(65534));
         let error = Addresses::of_running_lab(&file);

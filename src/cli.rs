@@ -139,7 +139,7 @@ pub fn main() -> ExitCode {
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
     let is_chinese = chinese::by_locale();
-    let parsed = chinese::spoken(Cli::command())
+    let parsed = chinese::spoken(Cli::command(), stdout::columns())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {

@@ -48,7 +48,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "course",
         ],
     ),
-    ("lab", &[]),
+    ("lab", &["stock"]),
     (
         "course",
         &["section", "stock", "seckill", "classroom", "load", "replay"],

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::terminal::{
     bilingual::Bilingual,
-    stdout::{columns, has_colours, mark, wrapped},
+    stdout::{columns, has_colours, mark},
+    wrap::wrapped,
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 

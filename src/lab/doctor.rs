@@ -1,12 +1,7 @@
 //! `oversell doctor`: what this machine lacks for a lab, and how to get it. It starts and changes nothing.
 
-use super::{
-    Options, Port,
-    folder::Folder,
-    mysql, nginx,
-    programs::{self, Needed, SETPRIV},
-    redis, zookeeper,
-};
+use super::{Options, Port, folder::Folder, mysql, nginx, redis, zookeeper};
+use crate::programs::{self, Needed, SETPRIV};
 use crate::terminal::{
     bilingual::Bilingual,
     chinese::{padded, told},

@@ -1,9 +1,7 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
 use super::{
-    mysql,
-    programs::Needed,
-    redis,
+    mysql, redis,
     sentinel::GROUP,
     server::{Check, Server, Started, answers},
     user::User,
@@ -11,6 +9,7 @@ use super::{
     zookeeper,
 };
 use crate::addresses::{Addresses, Control};
+use crate::programs::Needed;
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},

@@ -12,10 +12,10 @@
 use super::{
     folder::Folder,
     process::{Process, Start},
-    programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
 };
+use crate::programs::{self, Needed};
 use crate::terminal::failure::{Failure, unusable};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};

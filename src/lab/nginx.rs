@@ -2,10 +2,10 @@
 
 use super::{
     instance,
-    programs::{self, Needed},
     server::{Check, Server, Started, answers},
     user::User,
 };
+use crate::programs::{self, Needed};
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},

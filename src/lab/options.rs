@@ -8,7 +8,6 @@ use super::{
     mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
     ports::Port,
-    programs::{self, SETPRIV},
     redis::{self, Redis, Role},
     sentinel::{self, Group, Replicated, Sentinel},
     server::{Member, Server, Setting, Tier},
@@ -16,6 +15,7 @@ use super::{
     way::{self, Way},
     zookeeper::{self, Peer, ZooKeeper},
 };
+use crate::programs::{self, SETPRIV};
 use crate::{
     addresses::{self, Addresses, Control, TOKEN, Token},
     stock,

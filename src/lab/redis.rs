@@ -4,11 +4,11 @@
 
 use super::{
     clock,
-    programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
 };
 use crate::clients::redis_at::redis_at;
+use crate::programs::{self, Needed};
 use futures::FutureExt;
 use redis::InfoDict;
 use std::{

@@ -15,12 +15,12 @@
 //! Source: the Redis documentation, "High availability with Redis Sentinel".
 
 use super::{
-    programs::{self, Needed},
     redis::{NEEDED, USER, follows, has_pid, numbered},
     server::{Check, Server, Started},
     user::User,
     way::Way,
 };
+use crate::programs::{self, Needed};
 use crate::{
     clients::redis_at::redis_at,
     terminal::failure::{Failure, unusable},

@@ -4,9 +4,9 @@
 use super::{
     folder::Folder,
     process::{Console, Process, Start},
-    programs::Needed,
     user::User,
 };
+use crate::programs::Needed;
 use crate::{
     clients::http_client::{Ask, client},
     fault::MemberState,

@@ -2,10 +2,10 @@
 //! or OVERSELL_ZOOKEEPER_CLASSPATH. One server is standalone; several are an ensemble, and each of them is well once it follows or leads.
 
 use super::{
-    programs::{self, Needed},
     server::{Check, Server, Started},
     user::User,
 };
+use crate::programs::{self, Needed};
 use crate::{
     clients::four_letters::four_letters,
     terminal::failure::{Failure, unusable_told},

@@ -7,7 +7,7 @@
 //!
 //! A message that a command makes itself has both languages where it is made: [`told`].
 
-use crate::terminal::stdout::{columns, wrapped};
+use crate::wrap::wrapped;
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -69,9 +69,9 @@ pub(crate) fn padded(label: &str, columns: usize) -> String {
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))
 }
 
-/// This command with its subcommands, in the language of the terminal and wrapped to its width.
-pub(crate) fn spoken(command: Command) -> Command {
-    let width = columns().unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
+/// This command with its subcommands, in the language of the terminal and wrapped to `columns`.
+pub(crate) fn spoken(command: Command, columns: Option<usize>) -> Command {
+    let width = columns.unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
     let mut command = command.term_width(width);
     command.build();
     if is_wanted() {
@@ -382,7 +382,7 @@ pub(crate) mod tests {
     fn what_does_not_fit_beside_an_example_goes_below_it() {
         let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
         assert_eq!(
-            fitted(text, 30),
+            fitted(text, 31),
             "Examples:\n  oversell lab\n      the servers, left running\n\nA paragraph that is wrapped\nonce."
         );
         assert!(fitted(text, 60).contains("lab   the servers, left running\n"));

@@ -524,7 +524,7 @@ async fn reads_are_causal_where_it_is_asked_for(servers: &Servers) -> Result<()>
 }
 
 /// What a server refuses for a reason that an operator removes, by its number: the answer says which, and not that it is a bug.
-const REFUSALS: [(u16, &str); 11] = [
+const REFUSALS: [(u16, &str); 10] = [
     (3101, "another transaction"),
     (4031, "that nobody used"),
     (1193, "causal_reads"),
@@ -533,7 +533,6 @@ const REFUSALS: [(u16, &str); 11] = [
     (1114, "full"),
     (1047, "not part of its cluster"),
     (1045, "correct mysql.url"),
-    (1053, "shutting down"),
     (1142, "may not do this"),
     (1146, "a table is missing"),
 ];

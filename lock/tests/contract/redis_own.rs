@@ -1,7 +1,7 @@
 //! A Redis of a test's own, whose switches it may set: the others share theirs.
 
 use super::support::*;
-use oversell::lab::{Port, program};
+use oversell::{lab::Port, programs::path as program};
 use std::{
     ops::Deref,
     path::Path,

@@ -4,8 +4,8 @@ use super::tools::ask;
 use crate::{
     clients::redis_at::redis_at,
     course::{Cluster, NoVerdict, Says, Seen, Verdict, Words, words},
-    lab::program,
     load::spread::Spread,
+    programs::path as program,
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{

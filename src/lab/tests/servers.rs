@@ -149,7 +149,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
 /// The server of labs that share the empty database in `shared`.
 fn of(shared: &Path) -> MySql {
     MySql {
-        program: Program::at(crate::lab::program("mariadbd")),
+        program: Program::at(crate::programs::path("mariadbd")),
         shared: Some(shared.to_owned()),
         port: 0,
         galera: None,
@@ -234,7 +234,7 @@ async fn a_redis_that_takes_no_other_clock_costs_no_lab() {
     let program = folder.path().join("redis-server");
     let text = format!(
         "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$\nexec '{}' \"$@\"\n",
-        crate::lab::program("redis-server").display()
+        crate::programs::path("redis-server").display()
     );
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();

@@ -113,9 +113,8 @@ mod tests {
             ];
             for english in figures {
                 let words = in_chinese(&english);
-                let is_code = |word: &str| {
-                    word.contains('-') || word.chars().all(|c| !c.is_ascii_lowercase())
-                };
+                let is_code =
+                    |word: &str| word.chars().any(|c| c == '-' || !c.is_ascii_lowercase());
                 assert!(
                     words
                         .split_whitespace()

@@ -15,7 +15,10 @@ use crate::replay::prelude::*;
 use crate::{
     error::Error,
     fault::Action,
-    replay::{inject::PROMOTION_TIMEOUT, play::{Play, poll_until}},
+    replay::{
+        inject::PROMOTION_TIMEOUT,
+        play::{Play, poll_until},
+    },
 };
 
 pub(super) const RACE: Race = Race {

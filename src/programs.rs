@@ -10,10 +10,10 @@ use std::{
 };
 
 /// A program, or a file by its full path, and the Debian package that has it.
-pub(super) type Needed = (&'static str, &'static str);
+pub(crate) type Needed = (&'static str, &'static str);
 
 /// What every process is started through.
-pub(super) const SETPRIV: Needed = ("setpriv", "util-linux");
+pub(crate) const SETPRIV: Needed = ("setpriv", "util-linux");
 
 /// Servers live here, and an ordinary user's PATH does not lead here.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -26,7 +26,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Where the program is: where the environment names one in its place, that one.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     match chosen(program) {
         Some((_, other)) => on_path(&other),
         None => on_path(program),
@@ -34,7 +34,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The program of a server: the one that `option` names, else the one of the environment, else the system's.
-pub(super) fn server(option: (&str, Option<&Path>), program: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn server(option: (&str, Option<&Path>), program: &str) -> Result<PathBuf, Failure> {
     let by_option = |path: &Path| (option.0, path.display().to_string());
     let Some((by, other)) = option.1.map(by_option).or_else(|| chosen(program)) else {
         return Ok(path(program));
@@ -75,12 +75,12 @@ pub fn path(program: &str) -> PathBuf {
 }
 
 /// What a server needs whose program was not found: its path is a bare name.
-pub(super) fn missing(program: &Path, needed: &'static [Needed]) -> &'static [Needed] {
+pub(crate) fn missing(program: &Path, needed: &'static [Needed]) -> &'static [Needed] {
     if program.is_absolute() { &[] } else { needed }
 }
 
 /// Checks that all are there.
-pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Failure> {
+pub(crate) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Failure> {
     let mut missing: Vec<Needed> = needed
         .into_iter()
         .filter(|(program, _)| find(program).is_none())
@@ -105,14 +105,14 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
 }
 
 /// What a program says with this option, on whichever output; none where it does not start.
-pub(super) fn says(program: &Path, option: &str) -> Option<String> {
+pub(crate) fn says(program: &Path, option: &str) -> Option<String> {
     let said = Command::new(program).arg(option).output().ok()?;
     let text = [said.stdout, said.stderr].concat();
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The first number of a text, with its dots.
-pub(super) fn number(text: &str) -> String {
+pub(crate) fn number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     begin
         .chars()
@@ -120,7 +120,7 @@ pub(super) fn number(text: &str) -> String {
         .collect()
 }
 
-pub(super) fn is_program(file: &Path) -> bool {
+pub(crate) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -147,7 +147,7 @@ mod tests {
         let named = |path: &str| server(("--redis-server", Some(Path::new(path))), "redis-server");
         assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
         assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
-        for none in ["/bin", "/etc/hostname", "/no/such/redis-server"] {
+        for none in ["/bin", "/etc/passwd", "/no/such/redis-server"] {
             let refused = named(none).unwrap_err().to_string();
             let expected = format!("--redis-server: {none} is no program that can be run");
             assert_eq!(refused, expected);
