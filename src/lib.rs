@@ -74,4 +74,3 @@ mod static_files;
 pub mod telemetry;
 pub mod terminal;
 pub mod visits;
-mod wrap;

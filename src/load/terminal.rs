@@ -237,7 +237,7 @@ mod tests {
             "{without_the_empty}"
         );
         for width in [20, 30] {
-            let text = crate::wrap::wrapped(&at(Some(width)), width);
+            let text = crate::terminal::wrap::wrapped(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
             assert!(

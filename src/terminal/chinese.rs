@@ -7,7 +7,7 @@
 //!
 //! A message that a command makes itself has both languages where it is made: [`told`].
 
-use crate::wrap::wrapped;
+use crate::terminal::wrap::wrapped;
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},

@@ -5,3 +5,4 @@ pub(crate) mod chinese;
 pub mod console;
 pub mod failure;
 pub(crate) mod stdout;
+pub(crate) mod wrap;
