@@ -1,4 +1,4 @@
-//! Finding the system's programs, and one line that says what to do where one is missing.
+//! Finds the programs of the system; an error names the missing ones and says how to get them.
 
 use crate::terminal::{
     chinese::told,
@@ -12,10 +12,10 @@ use std::{
 /// A program, or a file by its full path, and the Debian package that has it.
 pub(crate) type Needed = (&'static str, &'static str);
 
-/// What every process is started through.
+/// Starts every process.
 pub(crate) const SETPRIV: Needed = ("setpriv", "util-linux");
 
-/// Servers live here, and an ordinary user's PATH does not lead here.
+/// The folders of servers, which are not on the PATH of an ordinary user.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The variable of the environment that names another program in the place of the system's own.
@@ -74,7 +74,7 @@ pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// What a server needs whose program was not found: its path is a bare name.
+/// The needs of a server without its program: the path is then a bare name.
 pub(crate) fn missing(program: &Path, needed: &'static [Needed]) -> &'static [Needed] {
     if program.is_absolute() { &[] } else { needed }
 }
@@ -104,7 +104,7 @@ pub(crate) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
     ))
 }
 
-/// What a program says with this option, on whichever output; none where it does not start.
+/// The output of a program with this option, on stdout and stderr; none if it does not start.
 pub(crate) fn says(program: &Path, option: &str) -> Option<String> {
     let said = Command::new(program).arg(option).output().ok()?;
     let text = [said.stdout, said.stderr].concat();

@@ -60,7 +60,7 @@ pub(in crate::http) struct FaultResult {
     lab: View,
 }
 
-/// What there is to break here, and how it is.
+/// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
     (status = 200, description = "The members and ways of the lab; none where no lab has started this instance", body = View)))]
 pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::Json<View>, Error> {
