@@ -29,7 +29,6 @@ pub struct Addresses {
     pub redis: Vec<Process>,
     /// The ZooKeeper server or ensemble.
     pub zookeeper: ZooKeeper,
-    /// The load balancer.
     pub nginx: Process,
     /// The replica of the main Redis, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +36,7 @@ pub struct Addresses {
     /// The Sentinel that promotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
-    /// The replicas of the main Redis, where the instances ask Sentinels who leads.
+    /// The replicas of the main Redis, if the instances use Sentinels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<Process>,
     /// The Sentinels that they ask.
@@ -49,7 +48,7 @@ pub struct Addresses {
     /// The admin token of its instances, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<Token>,
-    /// What each of its servers is: `{"redis": "Valkey 8.1.1"}`.
+    /// Name and version of each server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
     /// Where the lab accepts orders, if it does.
@@ -60,7 +59,6 @@ pub struct Addresses {
 /// Where a lab takes the orders of `oversell lab fault`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
-    /// Its address.
     pub url: String,
     /// The token that an order must carry.
     pub token: Token,
@@ -72,7 +70,7 @@ pub struct Control {
 pub struct Token(pub String);
 
 impl Token {
-    /// A new one, which nobody can guess.
+    /// A new random token.
     #[must_use]
     pub fn fresh() -> Self {
         Self(uuid::Uuid::new_v4().simple().to_string())
@@ -94,7 +92,7 @@ impl Addresses {
         [&self.mysql].into_iter().chain(&self.galera)
     }
 
-    /// The address of the main Redis; empty where there is none.
+    /// The address of the main Redis; empty if there is none.
     pub fn main_redis(&self) -> &str {
         self.redis.first().map_or("", |node| &node.url)
     }
@@ -142,18 +140,14 @@ impl Addresses {
 pub struct Instance {
     /// Its name, as header `x-instance` gives it.
     pub name: String,
-    /// Its address.
     pub url: String,
-    /// Its process.
     pub pid: u32,
 }
 
 /// A server with an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its address.
     pub url: String,
-    /// Its process.
     pub pid: u32,
 }
 

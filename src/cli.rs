@@ -23,10 +23,9 @@ use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// How often the bench has an instance of its lab started.
 const STARTS: usize = 3;
 
-/// A mistyped value is answered with all that there are, up to so many; of more only the nearest are named.
+/// A mistyped value is answered with all values up to this number, else with the nearest ones.
 const MAX_NAMED_VALUES: usize = 60;
 const NEAREST_VALUES: usize = 8;
 
@@ -75,7 +74,7 @@ enum Command {
     },
 }
 
-/// A command that runs against a lab: one that is there, or one of its own.
+/// A command against a running lab, or one of its own.
 #[derive(Debug, clap::Args)]
 struct WithLab<A: clap::Args> {
     /// Start a lab of its own on free ports, and stop it afterwards
@@ -128,16 +127,16 @@ pub fn main() -> ExitCode {
             ))),
         }
     });
-    // What still runs in the background is not waited for.
+    // Background tasks are not waited for.
     runtime.shutdown_background();
-    // A stdout that takes no more has cut the command short, whatever it says of that itself.
+    // A failed stdout ends the command early; its error comes first.
     match stdout::failure().map_or(done, Err) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&failure),
     }
 }
 
-/// The command line, or its end where there is nothing to run: help, or what is wrong.
+/// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
     let is_chinese = chinese::by_locale();
     let parsed = chinese::spoken(Cli::command(), stdout::columns())
@@ -155,7 +154,7 @@ fn parse() -> Cli {
     })
 }
 
-/// Of very many values only those are named that begin most like the one that was given.
+/// Names only the values that are most like the given one.
 fn name_the_nearest(error: &mut clap::Error) {
     let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) = (
         error.get(ContextKind::ValidValue),
@@ -203,7 +202,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
                 true => tried_on_labs(&mut run, stop).await,
                 false => run.on(None, |_| true, stop).await,
             };
-            // What was found before it was stopped is printed all the same.
+            // Results up to the stop are printed too.
             done.and(run.end())
         }
         Command::Faults(args) => {

@@ -249,10 +249,6 @@ impl ConfigError {
 
 impl Config {
     /// Reads every layer; `overrides` are the command line's, as `("server.port", "8100")`.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`], naming the key and the rule.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
         Self::load_with(
             std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(),
@@ -261,10 +257,6 @@ impl Config {
     }
 
     /// As [`load`](Config::load), with this file in the place of the one that `OVERSELL_CONFIG` names.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`], naming the key and the rule.
     pub fn load_with(
         file: Option<&Path>,
         overrides: &[(&str, String)],
@@ -282,7 +274,7 @@ impl Config {
         if let Some(path) = file {
             layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
-        // Text stays text: a number is parsed where a number is asked for, and `00123456` may be a token.
+        // Text stays text: a field parses its own numbers, and `00123456` may be a token.
         layers = layers.add_source(
             environment
                 .prefix(ENV_PREFIX)

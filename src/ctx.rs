@@ -24,7 +24,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The size of the administrative pool: a query that waits for a row lock must not block the health checks.
+/// A query that waits for a row lock must not block health checks.
 const ADMIN_POOL_SIZE: usize = 3;
 
 /// The clients of one instance. Cloning it is cheap.
@@ -33,13 +33,11 @@ pub struct Ctx(Arc<Inner>);
 
 /// The fields of a [`Ctx`].
 pub struct Inner {
-    /// All settings.
     pub config: Config,
     /// This instance's name, as header `x-instance` gives it.
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    /// Connections to MySQL.
     pub db: MySqlPool,
     /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
     pub admin_pool: MySqlPool,
@@ -49,13 +47,12 @@ pub struct Inner {
     pub nodes: Vec<RedisClient>,
     /// Exclusive Redis connections, for WATCH.
     pub(crate) watch: RedisPool,
-    /// The ZooKeeper session.
     pub zk: ZkClient,
-    /// State that strategies and lessons keep in this process, by type.
+    /// State of strategies and lessons in this process, by type.
     pub local: ByType,
     /// Background tasks that must end before the process does.
     pub tasks: TaskTracker,
-    /// Cancelled when the process begins to end: locks that are only held for a time are released.
+    /// Cancelled when the process begins to end: locks that are held for a time are released.
     pub closing: CancellationToken,
 }
 
@@ -157,8 +154,8 @@ impl Ctx {
         format!("{}{name}", self.config.redis.prefix)
     }
 
-    /// A connection to MySQL, waiting for a free one at most `wait`, and for one that is made at most a second more. Where
-    /// `mysql.causal_reads` is set, it reads what was committed on any node before.
+    /// A connection to MySQL: waits at most `wait` for a free one, and a second more for a new one. With `mysql.causal_reads`
+    /// it sees every commit of any node.
     ///
     /// # Errors
     ///
@@ -176,8 +173,7 @@ impl Ctx {
         timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 
-    /// A connection for administrative work, waiting for a free one at most `wait`. It answers: one that died while nobody used
-    /// it is replaced.
+    /// A checked connection of the administrative pool, waiting at most `wait` for a free one: a dead connection is replaced.
     ///
     /// # Errors
     ///
@@ -192,8 +188,8 @@ impl Ctx {
         self.admin_pool.conn(wait).await
     }
 
-    /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write sent into one has an
-    /// unknown outcome.
+    /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write into one would have an unknown
+    /// outcome.
     pub fn forget_idle(&self) {
         self.db.forget_idle();
         self.admin_pool.forget_idle();
@@ -216,7 +212,7 @@ impl Ctx {
         };
         if tokio::time::timeout(limit, closing).await.is_err() {
             tracing::warn!(
-                "the servers did not answer in time: what is held goes with its lease, its session or its row"
+                "the servers did not answer in time; held locks end with their lease, session or row"
             );
         }
     }

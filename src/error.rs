@@ -22,20 +22,16 @@ pub enum Error {
     /// There is no product of this number.
     #[error("stock_id {0}: there is no such product; PUT /stock?stock_id={0} makes it")]
     NoProduct(i64),
-    /// The product has a row in MySQL, and Redis has nothing of it: it has lost it. Nothing was changed.
-    #[error(
-        "redis has no stock of product {0}: nobody invents it anew; PUT /stock?stock_id={0} sets it"
-    )]
+    /// The product has a row in MySQL but no key in Redis. Nothing was changed.
+    #[error("redis has lost the stock of product {0}; PUT /stock?stock_id={0} sets it")]
     NoStock(i64),
-    /// The key of the lock holds a value of another type, which is not ours. Nothing was changed.
+    /// The key of the lock has another type. Nothing was changed.
     #[error(
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
     WrongType,
-    /// A voucher that was put into Redis is not there any more. Nothing was changed.
-    #[error(
-        "redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher"
-    )]
+    /// Redis has lost the voucher. Nothing was changed.
+    #[error("redis has lost the stock of voucher {0}; POST /voucher makes another voucher")]
     NoVoucherStock(i64),
     /// No order of this number was claimed.
     #[error("there is no order {0}")]
@@ -45,12 +41,7 @@ pub enum Error {
     NoId(String),
     /// The lock, row or connection was not acquired in time. Nothing was changed.
     #[error("{what} was not acquired within {} ms", waited.as_millis())]
-    Timeout {
-        /// The lock, row or connection.
-        what: String,
-        /// The time that the request waited.
-        waited: Duration,
-    },
+    Timeout { what: String, waited: Duration },
     /// MariaDB rolled the transaction back, since another one has changed a row that it had read. Nothing was changed.
     #[error(
         "another transaction has changed a row after this one read it, and MariaDB rolled this one back (error 1020): \
@@ -68,9 +59,7 @@ pub enum Error {
         "token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder"
     )]
     Fenced {
-        /// The lock.
         name: String,
-        /// The token that was shown.
         fence: u64,
         /// The token that the row has seen.
         seen: u64,
@@ -78,36 +67,32 @@ pub enum Error {
     /// A server is down. Nothing was changed.
     #[error("{server} is not available: {reason}")]
     Unavailable {
-        /// Which server.
         server: &'static str,
-        /// What its client said: for the log, not for the answer.
+        /// The client's words, for the log only.
         reason: String,
     },
-    /// A server answers, and refuses for a reason of its own, which an operator removes. Nothing was changed.
+    /// A server refuses until an operator fixes it. Nothing was changed.
     #[error("{server} refuses this: {why} ({reason})")]
     Refuses {
-        /// Which server.
         server: &'static str,
-        /// In our words, for the answer.
+        /// In our words.
         why: &'static str,
-        /// What the server said: for the log, not for the answer.
+        /// The server's words, for the log only.
         reason: String,
     },
-    /// \[002\]: a piece was taken for good, and then its order was not written: nobody has it.
+    /// \[002\]: a piece was taken, and its order was not written: the piece is lost.
     #[error("a piece was taken, and its order was not written: {0}")]
     PieceGone(Box<Error>),
-    /// A write was sent and no answer came: the piece may be sold or not.
-    #[error("{server} did not answer a write; whether it was done is unknown: {reason}")]
+    /// A write has no answer: the piece may be sold or not.
+    #[error("{server} did not answer a write; its outcome is unknown: {reason}")]
     Unknown {
-        /// Which server.
         server: &'static str,
-        /// What its client said: for the log, not for the answer.
+        /// The client's words, for the log only.
         reason: String,
     },
-    /// What the client sent is not as it should be.
+    /// Invalid input.
     #[error("{field}: {rule}")]
     BadInput {
-        /// The field.
         field: String,
         /// The rule that it breaks.
         rule: String,
@@ -115,13 +100,13 @@ pub enum Error {
     /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
-    /// More came than are let through. Nothing was changed.
-    #[error("more requests than are let through")]
+    /// A rate limit refused the request. Nothing was changed.
+    #[error("the rate limit is reached; try again later")]
     Limited,
-    /// The request took longer than the configuration allows, and was given up wherever it was.
-    #[error("given up after {} ms", .0.as_millis())]
+    /// The request exceeded the time limit of the service and was dropped.
+    #[error("the request took longer than {} ms (server.request_timeout_ms) and was dropped", .0.as_millis())]
     RequestTimeout(Duration),
-    /// A bug: the handler panicked, wherever it was.
+    /// A bug: the handler panicked.
     #[error("panicked: {0}")]
     Panicked(String),
     /// \[002\]: there is no voucher of this number.
@@ -137,31 +122,24 @@ pub enum Error {
     #[error("this user has ordered the voucher already")]
     AlreadyOrdered,
     /// \[002\]: another order of the same user is under way.
-    #[error("an order of this user is under way; a user orders once")]
+    #[error("another order of this user is in progress; a user orders once")]
     OrderUnderWay,
-    /// Another instance does not play its part. Nothing was changed.
-    #[error("the instance at {at} does not play its part: {reason}")]
-    NoActor {
-        /// Its address.
-        at: String,
-        /// What it or the client said.
-        reason: String,
-    },
-    /// A replay did not go as it must.
-    #[error("the replay did not go as it must: {0}")]
+    /// Another instance did not answer as an actor. Nothing was changed.
+    #[error("the instance at {at} did not play its actor: {reason}")]
+    NoActor { at: String, reason: String },
+    /// A replay left its script.
+    #[error("the replay left its script: {0}")]
     Replay(String),
-    /// Ours: a bug, or a server that answers what it never should.
+    /// A bug, or an impossible answer of a server.
     #[error("{0}")]
     Internal(String),
 }
 
 impl Error {
-    /// A replay that did not go as it must.
     pub(crate) fn replay(why: impl std::fmt::Display) -> Self {
         Self::Replay(why.to_string())
     }
 
-    /// A server that is down. Nothing was changed.
     pub(crate) fn down(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unavailable {
             server: server.name(),
@@ -169,7 +147,6 @@ impl Error {
         }
     }
 
-    /// A server that refuses, and why, in our words and in its own. Nothing was changed.
     pub(crate) fn refuses(
         server: Server,
         why: &'static str,
@@ -182,7 +159,6 @@ impl Error {
         }
     }
 
-    /// A write of which it is not known whether it was done.
     pub(crate) fn unknown(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unknown {
             server: server.name(),
@@ -190,7 +166,7 @@ impl Error {
         }
     }
 
-    /// Of what went wrong after a piece was taken in a statement of its own.
+    /// Marks an error that came after a piece was taken in a statement of its own.
     pub(crate) fn piece_gone(self) -> Self {
         match self {
             unknown @ Self::Unknown { .. } => unknown,
@@ -198,7 +174,7 @@ impl Error {
         }
     }
 
-    /// The server that did not do its part.
+    /// The server that failed.
     #[must_use]
     pub fn server(&self) -> Option<&'static str> {
         match self {
@@ -238,7 +214,7 @@ impl From<LockError> for Error {
                     None => Self::Unavailable { server, reason },
                 }
             }
-            // An invalid use, or a kind of error that is added later: waiting or trying again does not help.
+            // An invalid use, or a new kind of error: trying again does not help.
             _ => Self::Internal(error.to_string()),
         }
     }
@@ -279,7 +255,7 @@ pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
         .map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
-/// What an operator has to do something about, by the server's number: the statement itself is right.
+/// Explains errors that an operator must fix, by number: the SQL is right.
 fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
     Some(match number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {
@@ -304,7 +280,7 @@ fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
 
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
 
-/// The same, by the word with which Redis begins its answer; of a transaction, its answer to the first command that it refused.
+/// The same for Redis, by the first word of its answer; for a transaction, of its first refused command.
 fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
         return Some(WRONG_REDIS_PASSWORD);

@@ -1,11 +1,10 @@
-//! What a lab is ordered to break, and what there is to break in it: `oversell lab fault`, a replay and the page say it, the lab
-//! does it.
+//! Faults that a lab can inject, and what it can inject them into: for `oversell lab fault`, replays and the page.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
-/// What can happen to a member, or to a way.
+/// A fault, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -32,7 +31,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// What undoes it, where that is not left to time.
+    /// The action that undoes it; none if it ends by itself.
     #[must_use]
     pub const fn undone_by(self) -> Option<Self> {
         match self {
@@ -43,8 +42,7 @@ impl Action {
         }
     }
 
-    /// By how many milliseconds, where nothing is said: a clock jumps beyond every lease of the course, an answer comes this much
-    /// later.
+    /// The default in milliseconds: a clock jumps beyond every lease of the course; an answer is delayed by this.
     pub(crate) const fn default_by_ms(self) -> u64 {
         match self {
             Self::Jump => 60_000,
@@ -59,24 +57,23 @@ impl fmt::Display for Action {
     }
 }
 
-/// An order to a lab.
+/// A command to a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultCommand {
-    /// What is to happen.
     pub action: Action,
-    /// The member or way that it happens to.
+    /// The affected member or link.
     pub member: String,
-    /// For one that slows down, or whose clock jumps: by how much.
+    /// The delay, or the jump of a clock, in milliseconds.
     pub by_ms: u64,
 }
 
-/// What there is to break, and how it is.
+/// The members and links of a lab, and their states.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Breakable {
     /// Servers and instances.
     pub members: Vec<Member>,
-    /// The ways from instances to servers, in a lab that has some; and that from the replica to the main Redis.
+    /// The links from instances to servers, if the lab has them, and that of the replica to the main Redis.
     pub ways: Vec<Link>,
     /// Where phones reach the page, in a lab for a class (`--lan`) that is in a network.
     #[schema(example = "http://192.168.1.5:8080")]
@@ -86,54 +83,40 @@ pub struct Breakable {
 /// A server or an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Member {
-    /// Its name.
     #[schema(example = "8100")]
     pub name: String,
-    /// Whether it is an instance of the service.
     pub instance: bool,
-    /// How it is.
     pub state: MemberState,
-    /// What can be done to it now.
+    /// The actions that are possible now.
     #[schema(example = json!(["pause", "kill"]))]
     pub can: Vec<Action>,
 }
 
-/// How a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
-    /// It runs.
     Running,
-    /// It stands still, and holds what it holds.
+    /// Stopped by SIGSTOP, with all that it holds.
     Paused,
-    /// It does not run.
     Killed,
 }
 
-/// A way from one instance to one server.
+/// A link from an instance to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
-    /// Its name.
     #[schema(example = "8100-redis")]
     pub name: String,
-    /// The instance that it is of.
     #[schema(example = "8100")]
     pub instance: String,
-    /// Where it leads.
     #[schema(example = "redis")]
     pub server: String,
-    /// How it is.
     pub state: LinkState,
 }
 
-/// How a way is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
-    /// As it was.
     Open,
-    /// Nothing comes through.
     Cut,
-    /// Answers come later.
     Slow,
 }

@@ -3,7 +3,7 @@
 //! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
 //! which oversold; [`claims`] has every claim of the documents, and [`trials`] tries it; [`lab`] starts the real servers that all of it runs
-//! against.
+//! against. [`section`] has what strategies share, [`terminal`] what commands print, [`clients`] small clients of servers.
 //!
 //! # Words
 //!
@@ -30,6 +30,7 @@
 //! | lab | real servers and instances, started and stopped by this program |
 //! | instance | one process of the service |
 //! | visit | a request to a lesson of the class page |
+//! | spec | the specification of a strategy or of a step: what its file declares |
 //! | oversold | more pieces sold than are gone from the stock |
 
 pub mod classroom;

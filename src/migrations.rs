@@ -9,7 +9,7 @@ use sqlx::{
 };
 
 const TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
-/// Also one that was begun: what it has made is ours.
+/// Also a started one: its tables are ours.
 const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 
 #[derive(Embed)]
@@ -31,12 +31,8 @@ pub fn migrator() -> Migrator {
     }
 }
 
-/// Tables that stand where a migration that is still to come makes one: another program's. Those of the course's own program
-/// step aside for ours, by the first migration.
-///
-/// # Errors
-///
-/// Those of the statements.
+/// Tables of another program where a pending migration makes one. The first migration renames those of the program of the
+/// course.
 pub async fn in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
     let there: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *conn).await?;
     let mut done: Vec<i64> = Vec::new();

@@ -1,4 +1,4 @@
-//! What registers itself by its file: the strategies of the stock, and the steps of the seckill.
+//! Files that register themselves: the strategies of the stock, and the steps of the seckill.
 //!
 //! `build.rs` finds the files, `NAME.rs` with `NAME.md` beside it; here they become a list in the course's order.
 //!
@@ -15,9 +15,8 @@ use serde::{Serialize, Serializer};
 use std::ops::Deref;
 use utoipa::ToSchema;
 
-/// What a file declares of itself, beside its text.
+/// The specification in a file.
 pub(crate) trait Spec: Copy {
-    /// Where it stands.
     fn rank(&self) -> Rank;
     /// The section of the course that it is from.
     fn chapter(&self) -> &'static str;
@@ -44,20 +43,19 @@ pub(crate) struct File<S> {
     pub(crate) source: &'static str,
 }
 
-/// An entry of a list: what its file declares, by name and with its text.
+/// An entry: the specification of its file, with its name and text.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Registered)]
 pub struct RegistryEntry<S> {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
-    /// What it is, in one line.
+    /// A title in one line.
     pub title: Bilingual,
     /// Where it breaks, in one line.
     pub breaks: Bilingual,
-    /// What its file declares.
+    /// The specification in its file.
     #[serde(flatten)]
     pub spec: S,
-    /// How it is done.
     #[serde(skip)]
     pub text: Text,
     /// Its Rust file, for the page to show.
@@ -104,16 +102,16 @@ impl<S> std::fmt::Debug for RegistryEntry<S> {
 ///
 /// # Panics
 ///
-/// Where a text is not whole, or a file stands behind one that is not there: each test of the list sees it.
+/// If a text is incomplete, or a file stands behind a missing one: each test of the list sees it.
 pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();
-    files.sort_by_cached_key(|file| (place(&all, file), file.slug));
+    files.sort_by_cached_key(|file| (sort_key(&all, file), file.slug));
     files.into_iter().map(read).collect()
 }
 
-/// The numbers of its chapter: of `2.9, 2.10.4` the last ones; a 1 more than the entry that it stands behind.
-fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
+/// The sort key: the numbers of its chapter (the last one of `2.9, 2.10.4`), with a 1 appended behind another entry.
+fn sort_key<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
     match file.spec.rank() {
         Rank::Course => {
             let chapter = file.spec.chapter().rsplit(' ').next().unwrap_or_default();
@@ -122,9 +120,9 @@ fn place<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
         Rank::After(slug) | Rank::AsPrinted(slug) | Rank::Beyond(slug) => {
             let before = files.iter().find(|file| file.slug == slug);
             let before = before.unwrap_or_else(|| panic!("{}: no {slug}", file.slug));
-            let mut place = place(files, before);
-            place.push(1);
-            place
+            let mut key = sort_key(files, before);
+            key.push(1);
+            key
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct ReplayEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "8200")]
     pub instance: Option<String>,
-    /// What was done.
+    /// The name of the event.
     #[schema(example = "read")]
     pub event: String,
     /// The name in the server.
@@ -38,7 +38,7 @@ pub struct ReplayEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "A")]
     pub owner: Option<String>,
-    /// What is left of the lease, in milliseconds; -1 without a lease.
+    /// The remaining lease, in milliseconds; -1 without a lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 2988)]
     pub pttl: Option<i64>,
@@ -80,7 +80,7 @@ pub struct ReplayResult {
     /// The most actors inside at once.
     #[schema(example = 2)]
     pub inside: usize,
-    /// What the race noted.
+    /// The note of the race.
     #[schema(example = "")]
     pub saw: String,
     /// Whether this is the result that the race must have.

@@ -1,9 +1,8 @@
-//! The servers that an instance works with, by name.
+//! The servers of an instance, by name.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Server {

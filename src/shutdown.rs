@@ -27,7 +27,7 @@ impl Shutdown {
     ///
     /// [`Failure::Unusable`] if the system allows no signal handlers.
     pub fn listen() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(|e| unusable!("signals cannot be heard: {e}"));
+        let on = |kind| signal(kind).map_err(|e| unusable!("signals cannot be handled: {e}"));
         let mut signals = [
             on(SignalKind::interrupt())?,
             on(SignalKind::terminate())?,

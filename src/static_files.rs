@@ -2,7 +2,6 @@
 
 use rust_embed::Embed;
 
-/// Every file in `static/`.
 #[derive(Embed)]
 #[folder = "static/"]
 pub(crate) struct StaticFiles;

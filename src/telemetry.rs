@@ -17,13 +17,12 @@ const DEFAULT: &str = "info,zookeeper_client=error,sqlx=error";
 /// The form of a line in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// For people.
     Text,
     /// For machines: one JSON object for each line.
     Json,
 }
 
-/// What `RUST_LOG` lets through; [`DEFAULT`] where it is not set, or is no list of levels.
+/// The levels of `RUST_LOG`; [`DEFAULT`] if it is unset or invalid.
 fn filter() -> Targets {
     let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
     levels.parse().unwrap_or_else(|error| {

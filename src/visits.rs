@@ -24,11 +24,10 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// How many events are kept; older than [`MAX_EVENT_AGE`] none is shown.
 const MAX_KEPT_EVENTS: usize = 1000;
 const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
 
-/// A watcher that falls further behind than this misses events.
+/// A watcher that falls behind by more events misses some.
 const WATCHER_BUFFER: usize = 1024;
 
 /// An event of a visit, or of the instance.
@@ -38,10 +37,8 @@ pub struct VisitEvent {
     /// may be earlier than the time of a preceding event.
     #[schema(example = 1_763_780_000_000_000_u64)]
     pub t_us: u64,
-    /// The instance.
     #[schema(example = "8100")]
     pub instance: String,
-    /// What happened.
     pub event: VisitEventKind,
     /// The visit; absent for an event of the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,13 +51,12 @@ pub struct VisitEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "semaphore")]
     pub key: Option<String>,
-    /// `start`: the route; `said`: the line; `count`, `guess`: the number; `member`: the member's node.
+    /// `start`: the route; `said`: the line; `count`, `guess`: the number; `member`: the node of the member.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/test/semaphore")]
     pub value: Option<String>,
 }
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = Happened)]
@@ -73,21 +69,19 @@ pub enum VisitEventKind {
     Reset,
     /// A visit begins, and waits.
     Start,
-    /// It is inside.
     Locked,
-    /// It has printed a line.
+    /// It printed a line.
     Said,
     /// A count has this value.
     Count,
     /// It has become a member of the group.
     Member,
-    /// It has left.
     Released,
     /// It has ended without having been inside.
     Failed,
-    /// The desk shows this lesson; guesses begin anew.
+    /// This lesson is on show; guesses begin anew.
     Lesson,
-    /// Somebody guesses how the lesson's race will end.
+    /// A guess about the end of the race of a lesson.
     Guess,
 }
 
@@ -103,7 +97,6 @@ struct Inner {
 }
 
 impl Visits {
-    /// Without visits so far.
     #[must_use]
     pub fn new(instance: &str) -> Self {
         let (instance, told) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
@@ -137,7 +130,7 @@ impl Visits {
         );
     }
 
-    /// Tells what is no visit: which lesson is on show, or somebody's guess.
+    /// Reports the lesson on show, or a guess.
     pub fn tell(
         &self,
         event: VisitEventKind,
@@ -212,19 +205,18 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// It is inside.
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
             self.tell(VisitEventKind::Locked, None, None);
         }
     }
 
-    /// It leaves; the unlock follows.
+    /// Leaves; the unlock follows.
     pub fn leave(&self) {
         self.leave_by(None);
     }
 
-    /// It leaves; with an `end` of its lease, at that time at the latest, however late this is called.
+    /// Leaves; with an `end` of its lease, at that time at the latest, however late this call.
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);

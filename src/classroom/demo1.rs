@@ -36,7 +36,7 @@ pub const WORK_TIME: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 ///
 /// # Cancel safety
 ///

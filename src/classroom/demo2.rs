@@ -41,13 +41,13 @@ const KEY: &str = "demo2LockKey";
 
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
-/// After so many leases the lock is taken by force.
+/// The lock is taken by force after this many leases.
 const FORCE_AFTER_LEASES: u32 = 5;
 
-/// How long one waits, where the request does not say: longer than the safety time, or nobody would see it.
+/// The default wait: longer than the time after which force is used.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
-/// What a holder writes into the key.
+/// The value that a holder writes into the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = LockValue)]
@@ -64,7 +64,7 @@ pub enum Id {
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 ///
 /// # Cancel safety
 ///
@@ -90,7 +90,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
 }
 
 struct SyncLock {
-    /// From when on it is taken by force.
+    /// The lock is taken by force from this time on.
     forced: Instant,
 }
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use oversell_lock::Process;
 
-    /// A good name of a holder is one in its own process twice, and another in another process.
+    /// A good owner name is stable within its process and unique among processes.
     #[test]
     fn only_an_owner_is_stable_and_unique() {
         let (one, other) = (Threads::default(), Threads::default());

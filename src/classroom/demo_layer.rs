@@ -23,7 +23,7 @@ use oversell_lock::{Lease, redis::RedisLock};
 /// demo4's key.
 pub const BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
 
-/// What the layer makes of demo3's route.
+/// The lock name that the layer derives from the route of demo3.
 pub const BY_ROUTE: &str = "GET /demo3";
 
 pub(super) const NAMES: &[Name] = &[Name::Redis(BY_ROUTE)];

@@ -32,7 +32,7 @@ pub fn windows() -> impl Iterator<Item = &'static Window> {
     FILES.iter().flat_map(|lesson| lesson.windows)
 }
 
-/// What the lessons write in the servers, for a reset to clear.
+/// The names that lessons use in the servers; a reset clears them.
 pub(crate) fn names() -> impl Iterator<Item = &'static Name> {
     let others = [
         demo1::NAMES,

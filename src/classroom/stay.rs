@@ -4,16 +4,15 @@ use crate::{ctx::Ctx, section::Job};
 use oversell_lock::Guard;
 use std::time::{Duration, SystemTime};
 
-/// Keeps the guard, which would release when dropped, for so long, and gives it back before the instance ends. Where its lease
-/// ends by itself, the next one may be inside from that `end` on, however late this task goes on: by then it has left.
+/// Keeps the guard for `stay` and then releases it; a closing instance releases it at once. If its lease ends earlier, at
+/// `end`, the visit counts as over at `end`, however late this task runs.
 pub(super) fn leave(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration, end: Option<SystemTime>) {
     job.enter();
-    // Where it stood still for longer than its lease, it leaves as it comes, and not before.
+    // A task that stalled beyond the lease reports the present, not the past.
     let end = end.map(|end| end.max(SystemTime::now()));
     let (closing, lane) = (ctx.closing.clone(), job.observation.lane());
     ctx.tasks.spawn(async move {
         closing.run_until_cancelled(tokio::time::sleep(stay)).await;
-        // Before the next one can be inside.
         if let Some(lane) = lane {
             lane.leave_by(end);
         }

@@ -1,5 +1,5 @@
-//! What a lesson for several browser windows is: a value that says at which address it is visited and what is done there, and
-//! what it answers. `http` serves them all by one handler.
+//! A lesson for several browser windows: a value with its addresses and what each does. `http` serves them all by one
+//! handler.
 
 use crate::{
     ctx::Ctx,
@@ -23,65 +23,59 @@ pub(crate) struct Lesson {
 
 /// An address at which a lesson is visited.
 pub struct Window {
-    /// The address.
     pub path: &'static str,
     /// The object that is visited, as answers and events name it.
     pub object: &'static str,
-    /// What it is for, in one sentence.
+    /// One sentence about it.
     pub summary: &'static str,
-    /// What an answer means.
+    /// The meaning of an answer.
     pub done: &'static str,
     /// The text of an answer.
     pub example: &'static str,
     /// Whether the lock may be lost inside, which is refused.
     pub may_be_lost: bool,
-    /// How long to wait, where the request does not say; without it as long as the configuration says.
+    /// The default wait; without it the configured one.
     pub wait: Option<Duration>,
-    /// How long to stay, where the request does not say; without it not at all.
+    /// The default stay; without it none.
     pub stay: Option<fn() -> Duration>,
-    /// Visits it.
     pub visit: for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Answer, Error>>,
 }
 
-/// What a lesson answers: the text of the course, and the facts behind it.
+/// The text of the course, and details for JSON.
 #[derive(Debug)]
 pub struct Answer {
-    /// The text.
     pub text: String,
-    /// The facts.
-    pub facts: AnswerDetails,
+    pub facts: LessonDetails,
 }
 
-/// What an answer in JSON says besides what all of them say.
+/// The fields of a JSON answer that depend on the lesson.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Facts)]
-pub enum AnswerDetails {
+pub enum LessonDetails {
     /// Of something that was taken, opened or closed.
     Taken {
-        /// How many must still go out, where the lesson counts.
+        /// How many must still go out, if the lesson counts.
         #[schema(example = 5)]
         remaining: Option<u64>,
         /// None of these has a fencing token.
         fence: Option<u64>,
-        /// What the unlock found, where the lesson unlocks by itself.
+        /// The state of the lock at the unlock, if the lesson unlocks by itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         lock: Option<LockState>,
     },
     /// Of a visit to a lock, step by step.
     Visit {
-        /// Who held it: the field in the lock's hash.
+        /// The holder: the field in the hash of the lock.
         #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b:7")]
         holder: String,
-        /// What the holder did, in order.
+        /// The holder's steps, in order.
         steps: Vec<Step>,
     },
     /// Of the shared count.
     Shared {
-        /// What it was.
         #[schema(example = 0)]
         before: i32,
-        /// What it is.
         #[schema(example = 617)]
         after: i32,
     },
@@ -90,10 +84,8 @@ pub enum AnswerDetails {
     Changed {
         /// Whether it was changed. If not, others were faster all the time, and nothing was changed.
         succeeded: bool,
-        /// What it was.
         #[schema(example = 41)]
         pre_value: i64,
-        /// What it is.
         #[schema(example = 42)]
         post_value: i64,
         /// Whether it took the mutex, because others were faster at first.
@@ -108,17 +100,14 @@ pub enum AnswerDetails {
 }
 
 impl Answer {
-    /// A text alone.
     pub fn text(text: impl Into<String>) -> Self {
         Self::taken(text, None, None)
     }
 
-    /// A text, and how many must still go out.
     pub(super) fn counted(text: &str, remaining: u64) -> Self {
         Self::taken(text, Some(remaining), None)
     }
 
-    /// A text, and what the unlock found.
     pub fn unlocked(text: &str, lock: Option<LockState>) -> Self {
         Self::taken(text, None, lock)
     }
@@ -127,7 +116,7 @@ impl Answer {
         let fence = None;
         Self::new(
             text,
-            AnswerDetails::Taken {
+            LessonDetails::Taken {
                 remaining,
                 fence,
                 lock,
@@ -135,7 +124,7 @@ impl Answer {
         )
     }
 
-    pub(super) fn new(text: impl Into<String>, facts: AnswerDetails) -> Self {
+    pub(super) fn new(text: impl Into<String>, facts: LessonDetails) -> Self {
         Self {
             text: text.into(),
             facts,
@@ -143,9 +132,8 @@ impl Answer {
     }
 }
 
-/// One visit to a lock, as it is told its visitor.
+/// A visit to a lock, with its steps.
 pub(super) struct Visit {
-    /// Who holds it.
     pub(super) holder: Owner,
     steps: Vec<Step>,
 }
@@ -153,9 +141,7 @@ pub(super) struct Visit {
 /// One step of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Step {
-    /// What was done.
     pub did: StepKind,
-    /// The lock.
     #[schema(example = "fairLock")]
     pub lock: String,
     /// Its number: of the arrival, of the hold, of the part, as the lesson counts.
@@ -163,18 +149,14 @@ pub struct Step {
     pub order: u64,
 }
 
-/// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = Did)]
 pub enum StepKind {
-    /// Entered the queue.
     #[serde(rename = "came")]
     Arrived,
-    /// Had the lock.
     #[serde(rename = "took")]
     Acquired,
-    /// Gave it back.
     #[serde(rename = "left")]
     Released,
 }
@@ -198,7 +180,7 @@ impl Visit {
         self.steps.push(step);
     }
 
-    /// With these parts of a lock: stays as long as the job says, and gives them back in the reverse order.
+    /// Stays as long as the job says, then releases the parts in reverse order.
     pub(super) async fn inside(
         mut self,
         ctx: &Ctx,
@@ -244,7 +226,6 @@ impl Visit {
         Ok(self.answer(ctx))
     }
 
-    /// A line for each step.
     pub(super) fn answer(self, ctx: &Ctx) -> Answer {
         let holder = self.holder.to_string();
         let mut text = format!("持有者 {holder}，实例 {}\n", ctx.instance);
@@ -252,7 +233,7 @@ impl Visit {
             writeln!(text, "{step}").ok();
         }
         let steps = self.steps;
-        Answer::new(text, AnswerDetails::Visit { holder, steps })
+        Answer::new(text, LessonDetails::Visit { holder, steps })
     }
 }
 
@@ -267,10 +248,10 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a lesson leaves in Redis, and no lease ends, is kept for so long after the last visit: a visitor may name any product.
+/// How long an object of a lesson stays in Redis after the last visit. Visitors may name any product, so it must expire.
 const TTL_SECONDS: i64 = 24 * 3600;
 
-/// The next number of what is counted beside a lock.
+/// Increments a counter that belongs to a lock.
 pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{}:{counted}", names::in_braces(&ctx.redis_key(lock)));
     let mut count = redis::pipe();
@@ -279,7 +260,7 @@ pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Er
     Ok(next)
 }
 
-/// Keeps this object, with what stands beside it.
+/// Renews the expiry of an object and of the key beside it.
 pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();

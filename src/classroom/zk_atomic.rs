@@ -8,7 +8,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkAtomicLong`, then `windows/zk_barrier.rs`.
 
-use super::window::{Answer, AnswerDetails};
+use super::window::{Answer, LessonDetails};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -16,17 +16,16 @@ use crate::{
 };
 use oversell_lock::{LockError, zk::Outcome};
 
-/// The node.
 pub const ATOMIC: &str = "/curator/atomic";
 
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 
-/// What is done to the atomic long.
+/// A change of the atomic long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Adds so much; a negative number takes away. It goes around at the end of the range.
+    /// Adds this number; wraps around at the end of the range.
     Add(i64),
-    /// Takes so much away.
+    /// Subtracts this number.
     Subtract(i64),
     /// Sets it, and says what it replaced.
     TrySet(i64),
@@ -34,15 +33,7 @@ pub enum Change {
     ForceSet(i64),
 }
 
-/// What the atomic long is.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Safe.
+/// Reads the atomic long.
 pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let value = ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?;
@@ -53,7 +44,7 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where ZooKeeper is down; [`Error::Unknown`] where it did not answer the write.
+/// [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
 ///
 /// # Cancel safety
 ///
@@ -61,7 +52,7 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Error> {
     let number = ctx.zk.atomic_long(&job.zk_path(ATOMIC));
     job.enter();
-    // Where there is no connection, nothing is sent.
+    // Without a connection nothing is sent.
     ctx.zk.session()?;
     let outcome = written(match change {
         Change::Add(operand) => number.add(operand).await,
@@ -91,7 +82,7 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
 fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> Answer {
     Answer::new(
         format!("{succeeded} {pre_value} -> {post_value}"),
-        AnswerDetails::Changed {
+        LessonDetails::Changed {
             succeeded,
             pre_value,
             post_value,
@@ -100,7 +91,7 @@ fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> A
     )
 }
 
-/// A write that has no answer may have been made.
+/// A write without an answer may have been done.
 pub(super) fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
         LockError::Unavailable { server, reason } => Error::Unknown {

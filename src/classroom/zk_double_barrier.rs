@@ -1,6 +1,6 @@
 //! §3.7.6 A double barrier: a room that nobody begins in or leaves alone.
 //!
-//! 1. [`enter`] answers once so many are inside `/curator/double-barrier`; [`leave`], on any instance, once all have left.
+//! 1. [`enter`] answers once all members are inside `/curator/double-barrier`; [`leave`], on any instance, once all have left.
 //! 2. A member is a node of the instance's session: an instance that dies leaves the room with all of its members.
 //!
 //! What it survives: instances that die, members that wait in vain (they are taken away). **What breaks it**: callers that
@@ -8,7 +8,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkDoubleBarrier`, then `zk_herd.rs`.
 
-use super::window::{Answer, AnswerDetails};
+use super::window::{Answer, LessonDetails};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -19,18 +19,17 @@ use oversell_lock::LockError;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, num::NonZeroU32, time::Duration};
 
-/// The room.
 pub const ROOM: &str = "/curator/double-barrier";
 
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 
-/// How long one waits for the others, where the request does not say: people walk through.
+/// The default wait: people walk through.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
-/// Of so many members an instance knows that they are its own; who came before them leaves by its name.
+/// How many of its own members an instance remembers; an older one leaves by its name.
 const MAX_KNOWN_MEMBERS: usize = 1000;
 
-/// The last members that this instance has made and that have not left by it, by path.
+/// The members that this instance let in and that have not left, by path.
 #[derive(Debug, Default)]
 struct Members(Mutex<VecDeque<(String, String)>>);
 
@@ -62,7 +61,7 @@ impl Members {
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
+/// [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::Unavailable`] if ZooKeeper
 /// is down.
 ///
 /// # Cancel safety
@@ -76,7 +75,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
         .double_barrier(&path, members)
         .enter(job.wait_left())
         .await?;
-    // Whoever is seen inside can be told to leave, which takes its name.
+    // A member that is shown as inside can leave, by its name.
     job.note(VisitEventKind::Member, &member);
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
@@ -88,8 +87,8 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 ///
 /// # Errors
 ///
-/// [`Error::BadInput`] where there is no such member, [`Error::Timeout`] where not all left within the job's wait (this one
-/// has), [`Error::Unavailable`] where ZooKeeper is down.
+/// [`Error::BadInput`] if there is no such member, [`Error::Timeout`] if not all left within the job's wait (this one
+/// has), [`Error::Unavailable`] if ZooKeeper is down.
 ///
 /// # Cancel safety
 ///
@@ -128,7 +127,7 @@ pub async fn leave(
 }
 
 fn answer(text: &str, member: String) -> Answer {
-    Answer::new(format!("{text} {member}"), AnswerDetails::Member { member })
+    Answer::new(format!("{text} {member}"), LessonDetails::Member { member })
 }
 
 #[cfg(test)]

@@ -37,16 +37,15 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 
-/// How many may wait. Who watches the directory reads all of it each time, so the work grows with the third power.
+/// How many may wait. Each watcher of the directory reads all of it each time, so the work grows with the third power.
 pub const WAITERS: RangeInclusive<u16> = 1..=100;
 
-/// Long enough for a machine that is busy with the herd.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One herd at a time in a process: each has a connection for every waiter.
+/// One herd at a time: each has a connection for every waiter.
 static HERD_TURN: Semaphore = Semaphore::const_new(1);
 
-/// What either way to wait has cost.
+/// The notifications of both ways to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Herd {
     /// All watched the directory.
@@ -59,7 +58,7 @@ pub struct Herd {
     pub predecessor: Drain,
 }
 
-/// How many were notified of each release, from the holder's to that of the last, whom nobody waits for.
+/// The notifications of each release, from that of the holder to that of the last waiter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drain(pub Vec<u64>);
 
@@ -77,7 +76,6 @@ impl Drain {
     }
 }
 
-/// What a waiter watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
     /// The directory of all nodes.
@@ -86,11 +84,11 @@ pub enum Watch {
     Predecessor,
 }
 
-/// Drains a queue of so many waiters twice; waits for another herd of this process at most `wait`.
+/// Drains a queue of `waiters` twice, once for each way to wait. Waits at most `wait` for another herd of this process.
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
+/// [`Error::Timeout`] if another herd takes longer, [`Error::Unavailable`] if ZooKeeper is down, or has no
 /// connection for one of them.
 ///
 /// # Cancel safety
@@ -107,15 +105,7 @@ pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Er
     })
 }
 
-/// Drains a queue of so many waiters once, who all watch the same.
-///
-/// # Errors
-///
-/// As [`drive`].
-///
-/// # Cancel safety
-///
-/// As [`drive`].
+/// Drains a queue of `waiters` once; all watch the same.
 pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Result<Drain, Error> {
     let _turn = turn(wait).await?;
     let sessions = sessions(ctx, waiters).await?;
@@ -134,7 +124,7 @@ async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
         .ok_or_else(late)
 }
 
-/// One for each waiter, and the holder's.
+/// One session for each waiter, and one for the holder.
 async fn sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
     try_join_all((0..=waiters).map(|_| session(ctx)))
         .await
@@ -182,18 +172,17 @@ async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<
     Ok(notified)
 }
 
-/// One who waits, in a session of its own.
+/// A waiter, in a session of its own.
 struct Contender<'a> {
     client: &'a Client,
     directory: &'a str,
     name: String,
     watch: Watch,
-    /// What it waits for; none where nobody is before it.
+    /// Its watch; none at the head of the queue.
     watched: Option<BoxFuture<'static, EventType>>,
 }
 
 impl<'a> Contender<'a> {
-    /// Makes its node.
     async fn enqueue(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
         let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
         let (_, number) = client
@@ -233,7 +222,6 @@ impl<'a> Contender<'a> {
         Ok(())
     }
 
-    /// Of those with a lower number the highest.
     fn predecessor<'c>(&self, children: &'c [String]) -> Option<&'c String> {
         children.iter().filter(|child| **child < self.name).max()
     }
@@ -254,7 +242,6 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Deletes its node.
     async fn leave(self) -> Result<(), Zk> {
         self.client
             .delete(&format!("{}/{}", self.directory, self.name), None)
@@ -262,7 +249,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// A directory that goes with the lesson: its path, and its removal.
+/// The directory of this lesson: its path, and its removal.
 async fn directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     let client = ctx.zk.session()?;
     let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
@@ -275,7 +262,7 @@ async fn directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     Ok((path, removal))
 }
 
-/// Deletes it with what is in it, also with what those who went away were about to make.
+/// Deletes the directory with its children, those of cancelled callers included.
 async fn remove(client: Client, path: String) {
     loop {
         for child in insist(|| client.list_children(&path))
@@ -290,7 +277,7 @@ async fn remove(client: Client, path: String) {
         match insist(|| client.delete(&path, None)).await {
             Err(Zk::NotEmpty) => {}
             Err(error) if error != Zk::NoNode => {
-                return tracing::debug!(%error, path, "not deleted");
+                return tracing::debug!(%error, path, "the directory was not deleted");
             }
             _ => return,
         }

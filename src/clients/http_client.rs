@@ -13,7 +13,6 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use std::{error::Error, sync::LazyLock, time::Duration};
 
-/// No answer of an instance or a lab is as long.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why there is no answer, or none that helps.
@@ -27,12 +26,7 @@ pub enum HttpError {
     TimedOut,
     /// The status is not 2xx.
     #[error("{status} {body}")]
-    Refused {
-        /// The status.
-        status: StatusCode,
-        /// What the answer says.
-        body: String,
-    },
+    Refused { status: StatusCode, body: String },
     /// The answer is not the JSON that was expected.
     #[error("not the JSON that was expected: {0}")]
     Json(#[from] serde_json::Error),
@@ -43,7 +37,7 @@ impl From<reqwest::Error> for HttpError {
         let why = innermost(&error);
         match error.url() {
             _ if error.is_timeout() => Self::TimedOut,
-            // Which of several addresses it was.
+            // With several addresses, the failed one.
             Some(url) if error.is_connect() => Self::Failed(format!("{}: {why}", url.authority())),
             _ => Self::Failed(why),
         }
@@ -59,19 +53,14 @@ fn innermost(error: &dyn Error) -> String {
     innermost.to_string()
 }
 
-/// A whole answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// Reads it, as far as anybody here answers.
     async fn of(mut response: Response) -> Result<Self, HttpError> {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
@@ -89,11 +78,7 @@ impl Answer {
         })
     }
 
-    /// The answer, where its status is 2xx.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::Refused`].
+    /// The answer, if its status is 2xx.
     pub fn success(self) -> Result<Self, HttpError> {
         if self.status.is_success() {
             return Ok(self);
@@ -115,10 +100,6 @@ impl Answer {
     }
 
     /// The body as JSON.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::Json`].
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
         Ok(serde_json::from_slice(&self.body)?)
     }
@@ -173,10 +154,6 @@ pub trait Ask: Sized {
     /// # Errors
     ///
     /// [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no events.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`answer`](Self::answer); dropping the stream closes the connection.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! A process that takes its locks with somebody else's library (`interop/`), and the lines that tell it what to do.
+//! A process that takes its locks with another library (`interop/`), and the lines that control it.
 //!
 //! A line is `ID WHO COMMAND…`; WHO is a thread of that process, and so an owner of its own. The answer is `ID ok …`
 //! or `ID failed …`, whenever the thread has come so far: a thread that waits for a lock does not hold up the others.
@@ -27,7 +27,6 @@ use tokio::{
     time::timeout,
 };
 
-/// The longest that a process takes to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A Java process of `interop/`, with its library in one version. Its name is `redisson-3.13.6`.
@@ -35,7 +34,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Java {
     /// The project, which is the library's name.
     pub library: &'static str,
-    /// The library's version.
     pub version: &'static str,
 }
 
@@ -46,13 +44,13 @@ impl Display for Java {
 }
 
 impl Java {
-    /// Where `make interop` leaves it, in the folder `interop` of the tree.
+    /// Where `make interop` builds it.
     #[must_use]
     pub fn folder(self, interop: &Path) -> PathBuf {
         interop.join(self.library).join("target").join(self.version)
     }
 
-    /// Whether it is built, of the sources that are there.
+    /// Whether the build is newer than its sources.
     #[must_use]
     pub fn is_built(self, interop: &Path) -> bool {
         let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
@@ -74,11 +72,11 @@ impl Java {
         self.folder(interop).join("peer.jar")
     }
 
-    /// Whether it can be built here.
+    /// Checks that the project, Maven and a JDK are here.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the project, Maven or a JDK is not here.
+    /// [`Failure::Unusable`] if the project, Maven or a JDK is not here.
     pub async fn check_build_tools(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
@@ -95,7 +93,7 @@ impl Java {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where Maven fails.
+    /// [`Failure::Unusable`] if Maven fails.
     pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
         maven.args(["-q", "-B", "package", "-f"]);
@@ -105,7 +103,7 @@ impl Java {
         let built = maven.output().await.map_err(|why| unusable!("{why}"))?;
         let said = String::from_utf8_lossy(&built.stdout);
         match built.status.success() {
-            // Maven does not write it again where only the project file is newer.
+            // Maven leaves an old jar if only the project file is newer.
             true => File::open(self.jar(interop))
                 .and_then(|jar| jar.set_modified(SystemTime::now()))
                 .map_err(|why| unusable!("{}: {why}", self.jar(interop).display())),
@@ -156,12 +154,7 @@ pub struct PendingAnswer {
 pub enum CallError {
     /// The command failed, with this exception.
     #[error("{what}: {why}")]
-    Failed {
-        /// The line.
-        what: String,
-        /// The exception.
-        why: String,
-    },
+    Failed { what: String, why: String },
     /// The process has ended.
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
@@ -171,11 +164,11 @@ pub enum CallError {
 }
 
 impl Peer {
-    /// Starts this program, which writes what else it says into `log`; it answers once it has connected.
+    /// Starts this program with its stderr in `log`, and waits until it has connected.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where it does not start, or does not answer within a minute.
+    /// [`Failure::Unusable`] if it does not start, or does not answer within a minute.
     pub async fn start(
         name: impl Display,
         mut program: Command,
@@ -208,7 +201,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// The name of a thread that nobody has named before.
+    /// A new thread name.
     pub fn thread(&self) -> String {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -219,26 +212,26 @@ impl Peer {
         self.id
     }
 
-    /// Tells the thread `who` what to do, and does not wait for it.
+    /// Sends a command to the thread `who` and does not wait for its answer.
     pub fn tell(&self, who: &str, command: impl Display) -> PendingAnswer {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let line = format!("{id} {who} {command}\n");
         let (reply, answer) = oneshot::channel();
         self.pending.lock().insert(id, reply);
-        // Where the process has ended, nobody answers, and that is what is then said.
+        // If the process has ended, the answer says so.
         self.lines.send(line).ok();
         let what = format!("{}'s `{command}`", self.name);
         PendingAnswer { what, answer }
     }
 
-    /// Ends the process by `kill -9`, whoever still waits in it.
+    /// Kills the process (`kill -9`).
     pub async fn stop(&self) {
         self.child.lock().await.kill().await.ok();
     }
 }
 
 impl PendingAnswer {
-    /// What has come by now; `None` where nothing has.
+    /// The answer, if it has come.
     pub fn now(&mut self) -> Option<Result<String, CallError>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
@@ -290,6 +283,6 @@ async fn read(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers)
             reply.send(answer).ok();
         }
     }
-    // Whoever still waits hears that nobody will answer.
+    // Pending answers end.
     pending.lock().clear();
 }

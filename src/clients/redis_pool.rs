@@ -8,18 +8,15 @@ use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
 use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
-/// Those of one instance.
 pub(crate) type RedisPool = managed::Pool<Manager>;
 
-/// Makes them.
 #[derive(Debug)]
 pub(crate) struct Manager {
     pub(crate) one: deadpool_redis::Manager,
-    /// Where there are Sentinels, the client that asks them.
+    /// With Sentinels, the client that follows the primary.
     pub(crate) following: Option<RedisClient>,
 }
 
-/// One of them, which goes back when it is dropped.
 pub(crate) type ExclusiveConnection = Object<Manager>;
 
 impl managed::Manager for Manager {

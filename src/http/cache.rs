@@ -55,7 +55,7 @@ fn seconds(file: &EmbeddedFile) -> u64 {
     file.metadata.last_modified().unwrap_or_default()
 }
 
-/// Whether the browser has this very one. RFC 9110: the time counts only where it names no ETag.
+/// Whether the browser has this version. RFC 9110: the time counts only without an ETag.
 pub(super) fn is_known(
     asked: &HeaderMap,
     etag: Option<&ETag>,

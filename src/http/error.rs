@@ -23,7 +23,7 @@ pub(super) enum Error {
     #[error("this address does not take this method; header Allow lists those that it takes")]
     NoMethod,
     /// An address that only nginx has.
-    #[error("nginx has this limit, and no instance alone; behind it there are {}", .0.join(", "))]
+    #[error("only nginx has these limits, an instance alone does not: {}", .0.join(", "))]
     OnlyAtNginx(&'static [&'static str]),
     /// Something that only an administrator may do, without the token that the configuration asks for.
     #[error("this needs the header Authorization: Bearer with the admin token")]
@@ -37,14 +37,14 @@ pub(super) enum Error {
         /// The header that says so.
         header: &'static str,
     },
-    /// A body that is not declared to be JSON, where JSON is asked for.
+    /// A body that is not declared as JSON.
     #[error("the body must be JSON, with header Content-Type: application/json")]
     NotJson,
     /// The body is larger than the configuration allows.
     #[error("the body must be at most {0} bytes")]
     TooLarge(usize),
     /// As many requests as the configuration allows are under way.
-    #[error("too many requests are under way")]
+    #[error("too many requests are in progress (server.concurrency); try again later")]
     Overloaded,
     /// There is no step of this name.
     #[error("there is no strategy {0} of the voucher order")]
@@ -54,7 +54,7 @@ pub(super) enum Error {
     NoLesson(String),
     /// As many visits as may be are under way. Nothing was changed.
     #[error(
-        "{under_way} visits are under way, and {most} may be at once: wait until some are over"
+        "{under_way} visits are in progress, and at most {most} are allowed: wait until some have ended"
     )]
     ClassFull {
         /// How many were sent and are not over.
@@ -244,7 +244,7 @@ impl From<&Domain> for Problem {
             Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
             Domain::Unknown { server, .. } => P {
-                detail: format!("{server} did not answer a write; whether it was done is unknown"),
+                detail: format!("{server} did not answer a write; its outcome is unknown"),
                 ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
             },
             Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),

@@ -25,20 +25,20 @@ use utoipa::{
 /// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
-/// The query; its type says which fields there are.
+/// The query, with the fields of its type.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// The body, a JSON object; its type says which fields there are.
+/// The body, a JSON object with the fields of its type.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
-/// The pieces of the path that the route leaves open.
+/// The variable parts of the path.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Error))]
 pub(super) struct Path<T>(pub(super) T);
 
-/// An administrator; everybody is one where the configuration has no token.
+/// An administrator; everybody, if the configuration has no token.
 #[derive(Debug)]
 pub(super) struct Admin;
 
@@ -46,7 +46,7 @@ pub(super) struct Admin;
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
-/// The state that the handlers of one kind share in this instance; made at its first use.
+/// The shared state of one kind of handlers in this instance; made at its first use.
 #[derive(Debug)]
 pub(super) struct Own<T>(pub(super) Arc<T>);
 
@@ -145,7 +145,6 @@ impl From<PathRejection> for Error {
 pub(super) struct Whole<const MIN: i64, const MAX: i64>(#[garde(custom(Self::within))] i64);
 
 impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
-    /// The number.
     pub(super) fn get(self) -> i64 {
         self.0
     }
@@ -179,11 +178,11 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     }
 }
 
-/// JSON has one kind of number: `746.0` is a whole one, and JSON Schema says so. It becomes one for serde too.
+/// JSON has one kind of number: `746.0` is whole, as JSON Schema says. It becomes a whole number for serde.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            // Beyond 2^53 a float does not tell one whole number from the next.
+            // Beyond 2^53 floats skip whole numbers.
             let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() <= (1_u64 << 53) as f64;
             if number.is_f64()
                 && let Some(float) = number.as_f64().filter(is_whole)
@@ -232,7 +231,7 @@ fn valid<T: Validate<Context = ()>, E: Display>(
     }
 }
 
-/// The field that serde names where it has no path to it: one that is missing, or is given twice.
+/// The field in an error of serde without a path: it is missing or given twice.
 fn named(rule: &str) -> Option<&str> {
     let (_, rest) = rule.split_once(" field `")?;
     rest.split_once('`').map(|(field, _)| field)

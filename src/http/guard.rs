@@ -113,7 +113,7 @@ pub(super) fn refuse_embedding<B>()
     })
 }
 
-/// The header that says that a page of another host embeds or fetches this.
+/// The header that shows a page of another host.
 fn embedding(headers: &HeaderMap) -> Option<&'static str> {
     let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
     if headers.contains_key(FETCH_SITE) {

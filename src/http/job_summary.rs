@@ -5,7 +5,7 @@ use crate::section::Job;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What became of a job, where, and how long it took.
+/// The outcome of a job, the instance, and the times.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Took)]
 pub(super) struct JobSummary {
@@ -16,7 +16,7 @@ pub(super) struct JobSummary {
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
-    /// Who asked, where a name was given.
+    /// The name of the person who asked, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     who: Option<String>,

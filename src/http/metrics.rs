@@ -133,10 +133,9 @@ impl Metrics {
         })
     }
 
-    /// Counts an answer.
     pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
         self.took.record(took);
-        // Anybody can make up methods.
+        // Clients can invent methods; each would be a series.
         let method = match *method {
             Method::GET => "GET",
             Method::POST => "POST",
@@ -158,7 +157,7 @@ impl Metrics {
         self.requests.write().insert(key, counter);
     }
 
-    /// Notes how many orders wait in the stream, and what is left of product 1; not a number where that is not known.
+    /// Sets the gauges of orders and stock; unknown values are NaN.
     pub(super) fn note(&self, backlog: Option<Backlog>, shelf: Option<StockLevels>) {
         let seen = backlog.map_or(
             [f64::NAN; ORDERS.len()],
@@ -272,7 +271,7 @@ fn kind(error: &Error) -> usize {
 mod tests {
     use super::*;
 
-    /// What a small Prometheus can bear of each instance, besides a count of sold pieces for each strategy.
+    /// The most series per instance, besides the counters of sold pieces.
     const MOST: usize = 150;
 
     fn series(text: &str) -> usize {
@@ -281,7 +280,7 @@ mod tests {
             .count()
     }
 
-    /// What Grafana's dashboard asks for is what an instance has.
+    /// Every series of the Grafana dashboard exists.
     #[test]
     fn the_dashboard_asks_for_metrics_that_there_are() {
         let metrics = Metrics::new();

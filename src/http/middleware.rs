@@ -43,17 +43,17 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A request id that a client sends is taken up to this length.
+/// A longer request id of a client is replaced.
 const MAX_ID_LEN: usize = 64;
 
-/// How the time-out layer marks what it gave up; nothing else here answers so.
+/// The status of the timeout layer; nothing else here answers so.
 const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 
-/// Refused and failed requests of one kind are logged so often.
+/// Failed requests of one kind are logged once in this time.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// All routes with their middleware. Those for operators are not subject to the limit on requests at once: whoever looks
-/// why an instance is overloaded is let in.
+/// All routes with their middleware. Those for operators have no concurrency limit: an overloaded instance can still be
+/// examined.
 pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Router {
     let server = &app.ctx.config.server;
     let at_once = ServiceBuilder::new()
@@ -77,8 +77,8 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
     routes.layer(at_once).merge(operating).layer(every)
 }
 
-/// Serves `/instances/NAME/…` with this instance's name as `/…`: nginx passes it to that instance and to no other, so that a
-/// client can choose an instance.
+/// Serves `/instances/NAME/…` with the name of this instance as `/…`: nginx passes it to that instance alone, so that a
+/// client can choose one.
 pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
     let prefix: Arc<str> = format!("/instances/{}", app.ctx.instance).into();
     let rename = move |mut request: Request| {
@@ -150,7 +150,7 @@ fn failed(
     rendered
 }
 
-/// The error of a handler, or the one that the bare status of a layer's or the router's refusal stands for.
+/// The error of a handler, or the one behind the bare status of a layer.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);
@@ -169,8 +169,8 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     Some(Arc::new(error))
 }
 
-/// Once for each request that failed by our fault; of those that a server or an overload failed, one of a kind a second,
-/// with the number of the others. What the client did wrong is for those who look closely. The span names the request.
+/// Logs each internal error, and unavailable servers once a second per kind with a count of the others. Client errors go to
+/// debug.
 fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
     let status = problem.status.as_u16();
     match problem.status {
@@ -186,8 +186,7 @@ fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
     }
 }
 
-/// Escapes what is no visible character, so that what a client or a server sent writes no line, colour or direction of its own
-/// into the log.
+/// Escapes invisible characters, so that input writes no line, colour or direction of its own into the log.
 struct Printable<T>(T);
 
 impl<T: Display> Display for Printable<T> {
@@ -199,12 +198,12 @@ impl<T: Display> Display for Printable<T> {
     }
 }
 
-/// Lets one event of a kind pass each second, and counts the others.
+/// Passes one event of a kind each second, and counts the others.
 #[derive(Debug, Default)]
 struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
 
 impl Throttle {
-    /// How many were held back since the last one that passed; `None` where this one is held back too.
+    /// How many were suppressed since the last one; `None` if this one is suppressed too.
     fn admit(&self, kind: &'static str, now: Instant) -> Option<u64> {
         let mut kinds = self.0.lock();
         let Some((last, others)) = kinds.get_mut(kind) else {
@@ -220,7 +219,7 @@ impl Throttle {
     }
 }
 
-/// The request id: the client's where it is short and plain, else 16 hexadecimal digits.
+/// The request id: that of the client if it is short and plain, else 16 hexadecimal digits.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();

@@ -1,4 +1,5 @@
-//! All instances of the cluster, asked over HTTP how they are, so that one's own trouble is not told as a server's.
+//! The health of all instances of the cluster, asked over HTTP, so that the trouble of one instance is not reported as that
+//! of a server.
 //!
 //! 1. Each instance of `cluster.instances` is asked whether it lives, and one that does, what it reaches.
 //! 2. A server that one of them reaches is up ([`together`]); that another one does not reach it is that one's trouble, and
@@ -20,13 +21,12 @@ use serde::{Deserialize, Serialize};
 use std::{iter::once, time::Duration};
 use utoipa::ToSchema;
 
-/// How long another instance may take to say that it lives.
 const LIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long it may take to say what it reaches: longer than it waits for a server that does not answer.
+/// Longer than an instance waits for a server that does not answer.
 const READY_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How long it may take to say what it plays: a fault during its replay would spoil the replay, so a slow instance is waited for.
+/// A fault during a replay would spoil the replay, so a slow instance is waited for.
 const REPLAYS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An instance of the cluster.
@@ -42,17 +42,17 @@ pub(super) struct Neighbour {
     /// Why it does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// What it reaches itself; null where it does not say.
+    /// The servers as this instance sees them; null if unknown.
     servers: Option<States>,
 }
 
-/// A trouble, and whose it is.
+/// A trouble, and the instance that has it.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Note {
-    /// The instance that has it; null where all have it.
+    /// The instance that has it; null if all have it.
     #[schema(example = "8100")]
     instance: Option<String>,
-    /// The server that it is about; null where it is about the instance.
+    /// The server that it is about; null if it is about the instance.
     server: Option<Server>,
     says: Words,
 }
@@ -78,8 +78,8 @@ pub(super) struct RemoteReplay {
 }
 
 impl RemoteReplay {
-    /// Its lesson, where it is in the way of what is to be done: that cannot be done beside a replay, or the replay goes on beside
-    /// nothing else.
+    /// Its lesson, if it blocks another action: an exclusive action blocks on every replay, and an exclusive replay blocks
+    /// every action.
     pub(super) fn blocking_lesson(
         &self,
         is_exclusive: bool,
@@ -114,7 +114,7 @@ async fn one(url: &str) -> Neighbour {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
-    // 503 says what it does not reach.
+    // A 503 has a body too.
     let servers = asked("/health/ready", READY_TIMEOUT).await;
     let servers = servers.and_then(|answer| answer.json::<ReadyBody>());
     Neighbour {
@@ -126,8 +126,8 @@ async fn one(url: &str) -> Neighbour {
     }
 }
 
-/// The replays that go on in these instances. One where nobody listens plays nothing, nor does one that says
-/// nothing for long: somebody must be able to mend it.
+/// The replays in progress in these instances. An instance that does not answer in time counts as playing nothing: a lab must
+/// stay repairable.
 pub(super) async fn playing(urls: &[String]) -> Vec<RemoteReplay> {
     let played = join_all(urls.iter().map(async |url| {
         let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
@@ -145,7 +145,7 @@ fn lives_as(answer: Answer) -> Result<String, HttpError> {
     name.ok_or_else(|| HttpError::Failed("it is no instance".into()))
 }
 
-/// The servers, each as one who reaches it sees it; where nobody does, as `own` sees it.
+/// The servers as seen by an instance that reaches them, else as `own` sees them.
 pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
     let best = |of: fn(&States) -> &State| {
         let seen = once(own)
@@ -160,7 +160,7 @@ pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
             .clone()
     };
     let mut mysql = best(|s| &s.mysql);
-    // Each instance knows which node it writes to itself.
+    // Each instance knows only its own writer node.
     let seen = all
         .iter()
         .filter_map(|neighbour| neighbour.servers.as_ref());
@@ -180,7 +180,6 @@ pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
     }
 }
 
-/// A note for each trouble, with the instance that has it.
 pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {

@@ -166,7 +166,7 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter whose description says that it is one of a registry's names, or one of these.
+/// The values of a path parameter whose description names a registry.
 fn names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
     Some(match of {
@@ -178,7 +178,6 @@ fn names(description: &str) -> Option<Vec<&str>> {
     })
 }
 
-/// An error that has this status: the form's own example is one that is sold out.
 fn example(status: &str) -> Option<Value> {
     let error = match status {
         "400" => Error::BadInput {

@@ -8,13 +8,11 @@ use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// After this many seconds a client may try again, if a server was missing or too many requests came.
+/// In seconds, for missing servers and too many requests.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The scheme of the token that a client without one is told.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
-/// What a request came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -46,34 +44,33 @@ pub(super) struct Problem {
     /// In English.
     #[schema(example = "sold out")]
     pub(super) detail: String,
-    /// The status, once more.
+    /// The HTTP status.
     #[serde(serialize_with = "number")]
     #[schema(value_type = u16, example = 409)]
     pub(super) status: StatusCode,
-    /// What the request came to.
     pub(super) outcome: Outcome,
     /// The field that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "hold_ms")]
     pub(super) field: Option<String>,
-    /// To be named in a report: the log has the same.
+    /// For reports; the log has the same id.
     #[schema(example = "4f1c9a0be3d27756")]
     pub(super) request_id: String,
-    /// Where the strategy does not exist: those that do.
+    /// The known strategies, if this one is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) strategies: Option<Vec<&'static str>>,
-    /// Where a run is in progress: which, whose, and how long it will still take.
+    /// The run in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<RunInProgress>,
-    /// Where the row refused a write: the token that was shown.
+    /// The token of a refused write.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 33)]
     pub(super) fence: Option<u64>,
-    /// Where the row refused a write: the token of a newer holder that the row has seen.
+    /// The newer token that the row has seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 34)]
     pub(super) seen: Option<u64>,
-    /// Whether the title stands alone in a text: the course has these very words.
+    /// Whether a text answer is the title alone: the words of the course.
     #[serde(skip)]
     pub(super) title_says_all: bool,
 }
@@ -86,18 +83,17 @@ pub(super) struct RunInProgress {
     /// The instance that sends it, and knows how it stands.
     #[schema(example = "8000")]
     pub(super) instance: String,
-    /// Who started it.
+    /// The address of the client that started it.
     #[schema(example = "127.0.0.1")]
     pub(super) by: String,
     #[schema(example = "none")]
     pub(super) strategy: String,
-    /// How long it will still take, once that can be told.
+    /// The remaining time, if known.
     #[schema(example = 1200)]
     pub(super) left_ms: Option<u64>,
 }
 
 impl RunInProgress {
-    /// The rest of its time, in words.
     pub(super) fn left(&self) -> String {
         self.left_ms
             .map_or("not known yet".into(), |ms| format!("about {ms} ms"))
@@ -114,7 +110,6 @@ fn number<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S:
 
 /// The rows of the table in `error.rs`.
 impl Problem {
-    /// The request is at fault, or came too late.
     pub(super) fn refused(
         status: StatusCode,
         kind: &'static str,
@@ -132,17 +127,15 @@ impl Problem {
         }
     }
 
-    /// What was asked for is not there.
     pub(super) fn missing(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::NOT_FOUND, kind, title)
     }
 
-    /// It does not fit what is there now.
     pub(super) fn conflict(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::CONFLICT, kind, title)
     }
 
-    /// A refusal for which the course has a text: it stands alone where the client reads text.
+    /// A refusal with a text of the course, which stands alone in a text answer.
     pub(super) fn in_the_words(kind: &'static str, title: &'static str) -> Self {
         Self {
             title_says_all: true,
@@ -150,12 +143,10 @@ impl Problem {
         }
     }
 
-    /// It could not be done now.
     pub(super) fn unavailable(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, kind, title)
     }
 
-    /// A bug.
     pub(super) fn internal(title: &'static str) -> Self {
         Self {
             detail: "an internal error; the log has it under the request id".to_owned(),
@@ -163,7 +154,6 @@ impl Problem {
         }
     }
 
-    /// It may have been done all the same.
     pub(super) fn unknown(self) -> Self {
         Self {
             outcome: Outcome::Unknown,
@@ -171,7 +161,6 @@ impl Problem {
         }
     }
 
-    /// The names that there are.
     pub(super) fn one_of(self, names: impl Iterator<Item = &'static str>) -> Self {
         Self {
             strategies: Some(names.collect()),
@@ -203,7 +192,7 @@ impl Problem {
         response
     }
 
-    /// The words of the course alone where it has some; else both languages, a line each.
+    /// The words of the course alone, else one line in each language.
     pub(super) fn text(&self) -> String {
         if self.title_says_all {
             return self.title.clone();

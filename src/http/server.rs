@@ -33,7 +33,6 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
-/// The most that one connection's request head may take up, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// How often recorded samples are moved into their buckets.
@@ -80,7 +79,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 ///
 /// # Errors
 ///
-/// [`Failure::Unusable`] where the configuration does not hold or the port is in use.
+/// [`Failure::Unusable`] if the configuration does not hold or the port is in use.
 pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
@@ -106,7 +105,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
         write(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
-    // A fifth of the time is for giving back what those held that did not end by themselves.
+    // A fifth of the time is for releasing the locks of dropped handlers.
     let router = routes::router(&app);
     let stopped = serve(
         listener,
@@ -117,15 +116,15 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     )
     .await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
-    // The orders that were answered are written while there are still connections.
+    // Answered orders are written while there are connections.
     ctx.closing.cancel();
     drop(timeout(limit.saturating_sub(stopped.elapsed()) / 2, consumer).await);
     ctx.close(limit.saturating_sub(stopped.elapsed())).await;
     Ok(())
 }
 
-/// Serves until `stop`, then lets what is under way end, at most for `drain`; what is left is dropped, and with it what its
-/// handlers hold. Gives the time at which it was stopped.
+/// Serves until `stop`, then waits at most `drain` for requests in progress and drops the rest with their handlers. Returns
+/// the time of the stop.
 pub(super) async fn serve(
     mut listener: TcpListener,
     router: Router,
@@ -146,7 +145,7 @@ pub(super) async fn serve(
         .run_until_cancelled(Listener::accept(&mut listener))
         .await
     {
-        // One connection too many is closed. A small answer must not wait for the acknowledgement of the one before.
+        // A connection over the limit is closed. Small answers must not wait for acknowledgements.
         if open.len() >= limits.connections || stream.set_nodelay(true).is_err() {
             continue;
         }
@@ -169,7 +168,7 @@ pub(super) async fn serve(
         let connections = open.len();
         tracing::warn!(connections, "cutting off requests that are still under way");
     }
-    // Their handlers are dropped before what they hold is given back.
+    // Handlers are dropped before their locks are released.
     cut.cancel();
     open.close();
     open.wait().await;
@@ -191,7 +190,7 @@ pub(super) fn is_open(config: &Config) -> bool {
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
-/// Makes a token where others than this machine reach the instance and there is none, and says it.
+/// Makes and prints a token if others than this machine reach the instance and there is none.
 ///
 /// # Errors
 ///

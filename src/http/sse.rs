@@ -1,4 +1,4 @@
-//! Server-sent events: each is passed on at once, and the stream ends when the instance is told to stop.
+//! Server-sent events, each sent at once; the stream ends when the instance stops.
 
 use super::app::AppState;
 use axum::{

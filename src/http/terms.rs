@@ -19,7 +19,6 @@ pub(super) type WaitMs = Whole<0, 600_000>;
 /// A lease, in milliseconds.
 pub(super) type LeaseMs = Whole<100, 600_000>;
 
-/// Which product.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -31,7 +30,6 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// Its number.
     pub(super) fn id(&self) -> i64 {
         self.stock_id.map_or(1, Whole::get)
     }
@@ -47,7 +45,6 @@ const MAX_NAME_CHARS: usize = 32;
 pub(super) struct Who(#[garde(custom(Self::name))] String);
 
 impl Who {
-    /// The name.
     pub(super) fn into_inner(self) -> String {
         self.0
     }
@@ -110,8 +107,8 @@ macro_rules! terms {
             #[garde(dive)]
             #[param(inline)]
             lease_ms: Option<$crate::http::terms::LeaseMs>,
-            /// Who asks: for consoles and answers. Requests of different people also differ for a browser, which holds
-            /// back a second GET of the same address.
+            /// The name of the person, for consoles and answers. Requests of different people also differ for a browser,
+            /// which holds back a second GET of the same address.
             #[garde(dive)]
             #[param(inline)]
             who: Option<$crate::http::terms::Who>,
@@ -119,7 +116,7 @@ macro_rules! terms {
         }
 
         impl $name {
-            /// The job that is asked for; it waits for `wait` and stays for `stay` where the query does not say.
+            /// The requested job, with these defaults for wait and stay.
             pub(in crate::http) fn job(
                 &self,
                 wait: std::time::Duration,

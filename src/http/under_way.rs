@@ -14,7 +14,6 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// How long another instance may take to say it.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many requests are under way in this instance, by product.
@@ -56,7 +55,6 @@ impl Drop for CountGuard {
     }
 }
 
-/// What an instance answers of one product.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(super) struct Answer {
     #[schema(example = "8100")]
@@ -66,12 +64,11 @@ pub(super) struct Answer {
     pub(super) under_way: u64,
 }
 
-/// The instances that are asked again and again, by address, and their names as far as they have said them.
+/// The instances to poll, by address, with their names as far as known.
 #[derive(Debug)]
 pub(super) struct InstancePoll(BTreeMap<String, String>);
 
 impl InstancePoll {
-    /// These instances.
     pub(super) fn new(urls: &[String]) -> Self {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
     }

@@ -1,7 +1,7 @@
-//! What an instance does besides answering: it asks its servers whether they are there (`probes.rs`), does what one that
-//! came needs (`startup.rs`), and writes the orders that wait in the stream.
+//! The work of an instance besides answering: it probes its servers (`probes.rs`), prepares one that came up (`startup.rs`),
+//! and writes the orders that wait in the stream.
 //!
-//! It starts without its servers, and watches them as long as it runs: it says once that one went or came, and forgets the
+//! It starts without its servers and watches them while it runs: it logs once that one went or came, and closes the
 //! connections to one that went.
 
 mod probes;
@@ -20,20 +20,17 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// For how long a server that is needed and seems down is asked again.
+/// How long a request waits for a server that seems down.
 const RECOVERY_WAIT: Duration = Duration::from_secs(2);
 
-/// How often servers that are there are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often one that is missing is tried, at first and at last.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// At the start, a server that is not there for this long is reported as missing.
+/// Servers that come up within this time after the start are not reported as missing.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
-/// The servers of one instance, and what is done in them.
 pub(crate) struct Instance {
     ctx: Ctx,
     probes: Probes,
@@ -50,7 +47,7 @@ impl Instance {
         }
     }
 
-    /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
+    /// Probes every server, or returns the cached states. A MySQL without its tables is not up.
     pub(crate) async fn states(&self) -> Arc<States> {
         let states = self.probes.probe(&self.ctx).await;
         if !states.mysql.up || self.startup.migrated() {
@@ -65,7 +62,7 @@ impl Instance {
         })
     }
 
-    /// Returns once these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
+    /// Waits until these are up. A server that seems down is asked again for a while: it may be slow or coming back.
     pub(crate) async fn wait_until_up(&self, servers: &[Server]) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
@@ -83,7 +80,7 @@ impl Instance {
         }
     }
 
-    /// Watches the servers, for as long as it is let.
+    /// Watches the servers until it is cancelled.
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;
@@ -91,7 +88,7 @@ impl Instance {
         loop {
             self.startup.prepare(&self.ctx).await;
             let reached = self.probes.probe(&self.ctx).await;
-            // A MySQL that comes back may be another one. What Redis has lost, no instance puts there.
+            // A MySQL that comes back may be empty. Nothing restores what Redis has lost.
             if !reached.mysql.up {
                 self.startup.forget();
                 self.ctx.forget_idle();
@@ -112,7 +109,7 @@ impl Instance {
     }
 }
 
-/// Says what is new.
+/// Logs servers that went or came.
 fn report(known: Option<&States>, states: &States) {
     for (server, now) in states.each() {
         let name = server.name();
@@ -129,7 +126,7 @@ fn report(known: Option<&States>, states: &States) {
     }
 }
 
-/// Writes the orders that wait in the stream, until the instance closes and what is left is written.
+/// Writes the queued orders until the instance closes and none is left.
 pub(crate) async fn consume(ctx: Ctx) {
     Consumer::new(ctx).run().await;
 }

@@ -1,5 +1,5 @@
-//! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
-//! us often does not ask them often.
+//! Probes of the servers: each with a short timeout, and cached for a moment, so that frequent callers do not cause frequent
+//! probes.
 
 use crate::{
     clients::four_letters::four_letters,
@@ -20,23 +20,21 @@ use std::{
 use tokio::{sync::Mutex, time::timeout};
 use utoipa::ToSchema;
 
-/// How long a server may take to say that it is there.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long one of an ensemble may take to say who it is.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How long an answer is good for: one that says that all are there, and one that does not.
+/// How long states are cached: if all servers are up, and if not.
 const MAX_AGE: Duration = Duration::from_millis(500);
 pub(super) const MAX_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
 
-/// How long Redis may take to answer a write before it counts as holding writes back for a while.
+/// Redis that does not answer a write within this time holds writes back for a while.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The codes with which Redis refuses every write: it cannot write its file, lacks replicas, is full, or is a replica.
 const REFUSED_WRITES: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
-/// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
+/// Long enough for a watcher to read it.
 const SESSION_LOSS_SHOWN_FOR: Duration = Duration::from_secs(10);
 
 /// Whether a server is there.
@@ -46,10 +44,10 @@ pub(crate) struct State {
     /// Its version, or what is wrong.
     #[schema(example = "10.11.14-MariaDB")]
     pub(crate) detail: String,
-    /// Of ZooKeeper: how long ago this instance lost its session, and all locks with it, where that was just now.
+    /// ZooKeeper only: how long ago this instance lost its session and all its locks, if just now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_lost_ms: Option<u64>,
-    /// Where there are several of its kind, and this instance knows their names: those that are there, and who of them leads.
+    /// The known servers of its kind and their roles, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<NamedServer>,
 }
@@ -62,7 +60,6 @@ pub(crate) struct NamedServer {
     pub(crate) role: Role,
 }
 
-/// What one of several servers does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -99,7 +96,6 @@ impl State {
     }
 }
 
-/// The last answers.
 #[derive(Default)]
 pub(super) struct Probes(Mutex<LastProbe>);
 
@@ -119,7 +115,7 @@ struct Session {
 }
 
 impl Probes {
-    /// Asks every server, or repeats what they said a moment ago, whatever is in them.
+    /// Probes every server, or returns the cached states.
     pub(super) async fn probe(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last
@@ -148,8 +144,7 @@ impl Probes {
 }
 
 impl Session {
-    /// How long ago the session was lost, where that was just now; `id` is the live one, if there is one. Without one it is
-    /// not known: the last may come back.
+    /// How long ago the session was lost, if just now. `id` is the live session; without one the last may still come back.
     fn lost_ms(&mut self, id: Option<i64>) -> Option<u64> {
         if id.is_some() && self.id != id {
             self.lost = self.id.and(Some(Instant::now()));
@@ -211,9 +206,9 @@ async fn probe_state(
     }
 }
 
-/// What anybody may read of a server that is not there. What its client said may name addresses and users: it is for the log.
+/// The reason for users. The words of the client may name addresses and users: they go to the log only.
 fn public_detail(error: &Error) -> String {
-    tracing::debug!(%error, "a server is not there");
+    tracing::debug!(%error, "the probe of a server failed");
     match error {
         Error::Refuses { why, .. } => (*why).to_owned(),
         Error::Timeout { .. } => "all connections to it are in use".to_owned(),
@@ -221,12 +216,12 @@ fn public_detail(error: &Error) -> String {
     }
 }
 
-/// What a node of a Galera cluster says of itself. Without a majority it still tells its version, and refuses what matters.
+/// The state of a Galera node. Without a majority it still answers this, but refuses to work.
 const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-/// The server at `host:port`, where `cluster.members` have a name for it. One at the same port of another host has none.
+/// The server at `host:port`, if `cluster.members` names it. The same port of another host has no name.
 fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
@@ -262,15 +257,15 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     }
 }
 
-/// Whether a server takes writes, where it says this of itself: without a cluster nothing, or that it has no provider.
+/// Whether a server takes writes: it has no Galera provider, or its node is in the primary component.
 fn takes_writes(node: &HashMap<String, String>) -> bool {
     let is = |name, value| node.get(name).is_some_and(|said| said == value);
     node.get("wsrep_provider_name").is_none_or(String::is_empty)
         || (is("wsrep_cluster_status", "Primary") && is("wsrep_ready", "ON"))
 }
 
-/// The nodes of a cluster, as one of them tells them, which is the one that is written. A node that joined together with
-/// another one may not tell of that one before the cluster changes again (seen with Galera 26.4.23).
+/// The nodes of a cluster, as seen by the node that is written. A node that joined together with another may miss it until
+/// the cluster changes again (seen with Galera 26.4.23).
 fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     let of = |name| node.get(name).map_or("", String::as_str);
     let (all, own) = (of("wsrep_incoming_addresses"), of("wsrep_local_index"));
@@ -332,14 +327,14 @@ async fn ask_redis_for_writes(
         Ok(Err(error)) if REFUSED_WRITES.iter().any(|code| error.code() == Some(code)) => {
             return Err(error.into());
         }
-        // Another error is not about writes, and a connection that broke says nothing either.
-        Ok(Err(error)) => tracing::debug!(%error, "redis does not say whether it takes writes"),
-        Err(_) => tracing::debug!("redis does not answer a write"),
+        // Other errors are not about writes.
+        Ok(Err(error)) => tracing::debug!(%error, "the probe write to redis failed"),
+        Err(_) => tracing::debug!("redis did not answer the probe write in time"),
     }
     Ok(())
 }
 
-/// What stands behind `name` in an answer to `INFO`.
+/// The value of `name` in an answer to `INFO`.
 fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = info.lines();
     lines
@@ -347,18 +342,18 @@ fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// What a Redis announces itself as. Where the user may not ask for it, that is nothing, and the server has no name.
+/// The address that a Redis announces; empty if the user may not read it.
 async fn announced(ctx: &Ctx) -> HashMap<String, String> {
     let mut ask = redis::cmd("CONFIG");
     ask.arg("GET").arg("replica-announce-*");
     let said = ask.query_async(&mut ctx.redis.connection()).await;
     said.unwrap_or_else(|error| {
-        tracing::debug!(%error, "redis does not say what it announces");
+        tracing::debug!(%error, "CONFIG GET replica-announce-* failed; this node is shown without a name");
         HashMap::new()
     })
 }
 
-/// The address of a primary as its replicas and Sentinels know it, where it announces its host: `INFO` has the port only.
+/// The announced address of a primary, if it announces its host: `INFO` has only the port.
 fn primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
     let is_set = |name, unset| announced.get(name).filter(|value| *value != unset);
     let host = is_set("replica-announce-ip", "")?;
@@ -400,7 +395,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     Ok((detail, members.into_iter().flatten().collect()))
 }
 
-/// What a server of an ensemble says that it is: `Mode: leader`.
+/// The mode of a ZooKeeper server: `Mode: leader`.
 fn mode(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("Mode: "))
 }

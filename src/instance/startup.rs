@@ -1,4 +1,4 @@
-//! What an instance does once a server is there, perhaps an empty one: make the tables in MySQL, put the stock into Redis.
+//! Prepares a server that came up, perhaps an empty one: makes the tables in MySQL, puts the stock into Redis.
 
 use crate::{
     ctx::Ctx,
@@ -14,33 +14,30 @@ use std::{
     time::Duration,
 };
 
-/// What was made.
 const APPLIED_MIGRATIONS: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
 
-/// Who makes the tables, where several instances start at once, and until when at the latest. It is a row: each node of a Galera
-/// cluster has a `GET_LOCK` of its own, and of two that write one row on two nodes at once, one is refused. (sqlx takes a
-/// `GET_LOCK` too, with an endless wait, which MariaDB refuses: it answers NULL and nothing is locked.)
+/// The instance that makes the tables if several start at once, and its deadline. It is a row, since each node of a Galera
+/// cluster has a `GET_LOCK` of its own, while of two writes of one row on two nodes one is refused. (sqlx takes a `GET_LOCK`
+/// too, with an endless wait, which MariaDB refuses: it answers NULL and locks nothing.)
 const CREATE_MAKER: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS maker (id INT NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, \
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
     "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
 ];
-/// For a little longer than making them may take.
+/// Longer than `MIGRATION_TIMEOUT`.
 const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
 const GIVE_BACK: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
-/// How often it is tried.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long making the tables may take.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// What is done already, since its server came.
+/// The steps done since the server came up.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     migrated: AtomicBool,
     seeded: AtomicBool,
-    /// Another program's tables, which stand where ours belong.
+    /// Tables of another program in the place of ours.
     in_the_way: Mutex<Vec<String>>,
 }
 
@@ -50,17 +47,17 @@ impl Progress {
         self.migrated.load(Ordering::Relaxed)
     }
 
-    /// What keeps the tables from being made, where somebody has to do something about it.
+    /// The reason why the tables cannot be made, if somebody must fix it.
     pub(super) fn obstacle(&self) -> Option<String> {
         let tables = self.in_the_way.lock().join(", ");
         (!tables.is_empty()).then(|| {
             format!(
-                "{tables}: of another program; rename it, or name another database in mysql.url"
+                "{tables}: made by another program; rename it, or set mysql.url to another database"
             )
         })
     }
 
-    /// Does what is not done yet. What fails is tried again, and shows in the states.
+    /// Does the remaining steps. A failed step is tried again and shows in the states.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
         let migrate = async {
             tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx))
@@ -121,11 +118,11 @@ async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>)
     }
     match step.await {
         Ok(()) => done.store(true, Ordering::Relaxed),
-        Err(error) => tracing::debug!(%error, "not yet"),
+        Err(error) => tracing::debug!(%error, "a startup step failed and is tried again"),
     }
 }
 
-/// Whether all tables are there, and no others: then nobody need be waited for. A database that is empty has no list of them.
+/// Whether exactly our migrations are applied: then no instance must wait for another.
 async fn are_made(conn: &mut Conn) -> bool {
     let migrator = migrator();
     let made = sqlx::query_as(APPLIED_MIGRATIONS)
@@ -140,7 +137,7 @@ async fn are_made(conn: &mut Conn) -> bool {
     })
 }
 
-/// Returns once the tables are this one's to make: after all that another one has made, on every node.
+/// Waits until this instance may make the tables, after the work of others on every node.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     for statement in CREATE_MAKER {
         unless_contended(conn.execute(statement).await)?;
@@ -157,7 +154,7 @@ async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     }
 }
 
-/// None where another one writes the same row.
+/// None if another instance writes the same row.
 fn unless_contended<T>(done: Result<T, sqlx::Error>) -> Result<Option<T>, sqlx::Error> {
     match done {
         Err(error) if is_contended(&error) => Ok(None),

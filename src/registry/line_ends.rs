@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The texts at and below these paths that have Windows line ends. A path that does not exist has none.
+/// The texts with Windows line ends at and below these paths; a missing path has none.
 pub(crate) fn windows_texts(paths: &[&Path]) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| path.exists()) {
@@ -22,7 +22,7 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
             collect(&entry?.path(), found)?;
         }
     } else if str::from_utf8(&fs::read(path)?).is_ok_and(|text| text.contains("\r\n")) {
-        // What is not UTF-8 is a picture.
+        // Other files are pictures.
         found.push(path.to_owned());
     }
     Ok(())
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(found.expect("all can be read"), [windows]);
     }
 
-    /// What git makes of each file of this checkout, whatever `core.autocrlf` is.
+    /// Checks the line ends of a checkout by git, whatever `core.autocrlf` is.
     #[test]
     fn git_checks_every_text_out_with_unix_line_ends() {
         let git = Command::new("git")

@@ -11,9 +11,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = HowItIsDone)]
 pub struct Text {
-    /// Chinese.
     pub zh: Opening,
-    /// English.
     pub en: Opening,
 }
 
@@ -33,7 +31,7 @@ pub struct Opening {
     pub breaks: &'static str,
 }
 
-/// What the labelled paragraphs begin with: title, breaks in short, survives, breaks, next.
+/// The labels of paragraphs: title, breaks in short, survives, breaks, next.
 type Labels = [&'static str; 5];
 
 const EN: Labels = [
@@ -66,7 +64,6 @@ impl Text {
         Ok(Self { zh, en })
     }
 
-    /// What it is, in one line.
     pub(super) fn title(&self) -> Bilingual {
         Bilingual {
             zh: self.zh.title,
@@ -124,7 +121,7 @@ fn numbered(list: &str) -> Vec<&'static str> {
     steps.iter().map(|step| leak(one_line(step))).collect()
 }
 
-/// What stands between back-ticks, sorted: the two languages may say it in another order.
+/// The texts between back-ticks, sorted: the languages may order them differently.
 fn code(half: &str) -> String {
     let mut code: Vec<_> = half.split('`').skip(1).step_by(2).map(one_line).collect();
     code.sort_unstable();

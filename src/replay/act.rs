@@ -206,6 +206,6 @@ pub async fn place_order(
         user_id,
         job: job.with_same_owner(),
     };
-    let lock = (step.place)(ctx, &order).await?.lock;
+    let lock = (step.spec.place)(ctx, &order).await?.lock;
     Ok(Deduction::default().unlocked(lock))
 }

@@ -1,4 +1,4 @@
-//! Whether a seckill went as it must, from what the database has and what was answered. A pure function.
+//! Whether a seckill went correctly, from what the database has and what was answered. A pure function.
 //!
 //! 1. Orders = stock taken, and no more than there were pieces.
 //! 2. One order per user.
@@ -21,30 +21,28 @@ pub struct Entry {
     #[serde(with = "as_text")]
     #[schema(value_type = String, example = "656262738411028481")]
     pub order_id: i64,
-    /// The user.
     #[schema(example = 1010)]
     pub user_id: i64,
 }
 
-/// What the database has of a voucher.
+/// A voucher in the database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = VoucherBooks)]
 pub struct Books {
-    /// What the stock was at first.
+    /// The initial stock.
     #[schema(example = 100)]
     pub pieces: i64,
-    /// What it is now.
+    /// The stock now.
     #[schema(example = 99)]
     pub stock: i64,
-    /// What Redis has of it; none where it is not sold from there, or orders wait to be written.
+    /// The stock in Redis; none if the voucher is not sold there, or orders are still queued.
     #[serde(default)]
     #[schema(example = 99)]
     pub redis_stock: Option<i64>,
-    /// The orders.
     pub orders: Vec<Entry>,
 }
 
-/// What was answered.
+/// The answers to the clients.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The orders that were answered.
@@ -53,7 +51,7 @@ pub struct Answers {
     pub unknown: u64,
 }
 
-/// What is wrong, the worst first.
+/// The kinds of faults, the worst first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -84,18 +82,18 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The numbers of a run, and what is wrong with them.
+/// The numbers of a run, and its faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = VoucherCheck)]
 pub struct Report {
-    /// The worst of what is wrong, or `exact`.
+    /// The worst fault, or `exact`.
     pub verdict: Verdict,
-    /// All that is wrong.
+    /// All faults.
     pub faults: Vec<Verdict>,
-    /// What the stock was at first.
+    /// The initial stock.
     #[schema(example = 100)]
     pub pieces: i64,
-    /// What it is now.
+    /// The stock now.
     #[schema(example = 0)]
     pub stock: i64,
     /// How many orders there are.
@@ -113,7 +111,7 @@ pub struct Report {
     /// Numbers beyond the first of each.
     #[schema(example = 0)]
     pub repeated_ids: usize,
-    /// Orders that are there beyond those that were answered or may have been.
+    /// Orders beyond the answered and the unknown ones.
     #[schema(example = 0)]
     pub unasked_orders: u64,
     /// Pieces that the database has and Redis does not sell.

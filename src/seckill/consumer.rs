@@ -33,22 +33,20 @@ use redis::{
 use std::{pin::pin, time::Duration};
 use tokio::time::Instant;
 
-/// The most entries at once.
 const MAX_BATCH: usize = 200;
-/// How long new entries are waited for, where a command may take so long.
+/// The longest wait for new entries.
 const MAX_BLOCK: Duration = Duration::from_secs(1);
-/// Before the next read, entries gather: a transaction for each few of them would cost more than it writes.
+/// The pause before the next read, in which entries gather: a transaction for a few entries costs more than it writes.
 const GATHER_TIME: Duration = Duration::from_millis(50);
-/// An entry that was delivered so long ago and is not settled is claimed.
+/// An entry that is unsettled after this time is claimed.
 const CLAIM_IDLE: Duration = Duration::from_secs(5);
-/// How often is looked for such.
+/// How often such entries are looked for.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
-/// An order that the database refuses is buried when it has been delivered so often.
+/// An order that the database still refuses after this many deliveries is buried.
 const MAX_DELIVERIES: usize = 5;
-/// How long a server that is down is left alone, at first and at last.
+/// The pauses between tries while a server is down.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
-/// How long a consumer goes on when its instance closes.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A consumer, not running yet.
@@ -61,7 +59,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// The consumer of this instance, called as it is.
+    /// The consumer of this instance, under its name.
     #[must_use]
     pub fn new(ctx: Ctx) -> Self {
         Self {
@@ -72,7 +70,7 @@ impl Consumer {
         }
     }
 
-    /// Under another name, claiming after another time: for a replay.
+    /// With another name and another claim time, for a replay.
     #[must_use]
     pub fn named(self, name: &str, idle: Duration) -> Self {
         Self {
@@ -94,10 +92,10 @@ impl Consumer {
         let mut pause = MIN_PAUSE;
         while let Err(error) = self.consume(&mut pause).await {
             if self.ctx.closing.is_cancelled() {
-                return tracing::warn!(%error, "closing with orders that are not written: they stay in the stream");
+                return tracing::warn!(%error, "closing with unwritten orders; they stay in the stream");
             }
             if pause == MIN_PAUSE {
-                tracing::warn!(%error, "orders wait in the stream");
+                tracing::warn!(%error, "orders cannot be consumed; they wait in the stream");
             }
             self.back_off(&mut pause).await;
         }
@@ -130,7 +128,6 @@ impl Consumer {
             let mut entries = Vec::new();
             if last_look.is_none_or(|at| at.elapsed() >= CLAIM_INTERVAL) {
                 entries = self.claim_abandoned(&mut redis, &orders).await?;
-                // There may be more.
                 last_look = entries.is_empty().then(Instant::now);
             }
             if entries.is_empty() {
@@ -151,7 +148,6 @@ impl Consumer {
         }
     }
 
-    /// A connection of its own.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
         Ok(self.ctx.redis.own_connection().await?)
     }
@@ -192,7 +188,7 @@ impl Consumer {
                 .arg(MAX_BLOCK.min(timeout / 2).as_millis() as u64);
         }
         let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
-        // Giving up here would leave pending what is delivered meanwhile: so Redis is asked to end the wait.
+        // A cancelled read would leave delivered entries pending, so Redis is asked to end the wait.
         let read: Option<StreamReadReply> = tokio::select! {
             read = &mut read => read?,
             () = closing.cancelled() => {
@@ -264,7 +260,7 @@ impl Consumer {
                     reason: "用户已经购买过一次!".into(),
                     gives_back: true,
                 },
-                // MySQL has none left: one more in Redis would be sold to nobody again.
+                // MySQL has none left, so one more in Redis could never be sold.
                 Err(Refusal::SoldOut) => Fate::Dead {
                     reason: "库存不足！".into(),
                     gives_back: false,
@@ -282,7 +278,7 @@ impl Consumer {
         )
     }
 
-    /// Tries to write these orders until MySQL says yes or no.
+    /// Writes these orders, trying until MySQL answers.
     async fn write_until_answered(
         &self,
         orders: &[QueuedOrder],
@@ -315,7 +311,7 @@ impl Consumer {
         Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
     }
 
-    /// Waits before the next try, each time longer, and drawn at random so that consumers do not come in step.
+    /// Pauses before the next try, longer each time, with jitter so that consumers do not come in step.
     async fn back_off(&self, pause: &mut Duration) {
         let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);
@@ -323,7 +319,6 @@ impl Consumer {
     }
 }
 
-/// What becomes of an entry.
 enum Fate {
     Written,
     /// It cannot be written, for this reason; whether its piece can be sold again.

@@ -62,17 +62,13 @@ struct LastSecond(AtomicI64);
 ///
 /// # Errors
 ///
-/// [`Error::NoId`] where there is none to give: the day's count is used up, or the clock is out of range.
-/// [`Error::Unavailable`] where Redis is down.
+/// [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
+/// [`Error::Unavailable`] if Redis is down.
 pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     batch(ctx, prefix, 1).await.map(|ids| *ids.end())
 }
 
 /// The next `count` numbers of this prefix, which follow each other, by one command.
-///
-/// # Errors
-///
-/// As [`next`].
 pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -81,10 +77,6 @@ pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive
 }
 
 /// As [`batch`], with this Unix second for the clock's: for replays.
-///
-/// # Errors
-///
-/// As [`next`].
 pub async fn batch_at(
     ctx: &Ctx,
     prefix: &str,

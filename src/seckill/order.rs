@@ -1,14 +1,12 @@
-//! One order that a user asks for, and what it comes to.
+//! The input of a step, and its result.
 
 use crate::section::{Job, LockState};
 use std::time::Duration;
 
-/// What a step is asked to do.
+/// The input of a step.
 #[derive(Debug)]
 pub struct Order {
-    /// Which voucher.
     pub voucher_id: i64,
-    /// For whom.
     pub user_id: i64,
     /// How long to wait and to stay inside, the lease, and the named points of a replay: `read` (the stock was enough),
     /// `checked` (the user has no order yet), `commit` (all is written, nothing committed), `committed`, and those of a
@@ -22,7 +20,7 @@ pub struct OrderReceipt {
     /// Its number, from the [id worker](super::id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
     /// lose digits.
     pub order_id: i64,
-    /// What the unlock found; none where there is no lock, or the server did not say.
+    /// The state of the lock at the unlock; none without a lock, or if the server did not answer.
     pub lock: Option<LockState>,
 }
 

@@ -96,7 +96,6 @@ pub(super) fn deduct(order: &Order) -> Write<'static> {
     .bind(order.voucher_id)
 }
 
-/// The order.
 pub(super) fn insert(order: &Order, order_id: i64) -> Write<'static> {
     let insert =
         sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");

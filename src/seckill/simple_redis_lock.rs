@@ -1,4 +1,4 @@
-//! What the three versions of the text's `SimpleRedisLock` share: the lock's name, one try, and what is done under it.
+//! Shared by the three versions of the text's `SimpleRedisLock`: the name of the lock, one try, and the work under it.
 //!
 //! 1. Look at the voucher.
 //! 2. Try the lock `lock:order:` + user once. Another order of the user has it: 不允许重复下单.

@@ -1,4 +1,4 @@
-//! What a step is: a value that says what it promises, and the function that places an order.
+//! A step: a value with its promise and the function that places an order.
 
 use super::{Order, OrderReceipt};
 use crate::{
@@ -17,19 +17,18 @@ pub type PlaceOrder = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<Ord
 /// One way to order a voucher.
 pub type Step = RegistryEntry<StepSpec>;
 
-/// What a step's file declares.
+/// The specification of a step.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[schema(as = OrderStepFacts)]
 pub struct StepSpec {
     /// The section of \[002\] that it is from, or that it goes on from.
     pub course: &'static str,
-    /// What it promises: of the stock, and of one order per user.
+    /// Its promise about the stock and about one order per user.
     pub promise: Promise,
     /// Whether it is what the text leads to, and not in it.
     #[serde(rename = "beyond")]
     #[schema(value_type = bool)]
     pub rank: Rank,
-    /// Places one order.
     #[serde(skip)]
     pub place: PlaceOrder,
 }

@@ -24,11 +24,11 @@ use utoipa::ToSchema;
 pub(super) const ORDERS: &str = "stream.orders";
 pub(super) const GROUP: &str = "g1";
 pub(super) const DEAD: &str = "stream.orders.dead";
-/// Of dead letters so many are kept at least: the newest.
+/// At least this many of the newest dead letters are kept.
 const MIN_DEAD_LETTERS: usize = 10_000;
 /// From an order that is not settled to its entry.
 pub(super) const QUEUED: &str = "seckill:queued";
-/// Before the number of an order that was buried: a key with the reason, which is kept for so long.
+/// Key prefix of the reason why an order was buried.
 const FAILED: &str = "seckill:failed";
 const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 
@@ -45,7 +45,7 @@ pub(super) struct QueuedOrder {
     pub(super) voucher_id: i64,
 }
 
-/// What became of an order.
+/// The state of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase", tag = "state", content = "reason")]
 #[schema(as = OrderState)]
@@ -58,7 +58,7 @@ pub enum State {
     Failed(String),
 }
 
-/// What is not settled.
+/// The unsettled entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Entries that no consumer has had yet.
@@ -99,11 +99,11 @@ impl From<StreamId> for Entry {
     }
 }
 
-/// What has become of an order.
+/// The state of an order.
 ///
 /// # Errors
 ///
-/// [`Error::NoOrder`]; [`Error::Unavailable`] where a server is down.
+/// [`Error::NoOrder`]; [`Error::Unavailable`] if a server is down.
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
@@ -129,11 +129,7 @@ fn failed_key(ctx: &Ctx, order_id: i64) -> String {
     ctx.redis_key(&format!("{FAILED}:{order_id}"))
 }
 
-/// How much is not settled, of all vouchers.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis is down.
+/// The unsettled entries of all vouchers.
 pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     let (orders, mut redis) = (ctx.redis_key(ORDERS), ctx.redis.connection());
     let mut ask = redis::pipe();
@@ -155,7 +151,7 @@ pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     })
 }
 
-/// These orders are written: nothing is left of their entries.
+/// Removes the entries of written orders.
 pub(super) async fn settle(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
@@ -166,8 +162,8 @@ pub(super) async fn settle(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed. Its piece
-/// is on sale again in `gives_back_to`, the key of its voucher, where there is one.
+/// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again in
+/// `gives_back_to`, the key of its voucher, if given.
 pub(super) async fn bury(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,

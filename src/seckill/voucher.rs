@@ -12,10 +12,8 @@ use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// How long MySQL may take for what an operator asks.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long it may take to read all orders of a voucher.
 const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READ: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
@@ -27,16 +25,13 @@ const REMOVE: [&str; 2] = [
 const IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
 const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
-/// A voucher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Voucher {
-    /// Its number.
     #[schema(example = 1)]
     pub id: i64,
-    /// What it is.
     #[schema(example = "100元代金券")]
     pub title: String,
-    /// What the stock was at first.
+    /// The initial stock.
     #[schema(example = 100)]
     pub pieces: i64,
     /// Pieces left; below 0 once it is oversold.
@@ -71,11 +66,11 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:order:{id}"))
 }
 
-/// The voucher of this number, as it is now.
+/// Reads a voucher.
 ///
 /// # Errors
 ///
-/// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
+/// [`Error::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
@@ -93,11 +88,11 @@ pub(super) async fn read_on(
     sqlx::query_as(READ).bind(id).fetch_optional(conn).await
 }
 
-/// Adds a voucher of so many pieces, and gives its number.
+/// Adds a voucher of `pieces` pieces and returns its number.
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
+/// [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
 pub async fn add(
     ctx: &Ctx,
     title: &str,
@@ -122,7 +117,7 @@ pub async fn add(
     Ok(added.last_insert_id().cast_signed())
 }
 
-/// Takes a voucher away, with its orders.
+/// Removes a voucher with its orders.
 ///
 /// # Errors
 ///
@@ -131,7 +126,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
     forget.del(stock_key(ctx, id)).del(users_key(ctx, id));
     if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
-        tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
+        tracing::warn!(%error, id, "redis did not answer; the voucher is removed from mysql only");
     }
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let mut removed = 0;
@@ -152,11 +147,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     }
 }
 
-/// The voucher's stock and its orders, both as of one moment, for [`check`](super::check) to judge.
-///
-/// # Errors
-///
-/// As [`read`].
+/// The stock and orders of a voucher in one snapshot, for [`check`](super::check).
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let books = Session::of(&conn)
@@ -165,7 +156,7 @@ pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let (mut books, is_in_redis) = books.ok_or(Error::NoVoucher(id))?;
     if is_in_redis {
         let in_redis = settled_stock_in_redis(ctx, id).await;
-        // Redis was read between two reads of the database: only where these agree do all three belong to one moment.
+        // Redis is read between two reads of the database: only if these agree do all three belong to one moment.
         let voucher = Session::of(&conn)
             .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
             .await?;
@@ -176,7 +167,7 @@ pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     Ok(books)
 }
 
-/// What Redis has of a voucher; `None` where it has nothing, does not say, or orders wait to be written.
+/// The stock in Redis; `None` if Redis has none or does not answer, or orders are still queued.
 async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     let mut ask = redis::pipe();
     ask.atomic()
@@ -185,7 +176,7 @@ async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     let said = ask.query_async(&mut ctx.redis.connection()).await;
     let (stock, unsettled): (Option<i64>, u64) = said
         .inspect_err(
-            |error| tracing::debug!(%error, id, "redis does not say what it has of a voucher"),
+            |error| tracing::debug!(%error, id, "the stock of a voucher in redis cannot be read"),
         )
         .ok()?;
     stock.filter(|_| unsettled == 0)
@@ -218,7 +209,7 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sql
     Ok(books.zip(in_redis))
 }
 
-/// What an error of a write means: the server refused it, or did not answer and it may have been done.
+/// Classifies a failed write: refused by the server, or without an answer and perhaps done.
 fn unanswered(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Database(_) if !is_cut_off(&error) => error.into(),

@@ -1,7 +1,7 @@
 //! The orders of the stream, written into MySQL: many in one transaction, and each at most once.
 //!
 //! 1. Insert the orders. `claimed_by` is the user: the database keeps the rule of one order per user, too.
-//! 2. Take their pieces from each voucher's stock, where there are so many.
+//! 2. Take their pieces from the stock of each voucher, if there are enough.
 //! 3. Commit.
 //!
 //! What it survives: the same orders once more, or at the same time from another consumer: the primary key refuses them before
@@ -17,7 +17,6 @@ use oversell_lock::mysql::Conn;
 use sqlx::{Executor, MySql, QueryBuilder};
 use std::{collections::BTreeMap, time::Duration};
 
-/// How long a connection, a row lock or an answer is waited for.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
@@ -31,11 +30,11 @@ const FIND: &str =
 pub(super) enum Refusal {
     /// One is there already, or another of the same user and voucher.
     Duplicate,
-    /// A voucher has not so many pieces, or is not there.
+    /// A voucher has too few pieces, or does not exist.
     SoldOut,
     /// The database does not take one of them.
     Refused(String),
-    /// The database cannot, or did not say: whichever orders these are.
+    /// The database is down or did not answer, whatever the orders.
     Down(Error),
 }
 
@@ -45,7 +44,7 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refus
     let written = in_transaction(&mut conn, orders).await;
     match written {
         Ok(()) => conn.done(),
-        // What did not answer is closed; what refused is rolled back and can be used on.
+        // A connection without an answer is closed; after a refusal it is rolled back and reused.
         Err(Refusal::Down(_)) => {}
         Err(_) => {
             let session = Session::of(&conn);
@@ -97,7 +96,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
     Ok(())
 }
 
-/// Whether this very order is there.
+/// Whether exactly this order is stored.
 pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let find = sqlx::query_scalar::<_, i64>(FIND)

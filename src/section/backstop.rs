@@ -17,7 +17,6 @@ pub(crate) struct Backstop<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Backstop<T> {
-    /// For this work.
     pub(crate) fn new(ctx: &Ctx, work: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             tasks: ctx.tasks.clone(),
@@ -25,14 +24,13 @@ impl<T: Send + 'static> Backstop<T> {
         }
     }
 
-    /// Does it now; `None` where it panicked, or the runtime is gone.
+    /// Does it now; `None` if it panicked, or the runtime is gone.
     pub(crate) async fn now(mut self) -> Option<T> {
         let done = self.start()?.await;
         done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
             .ok()
     }
 
-    /// Leaves it undone.
     pub(crate) fn forget(mut self) {
         *self.work.get_mut() = None;
     }

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 /// The parameters of a request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which product; the course's is 1.
+    /// The product; the course has product 1.
     pub stock_id: i64,
     /// How long to stay inside the critical section, between reading and writing.
     pub hold: Duration,
@@ -35,7 +35,6 @@ pub struct Request {
 /// A request in progress.
 #[derive(Debug)]
 pub struct Job {
-    /// Its parameters.
     pub request: Request,
     /// Its observers and timestamps.
     pub observation: Observation,
@@ -46,7 +45,7 @@ pub struct Job {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Deducted)]
 pub struct Deduction {
-    /// What the strategy believes is left, if it has read a number.
+    /// The pieces left, as far as the strategy knows.
     #[schema(example = 4999)]
     pub remaining: Option<i64>,
     /// The fencing token that the write carried, if the lock has one.
@@ -72,12 +71,12 @@ fn number<S: Serializer>(fence: &Option<Fence>, to: S) -> Result<S::Ok, S::Error
 pub enum LockState {
     /// Still held by us.
     Kept,
-    /// No longer held by us: its lease had ended, or it was deleted.
+    /// Lost: its lease had ended, or it was deleted.
     Lost,
 }
 
 impl Deduction {
-    /// At the first try; so many are left.
+    /// A deduction at the first try.
     #[must_use]
     pub fn left(count: i64) -> Self {
         Self {
@@ -193,7 +192,7 @@ impl Job {
             .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
-    /// What is left of the wait. The requested stay inside does not count.
+    /// The remaining wait. The requested stay does not count.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
         let stay = if self.observation.has_entered() {
@@ -213,10 +212,6 @@ impl Job {
     }
 
     /// Marks the [entry](Self::enter) into the critical section, stays for `hold_ms`, and returns the time of the entry.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: it only waits.
     pub async fn enter_and_stay(&self) -> Instant {
         let since = Instant::now();
         self.enter();
@@ -252,7 +247,7 @@ impl Job {
         self.observation.points().tell(point, value).await;
     }
 
-    /// Prints on the console when the job enters, if the request has a name (a load gives none). Returns whether it has.
+    /// Enables the console line at the entry if the request has a name (a load gives none). Returns whether it has.
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {

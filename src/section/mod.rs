@@ -1,4 +1,4 @@
-//! What strategies, seckill steps, lessons and races share: the request, its critical section, and the plumbing.
+//! Shared by strategies, seckill steps, lessons and races: the request, its critical section, and the plumbing.
 //!
 //! A [`Job`] is a request in progress; a [`Point`] is a place in its code where it can be observed and paused.
 //! `mysql`, `session`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,

@@ -29,23 +29,21 @@ use tokio::time::timeout;
 /// One write with its arguments.
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
-/// The shortest time limit of a statement, even for `wait_ms=0`: long enough for a free row lock and a write to disk.
+/// The minimum even with `wait_ms=0`: enough for a free row lock and a write to disk.
 const MIN_STATEMENT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The same for what waits for no row: it is answered at once, or MySQL is not there. So it may take what a machine under load
-/// takes.
+/// For statements that wait for no row: enough for a machine under load.
 const MIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The same for COMMIT, of which nobody knows what it did where it is given up.
+/// For COMMIT: its outcome is unknown if it is given up.
 const MIN_COMMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
-/// A row lock was not had in time; only the statement was undone, the transaction is still open.
+/// A row lock was not acquired in time; only the statement was undone, the transaction stays open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
 
-/// The stock row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) count: i64,
@@ -130,9 +128,9 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     answered(bounded(conn, job, write).await, job)
 }
 
-/// Inserts a row on a connection of its own: what `undo` does with its id, at the latest when that is dropped; `None` if a unique
-/// key refuses it, or the server rolled it back to end a deadlock of several that it refuses. Where the caller goes away meanwhile,
-/// the row is undone as soon as it is there.
+/// Inserts a row on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
+/// it, or the server rolled it back to end a deadlock. If the caller is cancelled meanwhile, the row is undone once it is
+/// there.
 pub(crate) async fn insert<U>(
     ctx: &Ctx,
     job: &Job,
@@ -190,7 +188,6 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-/// Commits.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     job.observation.points().sends(|| "COMMIT");
     let limit = job.wait_left().max(MIN_COMMIT_TIMEOUT);
@@ -198,8 +195,8 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     answered(done.unwrap_or_else(|_| Err(no_answer(limit))), job).map(drop)
 }
 
-/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. Where the server does not
-/// answer, the connection is closed, and the transaction goes with it.
+/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. If the server does not
+/// answer, the connection is closed, which ends the transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
@@ -215,7 +212,7 @@ pub(crate) async fn end_uncommitted<T>(
     return_to_pool(conn, outcome)
 }
 
-/// The answer to what waits for no row: a statement that changes nothing for others.
+/// Awaits a statement that waits for no row.
 pub(crate) async fn in_time<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -253,7 +250,6 @@ fn is_refusal(error: &Error) -> bool {
     )
 }
 
-/// The time limit of a statement of this job.
 fn limit(job: &Job) -> Duration {
     job.wait_left().max(MIN_STATEMENT_TIMEOUT)
 }

@@ -129,7 +129,6 @@ pub(crate) struct Points(Option<Follower>);
 /// Follows a job. A follower that no longer listens stops nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
-    /// Receives each point.
     pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,
     /// Where the job stops, until this changes or its sender is dropped.
     pub(crate) stops: watch::Receiver<Vec<Point>>,
@@ -143,7 +142,6 @@ impl From<Follower> for Points {
     }
 }
 
-/// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerEvent {
     /// The job has passed a point.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 const KEY: &str = "stock";
 const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 
-/// The longest wait for a connection to MySQL, and for its answer; a strategy that sells from Redis needs one only here.
+/// A strategy that sells from Redis needs MySQL only here.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
@@ -23,8 +23,8 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
-/// An exclusive connection from the pool, waiting for it at most `wait`, and `redis.timeout_ms` for Redis, however many idle
-/// connections turn out to be dead. The pool sends UNWATCH before it is reused.
+/// An exclusive connection from the pool: waits at most `wait` for it, and `redis.timeout_ms` for Redis, however many idle
+/// connections are dead. The pool sends UNWATCH before it is reused.
 pub(crate) async fn watch_connection(
     ctx: &Ctx,
     wait: Duration,

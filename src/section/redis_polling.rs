@@ -1,4 +1,4 @@
-//! What the six hand-written Redis locks of §2.1 to §2.7, and two of `[004]`, share: polling, section, backstop.
+//! Shared by the six hand-written Redis locks of §2.1 to §2.7 and two of `[004]`: polling, section, backstop.
 //!
 //! 1. [`lock`]: try; if the lock is taken, try again after the course's 50 ms (±50 %), as long as the job may wait.
 //! 2. [`under`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
@@ -27,9 +27,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// A lock of the course for one job: what it writes, and how.
 pub(crate) struct Lock<S> {
-    /// The key.
     pub(crate) key: String,
-    /// Whom the value names, where it names one.
+    /// The owner in the value, if the value names one.
     pub(crate) owner: String,
     /// The lease in milliseconds.
     pub(crate) lease: u64,
@@ -164,7 +163,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
 }
 
 impl LockGuard {
-    /// Unlocks, and says whether the lock was still held; `None` if Redis did not answer.
+    /// Unlocks. Returns whether the lock was still held; `None` if Redis did not answer.
     pub(crate) async fn unlock(self) -> Option<LockState> {
         self.0.now().await.flatten()
     }
@@ -185,7 +184,7 @@ async fn unlocked<S: Stage>(
             Some(LockState::Lost)
         }
         Err(error) => {
-            tracing::warn!(%error, lock = lock.key, "not unlocked");
+            tracing::warn!(%error, lock = lock.key, "the unlock failed; the key stays until its lease ends, if it has one");
             None
         }
     }

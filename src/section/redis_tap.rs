@@ -1,4 +1,4 @@
-//! A connection to Redis of which a follower hears each command, as it is sent.
+//! A connection to Redis that reports each command to a follower.
 //!
 //! Next: `redis_polling.rs`, which sends the locks of §2.1 to §2.7 over it.
 
@@ -6,7 +6,7 @@ use super::Points;
 use oversell_lock::redis::Connection;
 use redis::{Arg, Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
 
-/// The longest argument that is told as it is: a digest of a script is longer.
+/// Longer arguments are cut: a digest of a script is longer.
 const MAX_SHOWN_CHARS: usize = 36;
 
 /// A connection, and the points of the job that sends over it.
@@ -17,7 +17,7 @@ pub(crate) struct RedisTap<C = Connection> {
 }
 
 impl<C> RedisTap<C> {
-    /// What is sent over this connection, on behalf of the job with these points.
+    /// A connection that sends on behalf of the job with these points.
     pub(crate) fn new(redis: C, points: &Points) -> Self {
         let points = points.clone();
         Self { redis, points }

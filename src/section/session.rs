@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// How long an answer is waited for once the server was told to end its statement.
+/// How long to wait for the answer of a statement after KILL QUERY.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection as the server knows it.
@@ -37,14 +37,10 @@ impl Session {
         }
     }
 
-    /// Waits for `statement`, which is sent on this connection, at most `limit`; then has the server end it, and waits
-    /// 3 s at most for its answer, which counts whatever becomes of that order. A statement that was ended fails with error 1317
-    /// and has changed nothing. [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done. The connection
-    /// can be used on after an answer; [`Conn::done`] closes it where the order may still be on its way.
-    ///
-    /// # Cancel safety
-    ///
-    /// As the statement's: a [`Conn`] that is dropped is closed and killed.
+    /// Waits at most `limit` for `statement`, then has the server end it and waits at most 3 s for its answer, which counts
+    /// whether or not it was ended. An ended statement fails with error 1317 and has changed nothing. [`sqlx::Error::Io`]
+    /// with `TimedOut` means no answer: it may have been done. After an answer the connection can be reused; [`Conn::done`]
+    /// closes it if the KILL QUERY may still be on its way.
     pub(crate) async fn bounded<T, F>(&self, limit: Duration, statement: F) -> sqlx::Result<T>
     where
         F: Future<Output = sqlx::Result<T>>,
@@ -62,13 +58,13 @@ impl Session {
         };
         match timeout(KILL_TIMEOUT, both).await {
             Ok(((), Ok(()))) => {}
-            Ok(((), Err(error))) => tracing::debug!(%error, "KILL QUERY was not carried out"),
+            Ok(((), Err(error))) => tracing::debug!(%error, "KILL QUERY failed"),
             Err(_) => tracing::debug!("KILL QUERY or its statement was not answered"),
         }
         answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
-    /// The statement is not answered yet, so the number is still this connection's.
+    /// The statement is unanswered, so the id is still that of this connection.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);

@@ -1,4 +1,4 @@
-//! What the two hand-written ZooKeeper locks of §3.3 and §3.4.1 share: a contender's node, and the section.
+//! Shared by the two hand-written ZooKeeper locks of §3.3 and §3.4.1: the node of a contender, and the section.
 //!
 //! 1. [`create`]: create an ephemeral node, or report that the name is taken.
 //! 2. [`under`]: the section (read the row, write one less), then delete the node.
@@ -74,7 +74,7 @@ async fn make(
             Err(lost) => {
                 ctx.tasks.spawn(async move {
                     if let Err(error) = forget(&client, &path, &owner).await {
-                        tracing::debug!(%error, path, "not looked for");
+                        tracing::debug!(%error, path, "the node of an unanswered creation was not looked for");
                     }
                 });
                 return Err(down(lost));
@@ -132,7 +132,7 @@ impl Node {
             .map_err(down)
     }
 
-    /// Watches a sibling, until it changes or goes; `None` where it is gone already.
+    /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
         let (found, event) = insist(|| self.client.check_and_watch_stat(&path))
@@ -158,7 +158,7 @@ async fn deleted(client: Client, path: String) -> Option<LockState> {
             Some(LockState::Lost)
         }
         Err(error) => {
-            tracing::warn!(%error, path, "not deleted");
+            tracing::warn!(%error, path, "the node was not deleted; it ends with its session");
             None
         }
     }

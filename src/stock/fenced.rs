@@ -27,7 +27,7 @@ const SHOW: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
 const WRITE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
-/// Takes a piece under the lock `name`. Where the row has seen as high a token as this one, `outrun` is told which.
+/// Takes a piece under the lock `name`. `outrun` receives the newer token of the row, if there is one.
 pub(super) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,

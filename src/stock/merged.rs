@@ -35,10 +35,10 @@ use tokio::{
 
 /// How several pieces are taken at once.
 pub(super) trait TakeMany: Send + Sync + 'static {
-    /// What is waited for.
+    /// The name of the awaited thing, for errors.
     const WHAT: &'static str;
 
-    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] where it would have to wait longer than `wait`.
+    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than `wait`.
     fn take(
         ctx: &Ctx,
         stock_id: i64,
@@ -51,9 +51,8 @@ pub(super) trait TakeMany: Send + Sync + 'static {
 pub(super) enum Outcome {
     /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),
-    /// There is none.
     SoldOut,
-    /// Another instance wrote meanwhile, and nothing was changed.
+    /// Another instance wrote first; nothing was changed.
     Conflict,
 }
 

@@ -19,11 +19,10 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The bound of the first pause, and of the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(32);
 
-/// Takes a piece by `strategy`, as often as it is rolled back within the job's wait.
+/// Takes a piece by `strategy`, again after each rollback within the wait of the job.
 pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Deduction, Error> {
     let (mut bound, mut retries) = (FIRST_PAUSE, 0);
     loop {
@@ -34,7 +33,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
                     ..sold
                 });
             }
-            // Before the wait is over the server gives up only what it has rolled back.
+            // Before the end of the wait, these errors mean a rollback.
             Err(rolled_back @ (Error::Timeout { .. } | Error::RowChanged)) => {
                 let pause = bound.mul_f64(fastrand::f64());
                 if pause >= job.wait_left() {
@@ -55,7 +54,7 @@ mod tests {
     use crate::{config::Config, server::Server};
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    /// What a strategy comes to that is run once more each time: its attempts, and the outcome.
+    /// Runs a strategy through [`deduct`]: its attempts, and the outcome.
     async fn ran(
         attempts: &AtomicU32,
         wait: Duration,
@@ -86,7 +85,7 @@ mod tests {
         assert_eq!((attempts, sold.retries, sold.remaining), (4, 5, Some(7)));
     }
 
-    /// The piece of a write without an answer may be sold: whoever sends it again sells two.
+    /// The piece of an unanswered write may be sold; sending it again could sell two.
     #[tokio::test]
     async fn a_write_whose_outcome_is_unknown_is_not_sent_again() {
         static ATTEMPTS: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! What a strategy is: a value that says what it promises, and the function that takes a piece.
+//! A strategy: a value with its promise and the function that takes a piece.
 
 use crate::{
     config::Config,
@@ -20,7 +20,7 @@ pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction
 /// One way to take a piece of the stock.
 pub type Strategy = RegistryEntry<StrategySpec>;
 
-/// What a strategy's file declares.
+/// The specification of a strategy.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[schema(as = StrategyFacts)]
 pub struct StrategySpec {
@@ -32,7 +32,6 @@ pub struct StrategySpec {
     pub rank: Rank,
     /// Where the pieces that it takes are counted.
     pub store: Store,
-    /// What it promises.
     pub promise: Promise,
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
@@ -40,15 +39,13 @@ pub struct StrategySpec {
     /// run will take, and nothing is judged by it.
     #[schema(example = 72)]
     pub pace: u32,
-    /// What it writes in the servers besides the stock, for a reset to clear.
+    /// Its names in the servers besides the stock; a reset clears them.
     #[serde(skip)]
     pub names: &'static [Name],
-    /// Takes one piece.
     #[serde(skip)]
     pub deduct: Deduct,
 }
 
-/// What a strategy promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Promise {
@@ -95,16 +92,16 @@ pub enum Store {
 }
 
 impl Strategy {
-    /// Whether it is as whoever uses it has written it (`/mine`): nobody knows what it promises.
+    /// Whether it is the lock of a student (`/mine`), with an unknown promise.
     #[must_use]
     pub fn is_own_lock(&self) -> bool {
         self.slug == "mine"
     }
 
-    /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
+    /// The lease that is not renewed: after it a holder is not alone. `None` if it is renewed, or there is none.
     #[must_use]
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
-        self.names.iter().find_map(|name| match name {
+        self.spec.names.iter().find_map(|name| match name {
             Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
             Name::RedisFor(_, FixedLease::Configured) => {
                 Some(Duration::from_millis(config.lock.lease_ms))
@@ -113,7 +110,7 @@ impl Strategy {
         })
     }
 
-    /// Takes one piece, or says why not. Where the request has a name, the console of the instance shows it arrive, get in, and leave.
+    /// Takes one piece. The console shows a request with a name arrive, enter and leave.
     ///
     /// # Errors
     ///
@@ -127,7 +124,7 @@ impl Strategy {
         if printed {
             job.say(format_args!("来了：{}", self.slug));
         }
-        let outcome = (self.deduct)(ctx, job).await;
+        let outcome = (self.spec.deduct)(ctx, job).await;
         if printed {
             match &outcome {
                 Ok(Deduction {

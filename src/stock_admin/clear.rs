@@ -1,5 +1,5 @@
-//! What strategies and lessons have written in the lock servers, to be cleared when the stock is reset: locks, queues,
-//! permits, latches. Which names these are, they say themselves ([`Name`]).
+//! Clears what strategies and lessons left in the lock servers when the stock is reset: locks, queues, permits, latches. They
+//! name it themselves ([`Name`]).
 
 use crate::{
     classroom,
@@ -14,12 +14,12 @@ use oversell_lock::redis::Connection;
 use redis::{ErrorKind, Pipeline, RedisResult, ServerErrorKind};
 use zookeeper_client::{Client, Error as Zk};
 
-/// What is set and cleared of a product, where that is not all of it: what one strategy uses, or one race.
+/// The part of a product to set and clear: that of one strategy, or of one race.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scope<'a> {
-    /// Where its pieces are counted; none where it takes none.
+    /// The store of its pieces; none if it takes none.
     pub store: Option<Store>,
-    /// What it writes in the servers besides, for product 1.
+    /// Its names in the servers, for product 1.
     pub names: &'a [Name],
 }
 
@@ -96,18 +96,18 @@ impl Names {
     }
 }
 
-/// Asks Redis whether it would change these keys: by writes beside them, in the same slots, that change nothing.
+/// Asks Redis whether it would change these keys: writes beside them, in the same slots, that change nothing.
 pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
-        // Unlike UNLINK, it is refused where memory is full, as all that a transaction has.
+        // Unlike UNLINK, this is refused if memory is full, as a transaction is.
         ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
     }
     ask.exec_async(node).await
 }
 
-/// Carries all of it out in one transaction. A Redis Cluster refuses that where the parts are in several slots; then each part
-/// is a transaction of its own, in their order. Says in `changed` when something was carried out.
+/// Executes all parts in one transaction. A Redis Cluster refuses parts in several slots; then each part is a transaction of
+/// its own, in order. Sets `changed` when something was executed.
 pub(super) async fn execute(
     node: &mut Connection,
     parts: &[Pipeline],
@@ -133,8 +133,7 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// For each of these keys a transaction within its slot: it deletes the key with what belongs to it, and wakes who waits on its
-/// channel.
+/// Per key, a transaction in its slot that deletes the key with its companions and wakes the waiters on its channel.
 pub(super) async fn unlock_commands(
     node: &mut Connection,
     keys: &[String],
@@ -176,7 +175,7 @@ pub(super) async fn unlock_commands(
     Ok(parts)
 }
 
-/// For each key, those of the holds that a read-write lock counts.
+/// For each key, the hold keys of a read-write lock.
 async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
     if keys.is_empty() {
         return Ok(Vec::new());
@@ -218,7 +217,7 @@ pub(crate) fn no_zookeeper(error: Zk) -> Error {
     }
 }
 
-/// Deletes these nodes with all that is below them.
+/// Deletes these nodes with their children.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await
@@ -226,7 +225,7 @@ pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<
     Ok(())
 }
 
-/// What is deleted meanwhile by its owner, or has something in it again, is no error.
+/// A node that its owner deletes meanwhile, or that has children again, is no error.
 fn delete(client: &Client, path: String) -> BoxFuture<'_, Result<(), Zk>> {
     Box::pin(async move {
         let children = match client.list_children(&path).await {

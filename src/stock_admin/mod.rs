@@ -1,4 +1,4 @@
-//! What is on the shelf, in both stores, and putting it back there: for the operator, not for a strategy.
+//! The stock of a product in both stores: reading, resetting and removing it, for the operator.
 //!
 //! A reset is done in all servers that it needs, or in none: they are asked whether they would do it before the first is
 //! changed. Where one falls silent after that, or refuses all the same, the answer says that the outcome is unknown.
@@ -23,14 +23,13 @@ use std::{future::Future, time::Duration};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
 
-/// How long a server may take for one step of what an operator asks.
 const STEP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// §1.2: what the course starts with.
 const SEED_COUNT: i64 = 5000;
 
-/// The stock of a product is its row and its buckets together, in one statement and so at one time. On a node of a Galera
-/// cluster it has all that was committed before on any node; a server that is not MariaDB takes that for a comment.
+/// The row and its buckets in one statement, so at one time. A Galera node first applies every earlier commit of any node;
+/// other servers read that as a comment.
 const READ: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                     WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
 const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
@@ -47,13 +46,13 @@ const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
 ];
 
-/// One product in both stores. What is missing stands under `missing` and is null.
+/// A product in both stores. Servers that are down are listed in `missing`, and their part is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Shelf)]
 pub struct StockLevels {
-    /// The row of `db_stock`; null where there is none, or MySQL is down.
+    /// The row of `db_stock`; null if there is none, or MySQL is down.
     pub mysql: Option<Row>,
-    /// The key of Redis; null where Redis is down.
+    /// The key of Redis; null if Redis is down.
     pub redis: Option<Key>,
     /// The servers that did not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,13 +63,11 @@ pub struct StockLevels {
 /// The row of `db_stock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Row {
-    /// Which product.
     #[schema(example = 1)]
     pub id: i64,
     /// The product, as the course writes it.
     #[schema(example = "1001")]
     pub product_code: Option<String>,
-    /// The warehouse.
     #[schema(example = "001")]
     pub stock_code: Option<String>,
     /// Pieces left, those in buckets included.
@@ -96,19 +93,18 @@ impl<'r> FromRow<'r, MySqlRow> for Row {
 /// The key of Redis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Key {
-    /// Its name.
     #[schema(example = "stock")]
     pub key: String,
-    /// Pieces left; null where the key does not exist.
+    /// Pieces left; null if the key does not exist.
     #[schema(example = 5000)]
     pub count: Option<i64>,
 }
 
-/// What both stores hold of a product.
+/// Reads the stock of a product from both stores.
 ///
 /// # Errors
 ///
-/// [`Error::NoProduct`] where neither has it, [`Error::Unavailable`] where neither answers.
+/// [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
     let (mysql, redis) = match (mysql, redis) {
@@ -131,11 +127,9 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     })
 }
 
-/// How many pieces one store holds.
-///
 /// # Errors
 ///
-/// [`Error::NoProduct`], or [`Error::Unavailable`] where the store does not answer.
+/// [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
         Store::Redis => read_key(ctx, stock_id).await?.count,
@@ -148,15 +142,14 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
     }
 }
 
-/// Sets both stores to `count` (0 to 1,000,000,000), makes the product where it is new, and clears its locks, whoever
-/// holds them. With a scope only that: its store, and its own names in the servers that it needs.
-/// Gives the servers in which nothing was cleared, since they are not there: without a scope it needs both stores
-/// only, and Redlock never needs all of its nodes.
+/// Sets both stores to `count` (0 to 1,000,000,000), makes a new product if needed, and clears its locks, held or not. With a
+/// scope only that part. Returns the servers in which nothing was cleared, since they are down: without a scope it needs only
+/// the stores, and Redlock never needs all of its nodes.
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where a server that is needed is down, [`Error::Refuses`] where it refuses: nothing was changed.
-/// [`Error::Timeout`] where somebody holds the row. [`Error::Unknown`] where a server fell silent or refused in the middle.
+/// [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses: nothing was changed.
+/// [`Error::Timeout`] if somebody holds the row. [`Error::Unknown`] if a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -166,11 +159,8 @@ pub async fn reset(
     set(ctx, stock_id, Some(count), scope).await
 }
 
-/// Takes a product (2 and above) away from the stores, and its locks from the servers: with a scope only that. Gives the servers in which nothing was cleared, since they are not there.
-///
-/// # Errors
-///
-/// As [`reset`].
+/// Removes a product (2 and above) from the stores and its locks from the servers; with a scope only that part. Returns the
+/// servers in which nothing was cleared, since they are down.
 pub async fn remove(
     ctx: &Ctx,
     stock_id: i64,
@@ -196,7 +186,7 @@ async fn set(
     );
     let stock = sets(Store::Redis).then(|| redis_key::of(ctx, stock_id));
 
-    // All are asked whether they would do it before the first is changed.
+    // Every server is asked before the first one is changed.
     let mut missing = Vec::new();
     let mut conn = None;
     if sets(Store::MySql) || names.fence() || !rows.is_empty() {
@@ -238,7 +228,7 @@ async fn set(
         )
         .await?;
     }
-    // The pieces come before the locks: who gets one of these must not read what was there before.
+    // The pieces are set before the locks are cleared: the next holder must read the new number.
     let stock = stock.map(|key| {
         let mut pieces = redis::pipe();
         match count {
@@ -274,7 +264,7 @@ async fn set(
     Ok(missing)
 }
 
-/// The part of it that is MySQL's, as one transaction. `count`: the row is to hold so much, or not to be there.
+/// The part in MySQL, as one transaction. `count`: the new number of pieces, or none to delete the row.
 async fn set_rows(
     mut conn: Conn,
     stock_id: i64,
@@ -322,7 +312,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     Ok(zk)
 }
 
-/// A write to a row that a strategy may hold.
+/// Executes a write to a row that a strategy may hold.
 async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
     match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
@@ -334,7 +324,7 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
     }
 }
 
-/// Once something was changed, a server that is not there leaves the reset half done.
+/// After the first change, a missing server leaves the reset half done.
 fn unknown(error: Error) -> Error {
     match error {
         Error::Unavailable { server, reason } => Error::Unknown { server, reason },
@@ -342,16 +332,16 @@ fn unknown(error: Error) -> Error {
     }
 }
 
-/// Puts the course's 5000 pieces into Redis, once for a database: a mark in MySQL says that it was done. A Redis that
-/// loses them later stays without, until somebody sets the stock. (Into MySQL the migrations put them.)
+/// Puts the 5000 pieces of the course into Redis, once per database: a mark in MySQL records it. A Redis that loses them
+/// later stays without until somebody sets the stock. (The migrations put them into MySQL.)
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
+/// [`Error::Unavailable`] if MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
-    // Another instance that is about to do so is waited for.
+    // Waits for another instance that is seeding.
     if in_time(Server::MySql, conn.execute(MARK_SEEDED))
         .await??
         .rows_affected()
@@ -387,7 +377,6 @@ async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
     Ok(Key { key, count })
 }
 
-/// A server that does not answer in time is not available.
 async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(STEP_TIMEOUT, step)
         .await

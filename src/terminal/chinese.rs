@@ -1,4 +1,4 @@
-//! The command line in Chinese, where the locale is: `zh.toml` has its texts, each beside its English.
+//! The command line in Chinese, if the locale is: `zh.toml` has its texts by their English.
 //!
 //! 1. The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`; unless it is `C`, the list in `LANGUAGE` goes before it, as gettext
 //!    has it. Only the program asks for it: whoever uses the library is answered in English.
@@ -17,21 +17,21 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-/// From each English text to the Chinese one.
+/// The Chinese texts, by their English.
 static TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
 
-/// Help is not wider than that, also where it goes to no terminal.
+/// The widest help, on a terminal or not.
 const HELP_WIDTH: usize = 100;
 
 static WANTED: OnceLock<bool> = OnceLock::new();
 
-/// Whether this process speaks Chinese to its terminal.
+/// Whether the terminal gets Chinese.
 pub(crate) fn is_wanted() -> bool {
     WANTED.get().is_some_and(|it| *it)
 }
 
-/// Speaks from now on as the locale says; whether that is Chinese.
+/// Chooses the language by the locale; returns whether it is Chinese.
 pub(crate) fn by_locale() -> bool {
     *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
 }
@@ -63,13 +63,13 @@ macro_rules! told {
 }
 pub(crate) use told;
 
-/// A label that takes so many columns; a Chinese character takes two.
+/// Pads a label to `columns`; a Chinese character takes two.
 pub(crate) fn padded(label: &str, columns: usize) -> String {
     let has = textwrap::core::display_width(label);
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))
 }
 
-/// This command with all that is below it, in the language of the terminal; what stands below the options fits it.
+/// This command with its subcommands, in the language of the terminal and wrapped to `columns`.
 pub(crate) fn spoken(command: Command, columns: Option<usize>) -> Command {
     let width = columns.unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
     let mut command = command.term_width(width);
@@ -87,7 +87,7 @@ fn laid_out(mut command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| laid_out(below, width))
 }
 
-/// The text below the options: paragraphs fill the width; what is said of an example goes below it where both do not fit.
+/// The text below the options: wraps paragraphs; moves the words of a long example below it.
 fn fitted(text: &str, width: usize) -> String {
     let text = each(text, str::to_owned);
     let lines = text.lines().map(|line| match said_of(line) {
@@ -154,15 +154,14 @@ fn option(option: Arg) -> Arg {
         .hide_possible_values(true)
 }
 
-/// A help text in which each part that is a text of its own is translated. One that has no Chinese stays.
+/// Translates a help text part by part; a part without Chinese stays.
 fn translated(text: &str) -> String {
     each(text, |part| {
         TEXTS.get(part).map_or(part, String::as_str).to_owned()
     })
 }
 
-/// Writes a help text with each text of its own replaced: a paragraph, whose lines are one text, and what is said of an example behind
-/// two spaces.
+/// Replaces each text of a help: a paragraph is one text, and so are the words behind an example, after two spaces.
 fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -183,7 +182,7 @@ fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// The line of an example in two: its command up to where the words begin, and what is said of it.
+/// Splits the line of an example into its command and its words.
 fn said_of(line: &str) -> Option<(&str, &str)> {
     let command = line.len() - line.trim_start().len();
     let gap = command + line[command..].find("  ")?;
@@ -191,7 +190,7 @@ fn said_of(line: &str) -> Option<(&str, &str)> {
     (!said.starts_with('>')).then(|| (&line[..line.len() - said.len()], said))
 }
 
-/// What is wrong on the command line, in Chinese; `None` where it is help that was asked for.
+/// The error in Chinese; `None` for help.
 pub(crate) fn wrong(error: &Error) -> Option<String> {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -296,7 +295,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The texts that have no Chinese, and the Chinese that is of no text.
+    /// Texts without Chinese, and Chinese without a text.
     fn difference(mut command: Command) -> (BTreeSet<String>, BTreeSet<String>) {
         command.build();
         let mut all = BTreeSet::new();

@@ -9,11 +9,10 @@ use tracing::dispatcher::{Dispatch, with_default};
 /// The target of the lines.
 pub const TARGET: &str = "oversell::console";
 
-/// What prints the lines. It is apart from the log, which so has one layer without a filter of its own: the span of a request
+/// Prints the lines. It is apart from the log, which so has one layer without a filter of its own: the span of a request
 /// costs half as much.
 pub(crate) static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 
-/// Prints a line.
 pub fn say(who: Option<&str>, words: impl Display) {
     let line = || match who {
         Some(who) => tracing::info!(target: TARGET, "{who} {words}"),
@@ -25,7 +24,7 @@ pub fn say(who: Option<&str>, words: impl Display) {
     }
 }
 
-/// What is logged on this thread.
+/// The log of this thread.
 #[cfg(test)]
 #[derive(Clone, Default)]
 pub(crate) struct Log(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);

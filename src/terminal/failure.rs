@@ -8,7 +8,7 @@ pub enum Failure {
     /// A promise was broken: exit status 1.
     #[error("{0}")]
     Promise(String),
-    /// What was found cannot be written: exit status 1.
+    /// The results cannot be written: exit status 1.
     #[error("{0}")]
     Output(String),
     /// Bad usage, or something missing: exit status 2.
@@ -19,7 +19,7 @@ pub enum Failure {
     Interrupted(String),
 }
 
-/// [`Failure::Unusable`] with this text in Chinese and in English, of which the terminal's is told.
+/// [`Failure::Unusable`] with a text in Chinese and in English, in the language of the terminal.
 macro_rules! unusable_told {
     ($($text:tt)*) => {
         $crate::terminal::failure::Failure::Unusable($crate::terminal::chinese::told!($($text)*))

@@ -1,4 +1,4 @@
-//! What commands print, and in which language.
+//! The output of commands, and its language.
 
 pub mod bilingual;
 pub(crate) mod chinese;

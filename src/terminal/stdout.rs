@@ -1,10 +1,10 @@
-//! What a command prints and writes. A stdout that takes no more (a closed pipe, a full disk) ends the command as a signal does,
-//! with exit status 1 and a line on stderr, and not by a panic. The files that it is to write are opened before it measures.
+//! The output of a command. A stdout that fails (a closed pipe, a full disk) ends the command as a signal does, with exit
+//! status 1 and a line on stderr, not with a panic. Output files are opened before the command measures anything.
 
+use crate::terminal::wrap::wrapped;
 use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
-    wrap::wrapped,
 };
 use console::{Term, style};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -23,14 +23,14 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Why stdout took no more.
+/// The error of stdout.
 static FAILED: OnceLock<String> = OnceLock::new();
-/// Cancelled at that moment.
+/// Cancelled when stdout fails.
 static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
-/// Whether stdout is for a file's text alone: what is meant for people goes to stderr.
+/// Whether stdout has the text of a file: lines for people then go to stderr.
 static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 
-/// As `println!`, but for a stdout that may take no more.
+/// As `println!`, for a stdout that may fail.
 macro_rules! say {
     ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
 }
@@ -49,12 +49,12 @@ pub(crate) fn line(words: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints what must stay as it is: a script, or a command to copy.
+/// Prints without wrapping: a script, or a command to copy.
 pub(crate) fn verbatim(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
 
-/// ✓ in green, ✗ in red, any other mark in yellow: where lines for people go to a terminal that takes colours.
+/// Colours a mark, if the terminal for people takes colours: ✓ green, ✗ red, any other yellow.
 pub(crate) fn mark(mark: &str) -> String {
     if !has_colours() {
         return mark.to_owned();
@@ -76,7 +76,7 @@ pub(crate) fn has_colours() -> bool {
     }
 }
 
-/// A progress bar on stderr, hidden where that is no terminal. Only long steps are worth an estimate.
+/// A progress bar on stderr, hidden if that is no terminal. Only long steps get an estimate.
 pub(crate) fn progress(steps: usize, estimates: bool) -> ProgressBar {
     let left = match estimates {
         true => told!("还要约 {{eta}}  ", "about {{eta}} left  "),
@@ -104,12 +104,12 @@ fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     })
 }
 
-/// Cancelled once stdout takes no more.
+/// Cancelled when stdout fails.
 pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }
 
-/// The failure of a command whose stdout took no more.
+/// The failure of a command whose stdout failed.
 pub(crate) fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
     Some(no_more(why))
@@ -118,17 +118,17 @@ pub(crate) fn failure() -> Option<Failure> {
 fn no_more(why: &dyn fmt::Display) -> Failure {
     Failure::Output(told!(
         "标准输出写不进去了：{why}",
-        "stdout takes no more: {why}"
+        "stdout cannot be written: {why}"
     ))
 }
 
-/// How many columns the terminal has on which lines for people appear; `None` where they go elsewhere.
+/// The columns of the terminal for people; `None` if their lines go elsewhere.
 pub(crate) fn columns() -> Option<usize> {
     let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
         true => Term::stderr(),
         false => Term::stdout(),
     };
-    // A terminal of no columns is one that does not say how many it has.
+    // A terminal with 0 columns does not know its width.
     let width = || {
         terminal
             .size_checked()
@@ -166,11 +166,11 @@ impl Output {
         self.path.as_os_str() == "-"
     }
 
-    /// Opens it, before anything is measured. What it has stays until it is written.
+    /// Opens it, before anything is measured. Its content stays until it is written.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where it cannot be written.
+    /// [`Failure::Unusable`] if it cannot be written.
     pub(crate) fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
             IS_A_FILE.store(true, Ordering::Relaxed);
@@ -198,7 +198,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// [`Failure::Output`] where it takes no more, [`Failure::Unusable`] where it cannot be opened.
+    /// [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));
@@ -218,10 +218,6 @@ impl Output {
     }
 
     /// Writes a value as JSON.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
     pub(crate) fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))
@@ -230,7 +226,6 @@ impl Output {
 
 /// The arguments of a command that may write files.
 pub(crate) trait Outputs {
-    /// Those files.
     fn outputs(&self) -> Vec<&Output>;
 }
 

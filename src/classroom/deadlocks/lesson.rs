@@ -1,4 +1,4 @@
-//! What a lesson on deadlocks is: two scripts for two transactions, without the cure and with it.
+//! A lesson on deadlocks: two scripts for two transactions, without the cure and with it.
 //!
 //! Next: `opposite_order.rs`, the first; then `two_transactions.rs`.
 
@@ -10,17 +10,13 @@ use utoipa::ToSchema;
 /// One of the two transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub enum Side {
-    /// The first.
     A,
-    /// The second.
     B,
 }
 
 impl Side {
-    /// One after the other.
     pub(crate) const BOTH: [Self; 2] = [Self::A, Self::B];
 
-    /// The one that is not this.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::A => Self::B,
@@ -38,11 +34,8 @@ pub struct DeadlockLesson {
     /// Its name in the address.
     #[schema(example = "opposite-order")]
     pub slug: &'static str,
-    /// What the transactions do.
     pub title: Bilingual,
-    /// What breaks.
     pub breaks: Bilingual,
-    /// What mends it.
     pub cure: Bilingual,
     /// The server's error without the cure.
     #[schema(example = 1213)]
@@ -53,7 +46,7 @@ pub struct DeadlockLesson {
     /// An index that is the cure.
     #[serde(skip)]
     pub(super) index: Option<&'static str>,
-    /// A statement that stands for work which takes longer than the other may wait.
+    /// Stands for work that takes longer than the other transaction may wait.
     #[serde(skip)]
     pub(crate) long: Option<&'static str>,
     /// A statement whose plan is shown, before and after the index.
@@ -82,7 +75,7 @@ impl Step {
 }
 
 impl DeadlockLesson {
-    /// Who sends which statement, in this order, with the cure or without it.
+    /// The statements in their order, each with its sender.
     pub(crate) fn script(&self, cured: bool) -> impl Iterator<Item = (Side, &'static str)> + use<> {
         let script = if cured { self.cured } else { self.uncured };
         script.iter().map(|step| step.parts())

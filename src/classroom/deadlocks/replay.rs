@@ -9,7 +9,7 @@ use crate::{ctx::Ctx, error::Error};
 ///
 /// # Errors
 ///
-/// [`Error::Timeout`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+/// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
 ///
 /// # Cancel safety
 ///

@@ -1,4 +1,4 @@
-//! What the server shows of two transactions: who waits, how many rows each has locked, the latest deadlock, a plan.
+//! The server's view of two transactions: waiters, locked rows, the latest deadlock, a plan.
 //!
 //! `SHOW ENGINE INNODB STATUS` has it all, and is never stale (`information_schema.INNODB_TRX` is: it repeats itself
 //! for as long as it is asked more often than every 100 ms). It needs the privilege PROCESS. Without it, a counter of
@@ -12,16 +12,15 @@ use utoipa::ToSchema;
 const STATUS: &str = "SHOW ENGINE INNODB STATUS";
 const WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
 
-/// What MySQL answers who has not the privilege.
+/// The error for a missing privilege.
 const ACCESS_DENIED: u16 = 1227;
 
 /// How the server carries out a statement, as EXPLAIN says.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct DeadlockPlan {
-    /// When it was asked.
+    /// Before or after the index.
     #[schema(example = "before the index")]
     pub when: &'static str,
-    /// The statement.
     #[schema(example = "UPDATE deadlock_5f3a0c11 SET count = count - 1 WHERE code = 'P500'")]
     pub sql: String,
     /// How it finds the rows: `ALL`, and `index` by the primary key, look at each.
@@ -33,7 +32,7 @@ pub struct DeadlockPlan {
     /// How many rows it expects to look at.
     #[schema(example = "100")]
     pub rows: Option<String>,
-    /// What else it says.
+    /// Column `Extra`.
     #[schema(example = "Using where")]
     pub extra: Option<String>,
 }
@@ -55,7 +54,6 @@ impl Status {
         }
     }
 
-    /// What it says of the transaction of this connection.
     fn transaction(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
         self.0

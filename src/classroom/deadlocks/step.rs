@@ -1,18 +1,16 @@
-//! What a play comes to, statement by statement.
+//! The result of a play, statement by statement.
 
 use super::{lesson::Side, shown::DeadlockPlan};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// One statement, and what it came to.
+/// A statement and its result.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct DeadlockStep {
-    /// Whose it is.
     pub side: Side,
     /// Which attempt of its transaction: 2 and more are retries.
     #[schema(example = 1)]
     pub attempt: usize,
-    /// The statement.
     #[schema(example = "UPDATE deadlock_5f3a0c11 SET count = count - 1 WHERE id = 20")]
     pub sql: String,
     /// It waited for a row lock, and was answered only after the step of this number, counted from 1.
@@ -24,7 +22,7 @@ pub struct DeadlockStep {
     /// The server's words for it.
     #[schema(example = "Deadlock found when trying to get lock; try restarting transaction")]
     pub message: Option<String>,
-    /// How many rows its transaction had locked after it; absent where the server does not show it to us.
+    /// How many rows its transaction had locked after it; absent if the server does not show it to us.
     #[schema(example = 2)]
     pub row_locks: Option<u64>,
 }
@@ -44,10 +42,8 @@ impl DeadlockStep {
     }
 }
 
-/// What a play came to.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeadlockReplay {
-    /// The lesson.
     #[schema(example = "opposite-order")]
     pub lesson: &'static str,
     /// Whether the cure was in force.
@@ -56,7 +52,6 @@ pub struct DeadlockReplay {
     pub steps: Vec<DeadlockStep>,
     /// The transaction that got the error.
     pub victim: Option<Side>,
-    /// The error.
     #[schema(example = 1213)]
     pub error: Option<u16>,
     /// Which transactions were committed in the end.
@@ -66,7 +61,7 @@ pub struct DeadlockReplay {
     pub retries: usize,
     /// The plan of the statement that the lesson is about.
     pub plans: Vec<DeadlockPlan>,
-    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent where there was no
+    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent if there was no
     /// deadlock.
     pub latest_deadlock: Option<String>,
 }

@@ -8,17 +8,16 @@ use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use sqlx::{Executor, MySqlConnection};
 use std::{fmt::Write, time::Duration};
 
-/// Nobody else's table has this comment.
+/// Only tables of this service have this comment.
 const TABLE_COMMENT: &str = "oversell: the table of one play of a deadlock, dropped at its end";
 
 const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
                          AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
 
-/// No play takes as long.
 const MAX_PLAY_TIME: Duration = Duration::from_secs(600);
 
-/// One that is there. Where it is let go of without [`remove`](Self::remove), it is dropped in the background.
+/// An existing table. Dropping it without [`remove`](Self::remove) drops the table in the background.
 pub(super) struct Table {
     /// A name that no other play has.
     pub(super) name: String,
@@ -73,11 +72,7 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drops what killed instances have left, as far as it is so old, and no table of others.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where MySQL is down.
+/// Drops tables older than `age` that killed instances have left.
 ///
 /// # Cancel safety
 ///

@@ -5,7 +5,7 @@
 //!    with pauses that grow and differ. A single statement is never repeated: what the transaction had read and written
 //!    before is gone.
 //!
-//! What it survives: a retry that is itself ended. **What breaks it**: more than so many in a row; then the error
+//! What it survives: a retry that the server ends again. **What breaks it**: more than `MAX_ATTEMPTS` of them; then the error
 //! stays.
 //!
 //! Next: `stock/strategies/select_share.rs`, where a strategy retries.
@@ -30,12 +30,12 @@ const MAX_ATTEMPTS: usize = 4;
 /// The first pause before a transaction is begun again; each is drawn at random, and the next is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a statement came to.
+/// The result of a statement.
 pub(super) type Answer = Result<(), sqlx::Error>;
 
 /// A connection with its transaction.
 pub(super) struct Transaction {
-    /// What the server knows the connection by.
+    /// The id of the connection on the server.
     pub(super) id: u64,
     pub(super) state: State,
     /// The server has ended it.
@@ -119,7 +119,7 @@ impl Transaction {
     }
 }
 
-/// A whole transaction from its first statement; `None` where the server ended it because of another one.
+/// A whole transaction from its first statement; `None` if the server ended it because of another one.
 async fn attempt(
     conn: &mut Conn,
     side: Side,

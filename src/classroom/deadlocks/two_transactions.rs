@@ -29,11 +29,10 @@ use tokio::{
     time::timeout,
 };
 
-/// The server is asked so often whether a statement waits.
+/// How often the server is asked whether a statement waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A statement waits so long for a row lock, in seconds, where the end of the wait is not to be seen: people who follow a
-/// play may take their time, and so may a busy machine.
+/// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
 const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
 /// One play at a time in one instance: each needs three connections.
@@ -59,7 +58,7 @@ impl TwoTransactions {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+    /// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
     pub(crate) async fn open(
         ctx: &Ctx,
         lesson: &'static DeadlockLesson,

@@ -23,11 +23,11 @@ const LIMITER: &str = "seckillLimited";
 ///
 /// # Errors
 ///
-/// [`Error::Limited`] where ten were within the last second, [`Error::Unavailable`] where Redis is down.
+/// [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
 ///
 /// # Cancel safety
 ///
-/// Dropping it, one of the ten may be spent on nobody.
+/// If dropped, a permit may be spent without a request.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER, Duration::from_secs(1)).await
 }

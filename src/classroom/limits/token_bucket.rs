@@ -37,7 +37,7 @@ impl Bucket {
 ///
 /// # Errors
 ///
-/// [`Error::Limited`] where there is none.
+/// [`Error::Limited`] if there is none.
 pub fn pass(ctx: &Ctx) -> Result<(), Error> {
     ctx.local.of::<Bucket>().pass()
 }

@@ -46,18 +46,15 @@ pub(super) const LESSON: Lesson = Lesson {
     ],
 };
 
-/// How long the monitor waits, where the request does not say: people walk out one by one.
+/// The default wait of the monitor: people walk out one by one.
 const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
-/// How many are in a class.
 const CLASS_SIZE: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 
-/// A latch that others open just now is set anew so often, before that is called a fault.
+/// How often the count is set again if others open the latch at that moment.
 const MAX_ATTEMPTS: usize = 100;
 
 /// Waits until all of the class are out.
-///
-/// Cancel safety: Safe: the count stays as it is.
 async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS_SIZE).await?;
@@ -77,7 +74,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     for _ in 0..MAX_ATTEMPTS {
         latch.try_set_count(CLASS_SIZE).await?;
         keep(ctx, &job.redis_name(LATCH), "opened").await?;
-        // None: others have opened it between the two commands.
+        // None: others opened it between the two commands.
         if let Some(left) = written(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
             job.note(VisitEventKind::Count, left);
@@ -91,13 +88,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     )))
 }
 
-/// How many are still in; none where no class has begun, or all are out.
-///
-/// Cancel safety: Safe.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis does not answer.
+/// How many are still inside; 0 if no class has begun, or all are out.
 pub async fn still_in(ctx: &Ctx) -> Result<u64, Error> {
     Ok(ctx.redis.latch(LATCH).get_count().await?)
 }

@@ -48,8 +48,6 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
-///
-/// Cancel safety: Dropping it leaves nothing behind.
 async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = Visit::of(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
@@ -68,15 +66,13 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
-///
-/// Cancel safety: Dropping it leaves nothing behind.
 async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
     let lock = Redlock::new(&ctx.nodes, &name)
         .owner(visit.holder)
         .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
-    // What a node has is this hold's identity, which begins with the process.
+    // The field in a node is the identity of this hold, which begins with the process.
     let (key, process) = (ctx.redis_key(&name), ctx.process.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
         let (mut node, key, process) = (node.connection(), &key, &process);

@@ -59,7 +59,6 @@ pub(super) const LESSON: Lesson = Lesson {
     ],
 };
 
-/// The lease, where the request does not say.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
 /// Takes a half and leaves it to its lease.
@@ -77,14 +76,14 @@ fn fixed(job: &Job) -> Lease {
     Lease::Fixed(lease(job))
 }
 
-/// The one that was asked for, else the job's stay; whoever does not stay has the shortest that there is.
+/// The requested lease, else the stay, at least 1 ms.
 fn lease(job: &Job) -> Duration {
     let lease = job.request.lease.unwrap_or(job.request.hold);
     lease.max(Duration::from_millis(1))
 }
 
-/// Until when it is surely leased: nobody whom this half shuts out has it before. Only the server knows when the lease began;
-/// its answer may come late, so the time is that before it was asked.
+/// The earliest time at which the lease can end. The server may answer late, so the remaining lease counts from before the
+/// question.
 async fn end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
     let left: i64 = ctx

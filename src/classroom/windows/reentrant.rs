@@ -29,8 +29,6 @@ pub(super) const LESSON: Lesson = Lesson {
 };
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
-///
-/// Cancel safety: Dropping it leaves nothing behind.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
     let lock = ctx

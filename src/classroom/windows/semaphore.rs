@@ -30,10 +30,8 @@ pub(super) const LESSON: Lesson = Lesson {
     }],
 };
 
-/// How many may be inside at once.
 const PERMITS: u32 = 3;
 
-/// How long one stays, where the request does not say.
 const DEFAULT_STAY: Duration = Duration::from_secs(5);
 
 /// Comes in, stays as long as the job says, and leaves.
@@ -46,7 +44,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     keep(ctx, &name, "claims").await?;
     job.say("拿到了信号量");
     job.enter_and_stay().await;
-    // What the course prints when the stay is over.
+    // The course prints the time here.
     job.say(
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -60,13 +58,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::text("测试信号量"))
 }
 
-/// How many permits Redis has left: all of them, where nobody has come yet.
-///
-/// Cancel safety: Safe.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis does not answer.
+/// The free permits; all of them if nobody has come yet.
 pub async fn free(ctx: &Ctx) -> Result<i64, Error> {
     let free: Option<i64> = ctx.redis.connection().get(ctx.redis_key(SEMAPHORE)).await?;
     Ok(free.unwrap_or(i64::from(PERMITS)))

@@ -51,7 +51,7 @@ pub(super) const LESSON: Lesson = Lesson {
     ],
 };
 
-/// How long one waits for somebody to open it, where the request does not say: people walk through.
+/// The default wait: people walk through.
 const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// Cancel safety: dropped, it may be closed or not.
@@ -68,14 +68,12 @@ async fn remove(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(said(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
 }
 
-/// What was done, or that it was so before.
 fn said(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
     let text = if done { now } else { before };
     job.say(text);
     Answer::text(text)
 }
 
-/// Cancel safety: safe, it only waits.
 async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.say("在栅栏前等着");
     ctx.zk
@@ -88,14 +86,6 @@ async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// Whether the barrier is closed.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Safe.
 pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
     match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
         Ok(()) => Ok(false),

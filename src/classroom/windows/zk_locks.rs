@@ -79,7 +79,6 @@ pub(super) const LESSON: Lesson = Lesson {
     ],
 };
 
-/// How long a half of the read-write lock is kept after the answer, where the request does not say.
 const DEFAULT_STAY: Duration = Duration::from_secs(10);
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
@@ -97,8 +96,6 @@ async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answe
 }
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
-///
-/// Cancel safety: Dropping it leaves nothing behind.
 async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = Visit::of(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
@@ -111,8 +108,6 @@ async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
-///
-/// Cancel safety: Dropping it leaves nothing behind.
 async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
     let lock = ctx.zk.lock(&path).owner(visit.holder);

@@ -12,7 +12,6 @@
 
 use crate::classroom::prelude::*;
 
-/// How many may be inside at once.
 const LEASES: u32 = 5;
 
 const SEMAPHORE: &str = "/locks/semaphore";
@@ -37,7 +36,7 @@ const MAX_LOG_LINES: isize = 1000;
 const MIN_STAY: Duration = Duration::from_secs(10);
 const MAX_STAY: Duration = Duration::from_secs(20);
 
-/// How long one stays, where the request does not say: at random.
+/// A random default stay.
 fn stay() -> Duration {
     MIN_STAY + (MAX_STAY - MIN_STAY).mul_f64(fastrand::f64())
 }

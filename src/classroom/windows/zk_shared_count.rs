@@ -8,7 +8,7 @@
 //! Next: `oversell_lock::zk::ZkSharedCount`, then `zk_atomic.rs`.
 
 use crate::classroom::prelude::*;
-use crate::classroom::{window::AnswerDetails, zk_atomic::written};
+use crate::classroom::{window::LessonDetails, zk_atomic::written};
 
 const COUNT: &str = "/curator/count";
 
@@ -42,6 +42,6 @@ async fn share(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     ));
     Ok(Answer::new(
         "hello shareData",
-        AnswerDetails::Shared { before, after },
+        LessonDetails::Shared { before, after },
     ))
 }

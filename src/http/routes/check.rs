@@ -18,7 +18,7 @@ pub(in crate::http) struct PurchaseBody {
     took: JobSummary,
     #[serde(flatten)]
     deducted: Deduction,
-    /// When it got in, in microseconds of Unix time by this machine's clock; absent where the strategy has no critical
+    /// When it got in, in microseconds of Unix time by this machine's clock; absent if the strategy has no critical
     /// section.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 1_790_000_000_000_000_u64)]

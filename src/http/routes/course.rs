@@ -11,7 +11,6 @@ use crate::{
 };
 use secrecy::ExposeSecret;
 
-/// The chapters.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Course {
     chapters: Vec<Chapter>,
@@ -63,7 +62,7 @@ pub(in crate::http) async fn one(
     Ok(axum::Json(places(&app.ctx).lesson(lesson)))
 }
 
-/// The rates that a lesson's claim compares: none where it compares none.
+/// The rates that a lesson's claim compares: none if it compares none.
 #[utoipa::path(get, path = "/course/{lesson}/rates", tag = "course",
     params(("lesson" = String, Path, description = "Its number", example = "1.7.4")),
     responses(

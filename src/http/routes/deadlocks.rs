@@ -25,7 +25,6 @@ pub(in crate::http) struct How {
     retry: bool,
 }
 
-/// What a play came to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DeadlockPlayed)]
 pub(in crate::http) struct DeadlockBody {

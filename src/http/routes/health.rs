@@ -15,7 +15,6 @@ use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
-/// How long the servers may take to say how many orders wait, and what is left.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// This instance runs.
@@ -39,7 +38,7 @@ pub(in crate::http) struct Ready {
     /// The strategies that cannot work now.
     #[schema(example = json!([]))]
     waiting: Vec<&'static str>,
-    /// The cluster, where it was asked for. `servers` and `waiting` then are what all instances see together.
+    /// The cluster, if requested. `servers` and `waiting` are then the view of all instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<Vec<Neighbour>>,
     /// Each trouble of the cluster in words, and whose it is.
@@ -47,12 +46,11 @@ pub(in crate::http) struct Ready {
     notes: Option<Vec<Note>>,
 }
 
-/// What `/health/ready` may be asked.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct Scope {
-    /// Whether to ask all instances: a server is then up where one of them reaches it.
+    /// Whether to ask all instances: a server is then up if one of them reaches it.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false, required = false)]

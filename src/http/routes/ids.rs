@@ -3,10 +3,8 @@
 use crate::http::routes::prelude::*;
 use crate::seckill::id_worker::{self, Id};
 
-/// The longest prefix.
 const MAX_PREFIX_LEN: usize = 32;
 
-/// How many ids.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -21,7 +21,6 @@ const NO_LAB_HERE: Bilingual = Bilingual {
          app-8100 in a terminal, and unpause to let it go on.",
 };
 
-/// What there is to break here.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LabView)]
 pub(in crate::http) struct View {
@@ -29,14 +28,13 @@ pub(in crate::http) struct View {
     owned: bool,
     /// Why not.
     why: Option<Bilingual>,
-    /// What the lab has besides: `ways`, `replica`.
+    /// Further kinds of members: `ways`, `replica`.
     #[schema(example = json!(["ways"]))]
     kinds: Vec<String>,
     #[serde(flatten)]
     breakable: Breakable,
 }
 
-/// An order.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -51,18 +49,18 @@ pub(in crate::http) struct Fault {
     by_ms: Option<Whole<1, 3_600_000>>,
 }
 
-/// An order that was carried out, and how all is now.
+/// An injected fault, and the state of the lab.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Done)]
 pub(in crate::http) struct FaultResult {
-    /// What the lab says of it.
+    /// The lab's words.
     #[schema(example = "8100 is paused")]
     said: String,
     #[serde(flatten)]
     lab: View,
 }
 
-/// What there is to break here, and how it is.
+/// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
     (status = 200, description = "The members and ways of the lab; none where no lab has started this instance", body = View)))]
 pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::Json<View>, Error> {
@@ -145,7 +143,7 @@ async fn view(app: &AppState) -> Result<View, Error> {
     })
 }
 
-/// The addresses of the instances that are neither paused nor killed, which could not answer. A lab names each by its port.
+/// The instances that can answer. A lab names each by its port.
 fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
     let stopped = all
         .members
@@ -160,11 +158,11 @@ fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
     urls.iter().filter(runs).cloned().collect()
 }
 
-/// Whether there is a member or a way of this name; by its server, the ways of all instances are meant.
+/// Refuses an unknown member or link; the name of a server means the links of all instances.
 fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
     let names: Vec<_> = members
-        .chain(all.ways.iter().map(|way| way.name.as_str()))
+        .chain(all.ways.iter().map(|link| link.name.as_str()))
         .collect();
     match names.contains(&member) {
         true => Ok(()),

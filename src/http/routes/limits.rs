@@ -9,7 +9,6 @@ use chrono::Utc;
 
 const LET_THROUGH: &str = "拿到令牌，进入秒杀";
 
-/// Who asks, and for how long it stays.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -18,21 +17,20 @@ pub(in crate::http) struct Stay {
     #[garde(dive)]
     #[param(inline, default = 0)]
     hold_ms: Option<HoldMs>,
-    /// Who asks. Requests of different people also differ for a browser, which holds back a second GET of the same
-    /// address.
+    /// The name of the person. Requests of different people also differ for a browser, which holds back a second GET of the
+    /// same address.
     #[garde(dive)]
     #[param(inline)]
     who: Option<Who>,
 }
 
-/// What one who was let through is answered.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct LetThrough {
     outcome: Outcome,
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
-    /// Who asked, where a name was given.
+    /// The name of the person who asked, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     who: Option<String>,

@@ -27,11 +27,10 @@ struct Stage {
     scripts: Scripts,
 }
 
-/// What the scripts came to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Graded)]
 pub(in crate::http) struct GradeBody {
-    /// Those that were graded.
+    /// The graded scripts.
     scripts: Scripts,
     grades: Vec<Grade>,
 }

@@ -1,4 +1,4 @@
-//! `/stock`: what is on the shelf, putting it back there, and taking a product away.
+//! `/stock`: a product's stock in both stores; reading, setting and removing it.
 
 use crate::http::routes::prelude::*;
 use crate::{
@@ -50,7 +50,6 @@ pub(in crate::http) struct NewCount {
     count: Whole<0, 1_000_000_000>,
 }
 
-/// What both stores hold after a reset.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reset)]
 pub(in crate::http) struct ResetResult {
@@ -62,7 +61,6 @@ pub(in crate::http) struct ResetResult {
     not_cleared: Vec<&'static str>,
 }
 
-/// What was not removed with a product.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Removed)]
 pub(in crate::http) struct RemovalResult {
@@ -129,7 +127,6 @@ pub(in crate::http) async fn remove(
     })
 }
 
-/// What this strategy uses.
 fn of(strategy: Option<String>) -> Result<Option<stock_admin::Scope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;

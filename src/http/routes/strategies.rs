@@ -13,7 +13,7 @@ use axum::Json;
 pub(in crate::http) struct ListedStrategy {
     #[serde(flatten)]
     strategy: &'static RegistryEntry<StrategySpec>,
-    /// The lease after which a holder that stays longer is not alone any more; null where it is renewed, or there is none.
+    /// The lease after which a holder that stays longer is not alone any more; null if it is renewed, or there is none.
     #[schema(example = 3000)]
     lease_ms: Option<u64>,
 }

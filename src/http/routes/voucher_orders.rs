@@ -17,7 +17,6 @@ use crate::{
 };
 use axum::Json;
 
-/// How to order.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -51,7 +50,7 @@ pub(in crate::http) struct OrderBody {
     /// last digits.
     #[schema(example = "656262738411028481")]
     order_id: String,
-    /// What the unlock found, where there is a lock.
+    /// The state of the lock at the unlock, if there is a lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     lock: Option<LockState>,
@@ -81,7 +80,7 @@ pub(in crate::http) async fn place(
     let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
     let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
-    let ordered = (step.place)(&app.ctx, &order).await?;
+    let ordered = (step.spec.place)(&app.ctx, &order).await?;
     Ok(Json(OrderBody {
         took: JobSummary::of(&app, Outcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),

@@ -19,7 +19,6 @@ const TIME: &str = "must be a time with its offset from UTC, of the years 1970 t
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct NewVoucher {
-    /// What it is.
     #[garde(length(chars, min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, example = "100元代金券")]
     title: String,
@@ -37,11 +36,9 @@ pub(in crate::http) struct NewVoucher {
     end: DateTime<Utc>,
 }
 
-/// A voucher that was added.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Added)]
 pub(in crate::http) struct NewVoucherId {
-    /// Its number.
     #[schema(example = 1)]
     id: i64,
 }

@@ -1,4 +1,4 @@
-//! What is answered in which form, and the page.
+//! The form of answers, and the page.
 
 use super::{JSON, ask, lone, read, service};
 use crate::{error::Error, http::problem::Problem, seckill, stock, terminal::console::Log};

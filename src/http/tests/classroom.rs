@@ -1,4 +1,4 @@
-//! What a class does besides visiting: the desk's lesson, guesses, and lines that are typed for it.
+//! The lesson on show, guesses, and typed lines.
 
 use super::{JSON, ask, send, service};
 
@@ -27,7 +27,7 @@ async fn only_an_admin_types_lines_and_only_those_of_a_lesson() {
         let answer = post(settings, path).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
     }
-    // What it prints is told, and that it is not what the lesson says: there are no servers here.
+    // The output is returned, and that it is not the expected one: there are no servers here.
     let answer = post(&[on], "2.4.4.2/1").await;
     assert_eq!(
         (answer.status, &answer.json()["expected"]),
@@ -60,7 +60,7 @@ async fn a_guess_and_the_lesson_on_show_are_of_a_lesson_that_there_is() {
         ),
     ] {
         let answer = ask(&service, request).await;
-        // What is wrong in its form is 422, in its meaning 400.
+        // A wrong form is 422, a wrong meaning 400.
         let told = if answer.status == 422 {
             400
         } else {

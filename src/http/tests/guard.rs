@@ -1,4 +1,4 @@
-//! Who may change something.
+//! Refusals of requests that change something.
 
 use super::{ask, read, send, service, table};
 
@@ -61,7 +61,7 @@ async fn administration_needs_the_token_if_there_is_one() {
     }
 }
 
-/// What changes something, and would: the answer where nobody refuses it is not 403.
+/// Requests that change something; if they are not refused, the answer is not 403.
 const WRITES: [(&str, &str); 4] = [
     ("PUT /stock", r#"{"count":1}"#),
     ("POST /runs", r#"{"strategy":"nope"}"#),

@@ -1,4 +1,4 @@
-//! What a client sends wrongly is refused by field and rule.
+//! Invalid input is refused with its field and rule.
 
 use super::{JSON, ask, read, send, service, table};
 

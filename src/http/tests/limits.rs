@@ -50,7 +50,7 @@ async fn requests_over_the_limit_get_the_words_of_the_course() {
     assert_eq!(lone.problem(), (404, "only-at-nginx".to_owned()));
 }
 
-/// By which a load on another machine may judge who was inside at once.
+/// A load on another machine judges by these times who was inside at once.
 #[tokio::test]
 async fn an_admitted_request_says_when_it_came_and_left() {
     let now = || chrono::Utc::now().timestamp_millis();

@@ -1,4 +1,4 @@
-//! What needs no server: bad input, negotiation, limits, the page. The servers named here are not there.
+//! Tests without servers: bad input, negotiation, limits, the page. The servers named here do not run.
 
 mod answers;
 mod classroom;

@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// What axum keeps in every router for its fallback.
+/// axum keeps this in every router for its fallback.
 const IN_EVERY_ROUTER: [&str; 2] = ["/", "/{*__private__axum_fallback}"];
 
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
@@ -22,7 +22,7 @@ async fn document(service: &Router) -> Value {
     read(service, "/openapi.json", &[]).await.json()
 }
 
-/// The whole document, but for the names that the registries bring: INSTA_UPDATE=always writes it, and whoever does reads it.
+/// The whole document without the names of the registries. INSTA_UPDATE=always writes it; read the difference.
 #[tokio::test]
 async fn the_document_is_the_one_that_was_read() {
     let mut api = document(&service(&[])).await;
@@ -224,7 +224,7 @@ async fn every_route_is_documented() {
     );
 }
 
-/// What says of itself that it is one of a registry's names has all of them to choose from; what says so of nothing has none.
+/// A parameter described as one of the names of a registry lists all of them; no other parameter does.
 #[tokio::test]
 async fn a_name_of_a_registry_is_chosen_from_its_names() {
     let api = document(&service(&[])).await;
@@ -302,7 +302,8 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     }
 }
 
-/// What operations and files answer for reasons of their own; [`send`] sees to it that it is documented, here as in all tests.
+/// Answers that operations and files have for reasons of their own; [`send`] checks that each is documented, here as in all
+/// tests.
 const ANSWERS: &str = r#"
 GET /check/lock/none?x=1 | 400
 GET /check/lock/nope | 404

@@ -2,7 +2,7 @@
 
 use super::{ask, read, service, table};
 
-/// What an instance is asked to play, with a field that is not as it should be.
+/// A request to play, with an invalid field.
 const WRONG_PARTS: &str = r#"
 {"act":"none","stock_id":2.5,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id
 {"act":"none","stock_id":1,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id

@@ -1,4 +1,4 @@
-//! What only a real connection shows: limits on connections and on slow clients, and the end of an instance.
+//! Tests on real connections: limits on connections and slow clients, and the end of an instance.
 
 use super::config;
 use crate::http::server::{close_to_others, is_open, serve};

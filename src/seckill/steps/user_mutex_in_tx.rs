@@ -24,7 +24,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     rows::check_unordered(conn, order).await?;
     let ordered = rows::write(ctx, conn, order).await?;
     drop(held);
-    // The stay that a request asks for is here, where this step breaks, so that it breaks each time.
+    // The requested stay is here, so that this step breaks each time.
     order.job.enter_and_stay().await;
     order.job.at(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;

@@ -1,4 +1,4 @@
-//! Which requests go together, and for how long: with a shelf in memory, whose first group stays until it is let go.
+//! Groups of requests: with a stock in memory whose first group waits until it is released.
 
 use super::*;
 use crate::config::Config;
@@ -15,7 +15,6 @@ struct Till {
     conflicts: AtomicU32,
 }
 
-/// Has enough for all requests.
 struct Full;
 
 impl TakeMany for Full {
@@ -37,7 +36,7 @@ impl TakeMany for Full {
     }
 }
 
-/// Lets only the first group in; the others wait as long as they may.
+/// Serves only the first group; later groups time out.
 struct Stuck;
 
 impl TakeMany for Stuck {
@@ -74,7 +73,7 @@ async fn queued<M: TakeMany>(ctx: &Ctx, so_many: usize) {
     }
 }
 
-/// One request that is under way, and one behind it for each of `waits`.
+/// One running request, and one behind it for each of `waits`.
 async fn crowd<M: TakeMany>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
     let first = buy::<M>(ctx, LONG_WAIT);
     let till = ctx.local.of::<Till>();

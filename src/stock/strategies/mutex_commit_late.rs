@@ -41,7 +41,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducti
     job.tell(Point::Written, count - 1).await;
     drop(held);
     job.at(Point::Released).await;
-    // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
+    // The requested stay is here, so that this lesson breaks each time.
     job.enter_and_stay().await;
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;

@@ -32,7 +32,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
-/// One attempt: what is left; `None` where the server has rolled it back to end a deadlock.
+/// One attempt: what is left; `None` if the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     mysql::begin(conn, job).await?;
     job.at(Point::Waits).await;

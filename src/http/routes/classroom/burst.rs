@@ -6,9 +6,8 @@ use crate::http::routes::prelude::*;
 use futures::future::join_all;
 use std::time::Instant;
 
-/// Long enough for all to be there together.
+/// Long enough for all requests to overlap.
 const STAY_MS: u64 = 2500;
-/// Who has no answer by then has failed.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Which limit.
@@ -21,7 +20,6 @@ enum Limit {
     Server,
 }
 
-/// What to send.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -30,7 +28,7 @@ pub(in crate::http) struct Burst {
     limit: Limit,
 }
 
-/// One that was answered.
+/// A request and its answer.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Answered)]
 pub(in crate::http) struct BurstAnswer {

@@ -16,14 +16,12 @@ use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
 use tokio::sync::Semaphore;
 
-/// How long another instance may take to begin.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// So many may watch one instance at once, each with a stream of its own to every other one.
+/// Each watcher has a stream to every other instance.
 const MAX_WATCHERS: usize = 300;
-/// One that is not there is asked again so soon.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Who watches this instance.
+/// The watchers of this instance.
 pub(in crate::http) struct Watchers(Arc<Semaphore>);
 
 impl Default for Watchers {
@@ -44,8 +42,7 @@ pub(in crate::http) struct WatchQuery {
     own: bool,
 }
 
-/// Watches the lessons: one event for each thing that is seen of a visit, the last ones first, then each as it happens. What
-/// was told may be told again, where an instance was away.
+/// Watches the lessons: recent events first, then each as it happens. Events may repeat if an instance was away.
 #[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(WatchQuery),
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
 pub(in crate::http) async fn events(
@@ -53,15 +50,15 @@ pub(in crate::http) async fn events(
     Own(watchers): Own<Watchers>,
     Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
-    let place = Arc::clone(&watchers.0).try_acquire_owned();
-    let place = place.map_err(|_| Error::Overloaded)?;
+    let permit = Arc::clone(&watchers.0).try_acquire_owned();
+    let permit = permit.map_err(|_| Error::Overloaded)?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
         false => select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
     let seen = seen.map(move |event| {
-        let _until_it_ends = &place;
+        let _until_it_ends = &permit;
         Event::default().json_data(event)
     });
     Ok(sse::response(&app, seen))

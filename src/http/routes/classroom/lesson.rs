@@ -1,21 +1,20 @@
-//! `/classroom/lesson` and `/classroom/guesses`: what the desk shows, and what the class expects of it before it is played. Both are
-//! told to all who watch `GET /classroom/events`, and kept only there.
+//! `/classroom/lesson` and `/classroom/guesses`: the lesson on show, and the class's guesses. Watchers of `GET
+//! /classroom/events` receive both; nothing else keeps them.
 
 use crate::http::routes::prelude::*;
 use crate::{claims, http::terms::Who, visits::VisitEventKind};
 
-/// What is on show.
+/// The lesson on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = OnShow)]
 pub(in crate::http) struct LessonOnShow {
-    /// The lesson's number.
     #[garde(custom(is_a_lesson))]
     #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
 }
 
-/// What one expects.
+/// A guess about the end of a race.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Guess {
@@ -23,7 +22,7 @@ pub(in crate::http) struct Guess {
     #[garde(custom(is_a_lesson))]
     #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
-    /// Whose guess it is: of one person the last one counts.
+    /// The person; the last guess of a person counts.
     #[garde(dive)]
     #[schema(inline)]
     who: Who,
@@ -40,7 +39,7 @@ fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
     }
 }
 
-/// Tells the class which lesson the desk shows: phones follow, and guesses begin anew.
+/// Sets the lesson on show: phones follow, and guesses begin anew.
 #[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = LessonOnShow,
     responses((status = 204, description = "All who watch are told")))]
 pub(in crate::http) async fn show(

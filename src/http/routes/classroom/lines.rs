@@ -18,19 +18,15 @@ use crate::{
 use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
 use tokio::{process::Command, sync::Semaphore};
 
-/// So many may be under way at once.
 const MAX_RUNNING_LINES: usize = 16;
 
-/// No line takes so many seconds.
 const TIMEOUT_SECONDS: &str = "60";
 
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
 const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
-/// Of what is printed no more is shown.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// The lines that are under way here.
 #[derive(Debug)]
 pub(in crate::http) struct Typing(Semaphore);
 
@@ -40,11 +36,11 @@ impl Default for Typing {
     }
 }
 
-/// What a line has printed.
+/// The output of a line.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Printed)]
 pub(in crate::http) struct LineOutput {
-    /// On both streams; the end of it, where that is much.
+    /// Stdout and stderr; the end of long output.
     #[schema(example = "4999")]
     printed: String,
     /// Whether it is what the lesson says.
@@ -74,7 +70,7 @@ pub(in crate::http) async fn type_line(
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;
     let _place = typing.0.try_acquire().map_err(|_| Error::Overloaded)?;
     let line = places(&app.ctx).typed(line);
-    // Who types it waits for nothing else meanwhile.
+    // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run);
     let output = Command::new("timeout")
         .args([TIMEOUT_SECONDS, "bash", "-c", run])

@@ -5,13 +5,12 @@ use crate::{classroom, error::Error};
 use axum::Json;
 use tokio::time::timeout;
 
-/// A server that does not answer so soon is not waited for.
 const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the servers have; null where one does not answer.
+/// The objects; null if a server does not answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Objects {
-    /// Permits that are free. One is lost with an instance that is killed while somebody is inside.
+    /// Free permits. A killed instance loses the permits of its visitors.
     #[schema(example = 3)]
     semaphore: Option<i64>,
     /// How many must still count down; 0: no class has begun, or all are out.

@@ -7,7 +7,6 @@ use qrcode::{QrCode, render::svg};
 /// The longest address, in bytes: more would be too fine for a phone in the last row.
 const MAX_URL_BYTES: usize = 200;
 
-/// What the code says.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

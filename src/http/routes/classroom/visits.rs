@@ -21,32 +21,30 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-/// So many may be under way at once.
 const MAX_VISITS: usize = 120;
 
-/// How long an instance may take to say that it lives. One that is killed is known at once, since nobody listens there; one that
-/// is only slow must not be left out.
+/// A killed instance is known at once; a slow one must not be left out.
 const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Those who were sent by this instance.
+/// The visits that this instance sends.
 #[derive(Debug)]
 pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
-    places: Arc<Semaphore>,
-    /// Counts them, so that the instances have them in turn.
+    permits: Arc<Semaphore>,
+    /// Chooses the instances in turn.
     turn: AtomicUsize,
 }
 
 impl Default for SentVisits {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MAX_VISITS)),
+            permits: Arc::new(Semaphore::new(MAX_VISITS)),
             turn: AtomicUsize::new(0),
         }
     }
 }
 
-/// Who is to come, where to, and for how long.
+/// Visitors for a lesson.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Visitors {
@@ -66,7 +64,7 @@ pub(in crate::http) struct Visitors {
     #[garde(dive)]
     #[schema(inline)]
     wait_ms: Option<WaitMs>,
-    /// The lease, in milliseconds, where the route has one.
+    /// The lease, in milliseconds, if the route has one.
     #[garde(dive)]
     #[schema(inline)]
     lease_ms: Option<LeaseMs>,
@@ -74,7 +72,7 @@ pub(in crate::http) struct Visitors {
     #[garde(dive)]
     #[schema(inline)]
     members: Option<Whole<1, 1000>>,
-    /// Who leaves the double barrier.
+    /// The member that leaves the double barrier.
     #[garde(skip)]
     member: Option<Uuid>,
 }
@@ -107,7 +105,7 @@ fn is_a_visit(visit: &str, (): &()) -> garde::Result {
 }
 
 impl Visitors {
-    /// What the query of each visit says, as far as it is asked for.
+    /// The query of each visit.
     fn terms(&self) -> Vec<(&'static str, String)> {
         let terms = [
             ("hold_ms", self.hold_ms.map(Whole::get)),
@@ -132,10 +130,10 @@ pub(in crate::http) async fn send(
     Json(visitors): Json<Visitors>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
-    let mut places = Arc::clone(&sent.places)
+    let mut permits = Arc::clone(&sent.permits)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
-            under_way: MAX_VISITS.saturating_sub(sent.places.available_permits()),
+            under_way: MAX_VISITS.saturating_sub(sent.permits.available_permits()),
             most: MAX_VISITS,
         })?;
     let instances = live_instances(&app).await;
@@ -149,18 +147,18 @@ pub(in crate::http) async fn send(
             visitors.visit
         );
         let request = client().get(at).query(&[("who", name)]).query(&terms);
-        let (stopping, place) = (app.stopping.clone(), places.split(1));
+        let (stopping, permit) = (app.stopping.clone(), permits.split(1));
         app.ctx.tasks.spawn(async move {
-            // What comes of it is seen in the lessons' events.
+            // The events of the lesson show the result.
             let visit = request.timeout(limit).answer();
             drop(stopping.run_until_cancelled(visit).await);
-            drop(place);
+            drop(permit);
         });
     }
     Ok(StatusCode::ACCEPTED)
 }
 
-/// The addresses of the instances that answer; where none is known, this one's.
+/// The addresses of the instances that answer, else that of this one.
 async fn live_instances(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
         let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));

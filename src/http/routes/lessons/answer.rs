@@ -2,19 +2,18 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    classroom::window::{Answer, AnswerDetails},
+    classroom::window::{Answer, LessonDetails},
     http::job_summary::JobSummary,
     section::Job,
 };
 
-/// What a lesson answers.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Lesson)]
 pub(in crate::http) struct LessonBody {
     #[serde(flatten)]
     took: JobSummary,
     #[serde(flatten)]
-    facts: AnswerDetails,
+    facts: LessonDetails,
 }
 
 /// The answer in the form that the client reads.

@@ -41,7 +41,7 @@ terms!(
         #[garde(skip)]
         #[param(inline)]
         now: Option<bool>,
-        /// What a holder writes into the key: `thread` without it.
+        /// The value in the key: `thread` without it.
         #[garde(skip)]
         #[param(inline)]
         id: Option<Id>,
@@ -56,7 +56,6 @@ terms!(
         #[garde(skip)]
         #[param(inline)]
         now: Option<bool>,
-        /// The warehouse.
         #[garde(dive)]
         #[param(inline)]
         whId: Whole<0, { i32::MAX as i64 }>,

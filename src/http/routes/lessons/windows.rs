@@ -26,7 +26,7 @@ pub(in crate::http) fn all() -> impl Iterator<Item = UtoipaMethodRouter<AppState
     })
 }
 
-/// Says of an operation what the lesson says of itself.
+/// Documents an operation by its lesson.
 fn document(window: &Window, operation: &mut Operation) {
     operation.summary = Some(window.summary.to_owned());
     let responses = &mut operation.responses.responses;

@@ -10,7 +10,7 @@ use crate::{
 terms!(
     /// The operand, and what may be asked of every lesson.
     Operand {
-        /// What to add, to take away or to set; `add`, `subtract`, `try-set` and `force-set` need it.
+        /// The number to add, to subtract or to set; `add`, `subtract`, `try-set` and `force-set` need it.
         #[garde(skip)]
         #[param(example = 5)]
         value: Option<i64>,

@@ -10,13 +10,13 @@ use std::num::NonZeroU32;
 use uuid::Uuid;
 
 terms!(
-    /// Who meets, and what may be asked of every lesson.
+    /// The members, and the parameters of every lesson.
     Meeting {
-        /// How many meet; every one of them says the same number.
+        /// The number of members; all must give the same.
         #[garde(dive)]
         #[param(inline, example = 3)]
         members: Whole<1, 1000>,
-        /// Who leaves, as `enter` has answered; without it the last one that this instance has let in.
+        /// The member that leaves, from the answer of `enter`; without it the last one that this instance let in.
         // A name is a node's; nothing else may be reached by it.
         #[garde(skip)]
         member: Option<Uuid>,

@@ -33,10 +33,10 @@ pub(in crate::http) struct HerdBody {
     /// How often the lock was given back: by the holder and by each waiter.
     #[schema(example = 51)]
     releases: usize,
-    /// Notifications per release where all watch the directory.
+    /// Notifications per release if all watch the directory.
     #[schema(example = 25.0)]
     watch_parent: f64,
-    /// Notifications per release where each watches the node before its own.
+    /// Notifications per release if each watches the node before its own.
     #[schema(example = 0.98)]
     watch_predecessor: f64,
     /// The same for each release, in order.

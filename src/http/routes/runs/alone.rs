@@ -19,17 +19,16 @@ use oversell_lock::{Guard, Lease, LockError, mysql::Caller};
 
 const NAME: &str = "run";
 
-/// An instance that dies blocks the others for so long.
+/// Also how long a dead instance blocks the others.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
-/// How long MySQL may take.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
 
-/// Takes the lock for a run of this number and strategy, started by `by`; without one where MySQL does not answer.
+/// Takes the lock for a run, started by `by`; without a lock if MySQL does not answer.
 ///
 /// # Errors
 ///

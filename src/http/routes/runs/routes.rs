@@ -19,7 +19,6 @@ use tokio::sync::watch;
 
 const MAX_REQUESTS: i64 = 100_000;
 
-/// What to run.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -187,7 +186,7 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Who asks, for others to read: the first address that a proxy names, else the one at the other end. Only a label.
+/// A label for others to read: the first address that a proxy names, else the address of the client.
 fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
     let named = headers
         .get("x-forwarded-for")

@@ -16,9 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How often the watchers are told.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-/// How often the instances are asked how many requests are under way in them.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A run of load.
@@ -30,13 +28,13 @@ pub(super) struct Run {
     state: watch::Sender<State>,
 }
 
-/// What a run is from its beginning on.
+/// The fixed properties of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = RunBegun)]
 pub(super) struct About {
     #[schema(example = "0b0f1b1e-…")]
     pub(super) id: String,
-    /// Who started it.
+    /// The address of the client that started it.
     #[schema(example = "127.0.0.1")]
     by: String,
     /// The instance that sends the load.
@@ -65,14 +63,14 @@ pub(in crate::http) struct Progress {
     outside: Outside,
 }
 
-/// What is seen of a run outside of the load generator.
+/// The state of a run outside of the load generator.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = RunOutside)]
 struct Outside {
-    /// What the strategy's store holds now; null where that cannot be told.
+    /// The pieces left in the store; null if unknown.
     #[schema(example = 4211)]
     shelf: Option<i64>,
-    /// Where requests are under way; those that no other instance has wait in the one that does not answer.
+    /// The requests in progress by instance; the rest counts for an instance that does not answer.
     #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]
     under_way: BTreeMap<String, u64>,
 }
@@ -90,16 +88,15 @@ pub(super) enum End {
         #[schema(value_type = Object)]
         row: Value,
     },
-    /// Early, as was asked; with the figures so far.
+    /// Cancelled, with the figures so far.
     Cancelled {
         #[schema(value_type = Object)]
         row: Value,
     },
-    /// Not at all: why.
+    /// Failed, with the reason.
     Failed { detail: String },
 }
 
-/// What is shown of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunView)]
 pub(in crate::http) struct View {
@@ -107,11 +104,10 @@ pub(in crate::http) struct View {
     pub(super) about: About,
     #[serde(flatten)]
     end: End,
-    /// The newest figures.
     snapshot: Snapshot,
     #[serde(flatten)]
     outside: Outside,
-    /// How long it will still take, once that can be told.
+    /// The remaining time, if known.
     left_ms: Option<u64>,
 }
 
@@ -144,7 +140,7 @@ impl Run {
         matches!(self.state.borrow().end, End::Running)
     }
 
-    /// Asks it to end; nothing happens where it has.
+    /// Asks it to end, if it has not ended.
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -180,7 +176,7 @@ impl Run {
         }
     }
 
-    /// Takes the lock that keeps it apart from the runs of other instances.
+    /// Takes the lock that excludes runs of other instances.
     pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, Error> {
         alone(
             ctx,
@@ -238,7 +234,7 @@ impl Run {
         tokio::join!(ask, tell);
     }
 
-    /// Asks where the requests are, again and again: beside [`follow`](Self::follow), which waits for nobody.
+    /// Polls the instances for their requests, beside [`follow`](Self::follow), which never waits.
     async fn ask(
         &self,
         app: &AppState,
@@ -278,7 +274,7 @@ impl Run {
     }
 }
 
-/// The milliseconds that are left of a run that goes on as it has so far.
+/// The remaining milliseconds at the present rate.
 fn left_ms(snapshot: &Snapshot, elapsed: Duration) -> Option<u64> {
     let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
     let left = each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?;
