@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, stand::Stand};
+use super::{NoVerdict, Rated, Ratio, java_libraries::Stand};
 use crate::{
     addresses::Addresses,
     claims::{Says, Side, Target, places::Places},

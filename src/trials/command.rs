@@ -1,10 +1,10 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    Cluster, NoVerdict, experiments,
-    found::{Found, Tried},
-    report,
-    stand::Stand,
+    Cluster, NoVerdict,
+    java_libraries::Stand,
+    kinds, report,
+    results::{Found, Tried},
     table::{self, Lang},
 };
 use crate::{
@@ -260,7 +260,7 @@ async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
 /// Tries one lesson; what it has left broken is mended.
 async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: bool) -> Tried {
     let begun = Instant::now();
-    let mut running = Box::pin(experiments::run(on, lesson, twin));
+    let mut running = Box::pin(kinds::run(on, lesson, twin));
     let seen = tokio::select! {
         seen = timeout(LONGEST, &mut running) => {
             seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))

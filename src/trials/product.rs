@@ -1,6 +1,6 @@
 //! A product of an experiment's own, so that nobody else in the room changes what is seen.
 
-use super::{Cluster, NoVerdict};
+use super::{Cluster, NoVerdict, tools::got};
 use crate::{
     http_client::{Ask, HttpError},
     load::plan::own_product,
@@ -39,6 +39,17 @@ impl Cluster {
             .json(&json!({"count": count}));
         put.answer().await?.success()?;
         Ok(Product { on: self, id })
+    }
+}
+
+impl Cluster {
+    /// Makes a product, and waits until each instance's node of the database has it.
+    pub(super) async fn product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
+        let product = self.product(count).await?;
+        for at in self.instances() {
+            got(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
+        }
+        Ok(product)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
-use super::found::{Found, Tried};
+use super::results::{Found, Tried};
 use crate::{
     bilingual::Bilingual,
     claims::{Verdict, Words},

@@ -11,11 +11,15 @@ use crate::{
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
 
+experiments! {
+    "1.4.printed" => lines(|stats| [stats.p90_line, stats.p95_line, stats.p99_line]), twin(|stats| [stats.p90_line; 3]);
+}
+
 /// Buyers at once, and the purchases of each.
 const LOAD: [usize; 2] = [20, 50];
 
 /// The lines are those that `oversell compare` prints; how many requests they cover is counted on the samples themselves.
-pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();
@@ -33,10 +37,7 @@ pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         history.record(&Outcome::Sold, *latency, None, &AnswerDetails::default());
     }
     let stats = Stats::of(&history, Bytes::default(), Duration::ZERO);
-    let lines = match twin {
-        true => [stats.p90_line; 3],
-        false => [stats.p90_line, stats.p95_line, stats.p99_line],
-    };
+    let lines = of(&stats);
     let covered = lines.map(|line| {
         let within = took
             .iter()

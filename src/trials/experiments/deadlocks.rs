@@ -9,6 +9,11 @@ use serde::Deserialize;
 use serde_json::json;
 use sqlx::{Connection, Executor};
 
+experiments! {
+    "5.kinds.table" => tables(WHOLE_TABLES), twin(ROWS);
+    "003.for-update.no-index" => no_index([false, true]), twin([true, true]);
+}
+
 /// What is looked at of a play.
 #[derive(Deserialize)]
 struct Played {
@@ -31,7 +36,11 @@ struct Plan {
 }
 
 /// Plays a deadlock and its cure by the public route: the error comes without the cure, and not with it.
-pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<Seen, NoVerdict> {
+pub(in crate::trials) async fn deadlock(
+    on: &Cluster,
+    slug: &str,
+    twin: bool,
+) -> Result<Seen, NoVerdict> {
     let lesson = deadlocks::find(slug)
         .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
     let mut played = Vec::new();
@@ -117,7 +126,7 @@ fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
 }
 
 /// One locks the row of a code; another wants another row, without an index on the code and with it.
-pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Seen, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));
     let mut refused = Vec::new();
@@ -131,9 +140,9 @@ pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         other
             .execute("SET SESSION innodb_lock_wait_timeout = 1")
             .await?;
-        for index in [false, true] {
-            if index || twin {
-                one.execute(format!("CREATE INDEX by_code_{index} ON {table} (code)").as_str())
+        for (round, has_index) in has_index.into_iter().enumerate() {
+            if has_index {
+                one.execute(format!("CREATE INDEX by_code_{round} ON {table} (code)").as_str())
                     .await?;
             }
             one.execute("START TRANSACTION").await?;
@@ -175,8 +184,20 @@ pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
 }
 
-/// Two lock two tables in opposite order, or in the twin a row in each.
-pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// How a transaction begins, locks and unlocks.
+const WHOLE_TABLES: [&str; 3] = [
+    "SET autocommit = 1",
+    "LOCK TABLES {table} WRITE",
+    "UNLOCK TABLES",
+];
+const ROWS: [&str; 3] = [
+    "START TRANSACTION",
+    "SELECT id FROM {table} FOR UPDATE",
+    "ROLLBACK",
+];
+
+/// Two connections lock in two tables, in opposite order.
+async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Seen, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let [a, b] = ["a", "b"].map(|of| format!("course_{:08x}_{of}", fastrand::u32(..)));
     for table in [&a, &b] {
@@ -185,15 +206,7 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         one.execute(format!("INSERT INTO {table} VALUES (1)").as_str())
             .await?;
     }
-    let lock = |table: &str| match twin {
-        true => format!("SELECT id FROM {table} FOR UPDATE"),
-        false => format!("LOCK TABLES {table} WRITE"),
-    };
-    let begin = if twin {
-        "START TRANSACTION"
-    } else {
-        "SET autocommit = 1"
-    };
+    let lock = |table: &str| lock.replace("{table}", table);
     let played = async {
         for (conn, first) in [(&mut one, &a), (&mut other, &b)] {
             conn.execute(begin).await?;
@@ -207,9 +220,8 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         Ok::<_, sqlx::Error>([both.0, both.1].map(|done| done.err()))
     };
     let errors = played.await?;
-    let unlocked = if twin { "ROLLBACK" } else { "UNLOCK TABLES" };
     for conn in [&mut one, &mut other] {
-        conn.execute(unlocked).await?;
+        conn.execute(unlock).await?;
     }
     one.execute(format!("DROP TABLE {a}, {b}").as_str()).await?;
     for conn in [one, other] {

@@ -1,15 +1,23 @@
 //! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
-use super::tools::{ask, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, own},
+    },
 };
 use futures::future::{join, join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
+
+experiments! {
+    "004.thread-id" => thread_id(false), twin(true);
+    "004.uuid" => uuid("uuid"), twin("thread");
+    "004.unfair" => unfair("demo1"), twin("test/fair");
+}
 
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
@@ -20,7 +28,10 @@ const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
-pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, NoVerdict> {
+pub(in crate::trials) async fn exclusive(
+    on: &Cluster,
+    paths: [&str; 2],
+) -> Result<Seen, NoVerdict> {
     let other = on.instances().last().map_or(on.one(), String::as_str);
     let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
         .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
@@ -44,10 +55,10 @@ pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, No
 }
 
 /// What two idle instances write into the key: their threads are numbered from 1 in each.
-pub(super) async fn thread_id(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Seen, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
-        let instance = if twin { on.one() } else { instance };
+        let instance = if all_on_one { on.one() } else { instance };
         // A product of its own: nobody else's request stands before it.
         let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
@@ -88,10 +99,9 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
 
 /// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
 /// has written: the first, and while it has it, the second.
-pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn uuid(on: &Cluster, id: &str) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
-    let id = if twin { "thread" } else { "uuid" };
     for _ in 0..2 {
         let url = format!(
             "{}/demo2?id={id}&hold_ms={WORK_MS}&stock_id={stock_id}",
@@ -118,10 +128,9 @@ pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
 }
 
 /// Ten who come one after the other while the lock is held, and the order in which they get in.
-pub(super) async fn unfair(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn unfair(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();
-    let route = if twin { "test/fair" } else { "demo1" };
     let visits = (0..11_u32).map(|n| async move {
         sleep(Duration::from_millis(60) * n).await;
         let hold = if n == 0 { 900 } else { 20 };

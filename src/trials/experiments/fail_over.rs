@@ -1,15 +1,15 @@
 //! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off from them, or because it
 //! dies. What is lost of locks that were had, and what stays of one that was released.
 
-use super::{
-    own_lab::{OwnLab, SENTINELS},
-    tools::{ask, own},
-};
 use crate::{
     claims::words,
     fault::Action,
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        own_lab::{OwnLab, SENTINELS},
+        tools::{ask, own},
+    },
 };
 use futures::future::join_all;
 use oversell_lock::{
@@ -25,6 +25,12 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{sleep, timeout};
+
+experiments! {
+    "beyond.fail-over" => planned([0, 1, 2]), twin([2; 3]);
+    "beyond.cut-off" => cut_off(0), twin(1);
+    "beyond.lost-release" => lost_release(false), twin(true);
+}
 
 /// The leases of the locks: longer than a fail-over takes.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
@@ -72,11 +78,10 @@ impl fmt::Display for Held {
 
 /// Locks that are held while the Sentinels promote a replica that is well: plain ones, those that one of two replicas has, and
 /// those that both have.
-pub(super) async fn planned(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Seen, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = group(on).await?;
-    let waited_for = if twin { [2; 3] } else { [0, 1, 2] };
     let (mut held, mut fail_overs) = ([Held::default(); 3], 0);
     for to in ["replica-2", "replica", PRIMARY] {
         let promoted = on.fault(Action::Promote, to);
@@ -101,18 +106,18 @@ pub(super) async fn planned(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 
 /// Locks that are held while the primary is cut off from its replicas and Sentinels, but not from its clients: plain ones, those that
 /// one replica has, and plain ones with `min-replicas-to-write`. Beside them, without a verdict, those of a primary that is killed.
-pub(super) async fn cut_off(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Seen, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = group(on).await?;
     let is_cut = || lost(on, &group, Action::Cut);
-    needs_a_replica(on, twin).await?;
+    set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
     leads_again(on).await?;
-    needs_a_replica(on, true).await?;
+    set_min_replicas(on, 1).await?;
     let [refused] = held_over(on, &group, [0], is_cut()).await?;
     leads_again(on).await?;
-    needs_a_replica(on, false).await?;
+    set_min_replicas(on, 0).await?;
     let [killed] = held_over(on, &group, [0], lost(on, &group, Action::Kill)).await?;
     lab.stop().await?;
     let words = words!(
@@ -131,7 +136,7 @@ pub(super) async fn cut_off(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 }
 
 /// A lock that all members have is released at a primary that is cut off by then: who gets it when, from the one that leads next.
-pub(super) async fn lost_release(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Seen, NoVerdict> {
     const STANDS: Duration = Duration::from_secs(30);
     /// So much before the end of the lease another one must lead, else nothing is seen of it.
     const IN_TIME: Duration = Duration::from_secs(5);
@@ -142,11 +147,11 @@ pub(super) async fn lost_release(on: &Cluster, twin: bool) -> Result<Seen, NoVer
     let lock = holder.lock(&name).lease(Lease::Fixed(STANDS));
     let taken = Instant::now();
     let guard = lock.acquire(SHORT).await.map_err(NoVerdict::failed)?;
-    if !twin {
+    if !is_replicated {
         on.fault(Action::Cut, PRIMARY).await?;
     }
     let released = guard.release().await.is_ok();
-    if twin {
+    if is_replicated {
         // Both have heard of what was written before it.
         let later = holder.lock(&own("lock")).acquire(SHORT).await;
         drop(later.map_err(NoVerdict::failed)?);
@@ -241,14 +246,13 @@ async fn leads_again(on: &Cluster) -> Result<(), NoVerdict> {
     on.fault(Action::Promote, PRIMARY).await
 }
 
-/// Whether who leads takes no write without a replica that has answered within 2 s.
-async fn needs_a_replica(on: &Cluster, needs: bool) -> Result<(), NoVerdict> {
+/// The leader refuses writes unless this many replicas have answered within 2 s.
+async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     let at = on.servers()?;
     let replicas = at.replicas.iter().map(|node| node.url.as_str());
     for url in replicas.chain([at.main_redis()]) {
         let mut member = redis_at(url).await?;
-        let least = if needs { "1" } else { "0" };
-        for (setting, value) in [("to-write", least), ("max-lag", "2")] {
+        for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
             let setting = format!("min-replicas-{setting}");
             ask::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
         }

@@ -1,13 +1,16 @@
 //! [002] Global ids: a time stamp and a counter of Redis.
 
-use super::tools::got;
 use crate::{
     claims::Words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Seen, tools::got},
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use std::collections::HashSet;
+
+experiments! {
+    "002.ids" => unique(false), twin(true);
+}
 
 /// The text's test: so many tasks of so many ids each.
 const TASKS: usize = 300;
@@ -19,14 +22,14 @@ struct Id {
 }
 
 /// The tasks are spread over the instances; then each instance in turn is asked for one. Their twin: each instance counts for itself.
-pub(super) async fn unique(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn unique(on: &Cluster, own_counters: bool) -> Result<Seen, NoVerdict> {
     /// So many are taken one after the other.
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
     let take = async |n: usize, count: usize| {
         let instance = n % on.instances().len();
         let mut url = format!("{}/id/{prefix}", on.instances()[instance]);
-        if twin {
+        if own_counters {
             url += &format!("-{instance}");
         }
         let ids: Vec<Id> = serde_json::from_value(got(on, &format!("{url}?count={count}")).await?)?;

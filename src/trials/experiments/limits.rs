@@ -9,6 +9,10 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
+experiments! {
+    "003.limits" => each_instance(false), twin(true);
+}
+
 /// How a burst was answered, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Came {
@@ -22,7 +26,11 @@ struct Came {
 }
 
 /// Sends a burst, and another one later where the claim is about that too: how many come through, and how long the slowest take.
-pub(super) async fn burst(on: &Cluster, burst: &Burst, route: &str) -> Result<Seen, NoVerdict> {
+pub(in crate::trials) async fn burst(
+    on: &Cluster,
+    burst: &Burst,
+    route: &str,
+) -> Result<Seen, NoVerdict> {
     sleep(Duration::from_secs_f64(burst.quiet_s)).await;
     let url = format!("{}{}", on.address(burst.on), route);
     let urls = vec![url; burst.requests];
@@ -97,7 +105,7 @@ async fn at_once(on: &Cluster, urls: &[String]) -> Result<Came, NoVerdict> {
 
 /// Twenty requests to each of three instances, all at once: by the bucket of each, and by the one limiter in Redis. In the twin
 /// of the former all go to one instance.
-pub(super) async fn each_instance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Seen, NoVerdict> {
     const EACH: usize = 20;
     let [one, _, _] = on.instances() else {
         return Err(NoVerdict::without(
@@ -110,7 +118,7 @@ pub(super) async fn each_instance(on: &Cluster, twin: bool) -> Result<Seen, NoVe
         // Buckets are full again, and windows empty.
         sleep(Duration::from_millis(1200)).await;
         let urls = on.instances().iter().flat_map(|instance| {
-            let at = if twin { one } else { instance };
+            let at = if all_to_one { one } else { instance };
             vec![format!("{at}{route}"); EACH]
         });
         came.push(at_once(on, &urls.collect::<Vec<_>>()).await?);

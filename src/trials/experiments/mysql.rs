@@ -6,9 +6,14 @@ use crate::{
 };
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
+experiments! {
+    "1.7.1.last" => last_piece(1), twin(0);
+    "1.7.3.stale" => lost_before("version-cas"), twin(EXACT);
+}
+
 /// The text's statement, on a product with one piece.
-pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let product = on.product(if twin { 0 } else { 1 }).await?;
+async fn last_piece(on: &Cluster, pieces: i64) -> Result<Seen, NoVerdict> {
+    let product = on.product(pieces).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
     for condition in ["(count - 1) > 0", "count > 0"] {
@@ -35,8 +40,8 @@ const COUNTED: &str =
 
 /// 100 threads at one row: of the UPDATEs that change nothing, most cannot have waited for the row lock, since there were fewer
 /// waits. They were lost before they were sent.
-pub(super) async fn lost_before(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let mut plan = on.plan(if twin { EXACT } else { "version-cas" }, Target::One);
+async fn lost_before(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
+    let mut plan = on.plan(strategy, Target::One);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
     let before = counted(&mut conn).await?;

@@ -1,16 +1,20 @@
 //! [002] The locks of the orders in Redis, from SETNX to Redisson.
 
-use super::{
-    orders::{beside, one_each},
-    tools::{ask, until_there},
-};
+use super::orders::{beside, one_each};
 use crate::{
     claims::{Target, words},
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, until_there},
+    },
 };
 
+experiments! {
+    "002.lock.owner" => only_its_own("redis-lock-owner"), twin("redis-lock-fixed-id");
+}
+
 /// One order each under load, and one beside another is refused.
-pub(super) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+pub(in crate::trials) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (status, said) = beside(on, &voucher, step).await?;
     voucher.remove().await?;
@@ -24,12 +28,7 @@ pub(super) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoV
 }
 
 /// While an order is at work its lock ends, and another has it: the unlock must leave that one alone. The first version does not.
-pub(super) async fn only_its_own(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let step = if twin {
-        "redis-lock-fixed-id"
-    } else {
-        "redis-lock-owner"
-    };
+async fn only_its_own(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
     let replaced = async {

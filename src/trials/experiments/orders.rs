@@ -8,15 +8,15 @@ use crate::{
 use chrono::TimeDelta;
 use serde_json::json;
 
-pub(super) async fn on_sale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (past, soon, later) = (
-        -TimeDelta::hours(1),
-        TimeDelta::hours(1),
-        TimeDelta::hours(2),
-    );
+experiments! {
+    "002.on-sale" => on_sale([[1, 2], [-2, -1], [-1, 1]]), twin([[-1, 1]; 3]);
+    "002.global-mutex" => global_mutex("global-mutex"), twin("user-mutex");
+}
+
+async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Seen, NoVerdict> {
     let mut said = Vec::new();
-    for times in [(soon, later), (past * 2, past), (past, soon)] {
-        let (from, until) = if twin { (past, soon) } else { times };
+    for hours in periods {
+        let [from, until] = hours.map(TimeDelta::hours);
         let voucher = on.voucher(1, from, until).await?;
         let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
         if answer["outcome"] == "sold" {
@@ -36,7 +36,7 @@ pub(super) async fn on_sale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 }
 
 /// A crowd for a few pieces: whether the checker finds this, and nothing where that is `exact`.
-pub(super) async fn crowd(
+pub(in crate::trials) async fn crowd(
     on: &Cluster,
     step: &str,
     target: Target,
@@ -84,10 +84,9 @@ pub(super) async fn one_each(on: &Cluster, step: &str, target: Target) -> Result
 }
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
-pub(super) async fn global_mutex(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Seen, NoVerdict> {
     let exact = one_each(on, "global-mutex", Target::One).await?;
     let mut statuses = Vec::new();
-    let one_lock = if twin { "user-mutex" } else { "global-mutex" };
     for step in [one_lock, "user-mutex"] {
         let voucher = on.on_sale(10).await?;
         let second = async {

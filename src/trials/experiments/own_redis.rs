@@ -1,12 +1,11 @@
 //! A Redis of an experiment's own, for what the lab's are not set to: a node of a Cluster, and files that are flushed in two ways.
 
-use super::tools::ask;
 use crate::{
     claims::{Says, Verdict, Words, words},
     lab::program,
     load::spread::Spread,
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Seen, tools::ask},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -19,6 +18,11 @@ use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
+
+experiments! {
+    "2.4.4.cluster" => undeclared(false), twin(true);
+    "003.aof" => flushed("always"), twin("everysec");
+}
 
 /// A server that is killed when it is dropped.
 struct OwnRedis {
@@ -94,7 +98,7 @@ async fn started(
 }
 
 /// Two nodes with half of the slots each; a key of the other one's that a script names in KEYS, or does not.
-pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Seen, NoVerdict> {
     // Only where servers may be started.
     on.servers()?;
     let [mut node, mut other] = [
@@ -102,7 +106,7 @@ pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
         OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
     ];
     let redis = &mut node.redis;
-    if twin {
+    if one_has_all_slots {
         ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
     } else {
         let port = other.port.to_string();
@@ -159,10 +163,9 @@ pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
 }
 
 /// Writes, one after the other, with a file that is flushed each second or each time; and what `kill -9` leaves of the first.
-pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn flushed(on: &Cluster, when: &'static str) -> Result<Seen, NoVerdict> {
     let mut by_default = on.redis().await?;
     let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
-    let when = if twin { "everysec" } else { "always" };
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
     let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
     let (mut fast, mut slow) = (Vec::new(), Vec::new());

@@ -1,19 +1,27 @@
 //! Text 001: the same way in short, and Redisson's read-write lock as a hash.
 
-use super::tools::{ask, clients, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, clients, own},
+    },
 };
 use futures::future::try_join_all;
 use redis::Value;
 use std::time::Duration;
 
+experiments! {
+    "2.1" => one_of_many("SETNX"), twin("SET");
+    "2.2.expire" => dies_in_between("SET", &["EX", "1", "NX"]), twin("SETNX", &[]);
+    "001.set-nx" => set_nx(false), twin(true);
+    "001.rw" => read_lock_hash(&[20_000, 1000]), twin(&[1000]);
+}
+
 /// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
-pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn one_of_many(on: &Cluster, command: &str) -> Result<Seen, NoVerdict> {
     const CLIENTS: usize = 50;
     const TIMES: usize = 20;
-    let command = if twin { "SET" } else { "SETNX" };
     let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
     for _ in 0..TIMES {
         let key = own("lock");
@@ -30,15 +38,16 @@ pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
 }
 
-/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once. In the twin both do as the
-/// first.
-pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once.
+async fn dies_in_between(
+    on: &Cluster,
+    second: &str,
+    with_expiry: &[&str],
+) -> Result<Seen, NoVerdict> {
     let keys = [own("lock"), own("lock")];
     let two = ["SETNX", &keys[0], "111"];
-    let one = ["SET", &keys[1], "111", "EX", "1", "NX"];
-    let again = ["SETNX", &keys[1], "111"];
-    let second = if twin { &again[..] } else { &one[..] };
-    for line in [&two[..], second] {
+    let one = [&[second, &keys[1], "111"], with_expiry].concat();
+    for line in [&two[..], &one] {
         let mut client = clients(on, 1).await?;
         ask::<Value>(&mut client[0], line).await?;
         // It ends here, as when its process dies: nothing follows.
@@ -59,10 +68,10 @@ pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, No
     Ok(Seen::holds(left == [-1, -2], words).value("ttl", left))
 }
 
-pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Seen, NoVerdict> {
     let (mut redis, key) = (on.redis().await?, own("lock"));
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
-    if twin {
+    if is_deleted {
         ask::<()>(&mut redis, &["DEL", &key]).await?;
     }
     let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
@@ -77,11 +86,10 @@ pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
     ))
 }
 
-pub(super) async fn read_lock_hash(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
-    let leases = [20_000, 1000];
-    for stay in &leases[usize::from(twin)..] {
+    for stay in leases {
         on.get(&format!(
             "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
             on.three(),

@@ -1,16 +1,23 @@
 //! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
 
-use super::tools::{ask, until_there};
 use crate::{
     claims::words,
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, until_there},
+    },
 };
 use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 
+experiments! {
+    "2.10.2.dead" => five_dead(true), twin(false);
+    "2.10.6" => semaphore("semaphore"), twin("fair");
+}
+
 /// One has the lock; five wait in an instance that is killed, and behind them one in another.
-pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Seen, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
         return Err(NoVerdict::without(
             "要有三个实例",
@@ -52,13 +59,13 @@ pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
     };
     let killed = async {
         queued(6).await?;
-        if !twin {
+        if waiters_die {
             on.fault(Action::Kill, &third.name).await?;
         }
         Ok::<_, NoVerdict>(begun.elapsed())
     };
     let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
-    if !twin {
+    if waiters_die {
         on.fault(Action::Start, &third.name).await?;
     }
     product.remove().await?;
@@ -72,10 +79,9 @@ pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
     Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn semaphore(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
     const STAY: u128 = 500;
     let (product, begun) = (on.product(5000).await?, Instant::now());
-    let route = if twin { "fair" } else { "semaphore" };
     let visits = (0..10).map(|n| {
         let at = format!(
             "{}/test/{route}?stock_id={}&hold_ms={STAY}&who={n}",

@@ -1,20 +1,26 @@
 //! §2.7 and §2.10.1: how long a lease is and how often it is renewed, and the waits of Redisson's lock, which here is
 //! `redis-lock`.
 
-use super::tools::{ask, until_there};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, until_there},
+    },
 };
 use futures::StreamExt;
 use redis::Client;
 use std::time::{Duration, Instant};
 
-pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (strategy, lock) = match twin {
-        true => ("redis-setnx-ttl", "lock:redis-setnx-ttl"),
-        false => ("redis-lock", "lock"),
-    };
+experiments! {
+    "2.7.third" => every_third("redis-watchdog"), twin("redis-setnx-ttl");
+    "2.10.1.watchdog" => thirty_seconds("redis-lock", "lock"), twin("redis-setnx-ttl", "lock:redis-setnx-ttl");
+    "2.10.1.lease" => lease_time(1500), twin(4000);
+    "2.10.1.try" => try_lock("redis-lock"), twin("redis-watchdog");
+    "002.watchdog" => waits_for_the_rest("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
+}
+
+async fn thirty_seconds(on: &Cluster, strategy: &str, lock: &str) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     let left = watched(
@@ -38,11 +44,10 @@ pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoV
         .value("most_ms", most))
 }
 
-pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let begun = Instant::now();
-    let lease_ms = if twin { 4000 } else { 1500 };
     on.get(&format!(
         "{}/test/write?stock_id={}&hold_ms={lease_ms}",
         on.one(),
@@ -72,11 +77,10 @@ pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
     ))
 }
 
-pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn try_lock(on: &Cluster, lock: &str) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
     let other = on.instances().last().map_or(on.one(), String::as_str);
-    let lock = if twin { "redis-watchdog" } else { "redis-lock" };
     let tries = async {
         until_there(&mut redis, &key).await?;
         let begun = Instant::now();
@@ -99,12 +103,7 @@ pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     ))
 }
 
-pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let strategy = if twin {
-        "redis-setnx-ttl"
-    } else {
-        "redis-watchdog"
-    };
+async fn every_third(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
     // Nine seconds of work under a lease of three.
@@ -130,14 +129,10 @@ pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
 /// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
 /// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
 /// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
-pub(super) async fn waits_for_the_rest(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn waits_for_the_rest(on: &Cluster, strategy: &str, lock: &str) -> Result<Seen, NoVerdict> {
     const LEFT_MS: u64 = 3250;
     /// At first, once more when it listens for the release, and every 500 ms.
     const FEW: usize = 10;
-    let (strategy, lock) = match twin {
-        true => ("redis-watchdog", "lock:redis-watchdog"),
-        false => ("redis-lock", "lock"),
-    };
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;

@@ -1,14 +1,16 @@
 //! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
 //! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
 
-use super::{
-    own_lab::{OwnLab, REPLICATED},
-    tools::{got, until_below},
-};
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Product, Seen},
+    load::history::Outcome,
+    trials::{
+        Cluster, NoVerdict, Product, Seen,
+        own_lab::{OwnLab, REPLICATED},
+        purchases::outcome,
+        tools::{got, until_below},
+    },
 };
 use futures::future::{try_join, try_join_all};
 use serde::Serialize;
@@ -18,6 +20,12 @@ use tokio::{
     sync::Barrier,
     time::{sleep, timeout},
 };
+
+experiments! {
+    "3.2.majority" => majority(false), twin(true);
+    "5.reliability" => ranked(FAULTS.map(|(fault, ..)| fault)), twin([Fault::None; 4]);
+    "003.correctness" => correct(Fault::HolderPaused), twin(Fault::None);
+}
 
 /// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
 const PATIENCE: Duration = Duration::from_secs(16);
@@ -115,7 +123,7 @@ impl<'a> Contest<'a> {
     async fn buys(&self, at: &str, more: String) -> bool {
         let more = format!("{LEASE}{more}");
         let answer = self.product.buy(at, self.strategy, &more).await;
-        matches!(answer, Ok((200, _)))
+        matches!(outcome(&answer), Outcome::Sold)
     }
 
     /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
@@ -257,12 +265,11 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
 }
 
 /// Four faults and three stores: fewer failures are more reliable.
-pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Seen, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
-    for (fault, zh, en) in FAULTS {
+    for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
-            _ if twin => of_holder(&own.cluster, &LOCKS, Fault::None).await?,
             Fault::ServerRestarted | Fault::ServerLost => {
                 let [zookeeper, redis, mysql] = LOCKS.map(|lock| of_server(&own, lock, fault));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
@@ -297,13 +304,8 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
 }
 
 /// A pause of the holder, for which one takes Redlock, ZooKeeper or the database itself.
-pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn correct(on: &Cluster, fault: Fault) -> Result<Seen, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
-    let fault = if twin {
-        Fault::None
-    } else {
-        Fault::HolderPaused
-    };
     let cells = of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
     let mut words = said(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
@@ -324,7 +326,7 @@ pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 }
 
 /// Three servers of ZooKeeper, of which one dies, and then a second one.
-pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Seen, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
@@ -337,7 +339,7 @@ pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     let meanwhile = async {
         until_below(&zookeeper, &queue, 1).await?;
         on.fault(Action::Kill, &servers[0]).await?;
-        if twin {
+        if two_die_at_once {
             on.fault(Action::Kill, &servers[1]).await?;
         } else {
             own.ensemble(&servers[0]).await?;
@@ -346,7 +348,7 @@ pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     };
     let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
     let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
-    if !twin {
+    if !two_die_at_once {
         on.fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;

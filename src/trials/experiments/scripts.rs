@@ -1,18 +1,25 @@
 //! §2.4: what one command is and several are not.
 
-use super::tools::{ask, clients, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, clients, own},
+    },
 };
 use futures::future::try_join_all;
 use redis::{Value, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 
+experiments! {
+    "2.4.1" => count_to_three(true), twin(false);
+    "2.4.1.multi" => no_rollback("abc"), twin("1");
+}
+
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
 /// Two clients in every order in which their five commands can come, then as it happens; then twenty that send a script.
-pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Seen, NoVerdict> {
     /// So often both send at once, where nobody orders them.
     const TIMES: usize = 500;
     let (mut clients, counter) = (clients(on, 20).await?, own("counter"));
@@ -38,9 +45,9 @@ pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoV
         let both = clients[..2].iter_mut().map(|one| five(one, &counter));
         unordered.extend(try_join_all(both).await?);
     }
-    let scripts = clients.iter_mut().map(async |client| match twin {
-        true => five(client, &counter).await,
-        false => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
+    let scripts = clients.iter_mut().map(async |client| match as_script {
+        false => five(client, &counter).await,
+        true => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
     });
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
     ask::<()>(&mut clients[0], &["DEL", &counter]).await?;
@@ -85,14 +92,14 @@ async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, 
     Ok(saw)
 }
 
-pub(super) async fn no_rollback(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn no_rollback(on: &Cluster, value: &str) -> Result<Seen, NoVerdict> {
     let (mut redis, word, other) = (on.redis().await?, own("word"), own("other"));
     let mut transaction = redis::pipe();
     transaction
         .atomic()
         .cmd("SET")
         .arg(&word)
-        .arg(if twin { "1" } else { "abc" })
+        .arg(value)
         .cmd("INCR")
         .arg(&word)
         .cmd("SET")

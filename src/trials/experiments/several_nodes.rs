@@ -1,17 +1,25 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
-use super::tools::{ask, own};
 use crate::{
     claims::{Says, Verdict, Words, words},
     fault::Action,
     load::spread::Spread,
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Seen,
+        tools::{ask, own},
+    },
 };
 use futures::future::try_join_all;
 use redis::{Value, aio::MultiplexedConnection};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
+
+experiments! {
+    "2.9.release" => released_everywhere(true), twin(false);
+    "2.9.random" => random_delay(true), twin(false);
+    "001.two-masters" => two_masters(2), twin(1);
+}
 
 /// What a node may take for its answer.
 const NODE_PATIENCE: Duration = Duration::from_millis(50);
@@ -28,23 +36,22 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
 }
 
 /// Locks and unlocks on one node and on two, in turn; and a second node that dies between the two writes.
-pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn two_masters(on: &Cluster, masters: usize) -> Result<Seen, NoVerdict> {
     let (mut nodes, key) = (nodes(on).await?, own("lock"));
-    let both = if twin { 1 } else { 2 };
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
-        two_rate.push(locks_per_second(&mut nodes[1..=both], &key).await?);
+        two_rate.push(locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
     // The second one dies after the first has the lock.
     ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
-    if !twin {
+    if masters == 2 {
         on.fault(Action::Kill, "redis-3").await?;
     }
     let refused = ask::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
         .await
         .is_err();
-    if !twin {
+    if masters == 2 {
         on.fault(Action::Start, "redis-3").await?;
     }
     let mut left = Vec::new();
@@ -94,15 +101,14 @@ async fn locks_per_second(
 }
 
 /// A node that stands still is asked for the lock too: it does as it was asked once it goes on, and so it must hear of the release.
-pub(super) async fn released_everywhere(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn released_everywhere(on: &Cluster, releases_everywhere: bool) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (nodes, key) = (nodes(on).await?, format!("redLock:{}", product.id));
     on.fault(Action::Pause, "redis-5").await?;
     let begun = Instant::now();
-    let status = if twin {
-        locks_and_releases_what_it_has(nodes, &key).await?
-    } else {
-        product.buy(on.one(), "redis-redlock", "").await?.0
+    let status = match releases_everywhere {
+        true => product.buy(on.one(), "redis-redlock", "").await?.0,
+        false => locks_and_releases_what_it_has(nodes, &key).await?,
     };
     let took = begun.elapsed().as_millis();
     on.fault(Action::Resume, "redis-5").await?;
@@ -142,11 +148,11 @@ async fn locks_and_releases_what_it_has(
 
 /// Contenders who begin at once, each with another node first: how many attempts one of them needs where all wait equally
 /// long between two attempts, and where each waits as chance has it.
-pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn random_delay(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> {
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        for (each, by_chance) in [(&mut equal, false), (&mut random, !twin)] {
+        for (each, by_chance) in [(&mut equal, false), (&mut random, is_random)] {
             let mut attempts = 0;
             for _ in 0..WINS {
                 attempts += attempts_until_one_wins(on, by_chance).await?;

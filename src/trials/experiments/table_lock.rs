@@ -9,15 +9,19 @@ use sqlx::{Connection, Executor};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
+experiments! {
+    "4.3.3" => not_reentrant("re-entry"), twin("another");
+    "003.table-lock" => four_cautions("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
+}
+
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
-pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn not_reentrant(on: &Cluster, again: &str) -> Result<Seen, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
-    let [name, other] = ["re-entry", "another"].map(|name| format!("{name}:{}", product.id));
+    let [name, again] = ["re-entry", again].map(|name| format!("{name}:{}", product.id));
     let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
     conn.execute(insert(&name).as_str()).await?;
-    let again = insert(if twin { &other } else { &name });
-    let refused = is_duplicate(&conn.execute(again.as_str()).await);
-    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{other}')");
+    let refused = is_duplicate(&conn.execute(insert(&again).as_str()).await);
+    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{again}')");
     conn.execute(delete.as_str()).await?;
 
     let holds = async {
@@ -64,16 +68,13 @@ pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     Ok(Seen::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
 }
 
-/// The course's row is inserted by one whose connection then ends. In the twin it has an expiry, as that of `table-lock-lease`.
-pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (strategy, name, expires) = match twin {
-        true => (
-            "table-lock-lease",
-            "lock:table-lock-lease",
-            "now(3) + interval 1 second",
-        ),
-        false => ("table-lock", "lock", "null"),
-    };
+/// The course's row is inserted by one whose connection then ends.
+async fn four_cautions(
+    on: &Cluster,
+    strategy: &str,
+    name: &str,
+    expires: &str,
+) -> Result<Seen, NoVerdict> {
     let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
     let insert = format!(
         "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",

@@ -8,9 +8,15 @@ use crate::{
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 
-/// It holds while all are under way, as in a closed loop; in its twin the requests come at a rate, and most connections have none.
-pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    const PER_SECOND: f64 = 100.0;
+experiments! {
+    "003.qps" => qps(None), twin(Some(100.0));
+    "003.static" => statics("style.css"), twin("stock");
+    "003.cache" => cache(None), twin(Some("stock"));
+    "003.balance" => balance(false), twin(true);
+}
+
+/// It holds while all are under way, as in a closed loop. At a fixed rate most connections have no request.
+async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Seen, NoVerdict> {
     let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
@@ -20,9 +26,9 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     ] {
         let mut plan = on.plan(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, requests / threads);
-        let row = match twin {
-            true => on.at_rate(plan, PER_SECOND).await?,
-            false => on.send(plan).await?,
+        let row = match per_second {
+            Some(rate) => on.at_rate(plan, rate).await?,
+            None => on.send(plan).await?,
         };
         let worked_out = threads as f64 / (row.stats.average / 1000.0);
         shares.push((strategy, threads, worked_out, row.stats.throughput));
@@ -52,7 +58,7 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         .value("worked_out_by_measured", pairs))
 }
 
-pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Seen, NoVerdict> {
     let mut statuses = Vec::new();
     for (file, has, asks, other) in [
         ("etag", header::ETAG, "if-none-match", "\"another\""),
@@ -64,7 +70,7 @@ pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         ),
     ] {
         let kept = format!("cache/{file}.svg");
-        let url = format!("{}/{}", on.three(), if twin { "stock" } else { &kept });
+        let url = format!("{}/{}", on.three(), uncached.unwrap_or(&kept));
         let first = on.get(&url).await?;
         let mark = first
             .headers
@@ -89,8 +95,7 @@ pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     )
 }
 
-pub(super) async fn statics(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let file = if twin { "stock" } else { "style.css" };
+async fn statics(on: &Cluster, file: &str) -> Result<Seen, NoVerdict> {
     let page = on.get(&format!("{}/{file}", on.three())).await?.success()?;
     let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
     let (by_instance, dynamic) = (
@@ -106,10 +111,10 @@ pub(super) async fn statics(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 }
 
 /// In turn: among as many answers in a row as there are instances, each has answered once, but where another's request came between.
-pub(super) async fn balance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn balance(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> {
     let (all, mut names) = (on.instances(), Vec::new());
     for _ in 0..30 {
-        let at = match twin {
+        let at = match is_random {
             true => &all[fastrand::usize(..all.len())],
             false => on.three(),
         };

@@ -1,20 +1,25 @@
 //! §3.7.7: numbers that all instances share.
 
-use super::tools::got;
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Seen, tools::got},
 };
 use serde_json::json;
 
-pub(super) async fn shared_count(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+experiments! {
+    "3.7.7.1" => shared_count(0), twin(1);
+}
+
+async fn shared_count(on: &Cluster, apart: i64) -> Result<Seen, NoVerdict> {
     let product = on.product(1).await?;
     let mut seen = Vec::new();
     for (n, at) in on.instances().iter().enumerate() {
-        let n = if twin { n as i64 } else { 0 };
         let answer = got(
             on,
-            &format!("{at}/test/zk/share/count?stock_id={}", product.id + n),
+            &format!(
+                "{at}/test/zk/share/count?stock_id={}",
+                product.id + n as i64 * apart
+            ),
         )
         .await?;
         seen.push((

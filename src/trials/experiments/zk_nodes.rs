@@ -1,11 +1,15 @@
 //! §3.1 and §3.2: the types of nodes, the four watches, and what becomes of the node of a holder that dies.
 
-use super::tools::until_below;
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Seen, tools::until_below},
 };
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
+
+experiments! {
+    "3.1.2" => types(CreateMode::PersistentSequential), twin(CreateMode::Persistent);
+    "3.1.2.watch" => watches(true), twin(false);
+}
 
 /// A directory of an experiment's own.
 async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
@@ -15,20 +19,13 @@ async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     Ok(path)
 }
 
-pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    use CreateMode::{Ephemeral, EphemeralSequential, Persistent, PersistentSequential};
+async fn types(on: &Cluster, second: CreateMode) -> Result<Seen, NoVerdict> {
+    use CreateMode::{Ephemeral, EphemeralSequential, Persistent};
     let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&stays).await?;
     for (name, mode) in [
         ("aa", Persistent),
-        (
-            "bb",
-            if twin {
-                Persistent
-            } else {
-                PersistentSequential
-            },
-        ),
+        ("bb", second),
         ("cc", Ephemeral),
         ("dd", EphemeralSequential),
     ] {
@@ -64,7 +61,7 @@ async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict>
     Ok(names)
 }
 
-pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn watches(on: &Cluster, is_deleted: bool) -> Result<Seen, NoVerdict> {
     let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
@@ -81,13 +78,13 @@ pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
     changes.create(&child, b"c", &options).await?;
     told.push(fired(watcher).await);
     let (_, watcher) = watches.check_and_watch_stat(&child).await?;
-    match twin {
-        true => drop(changes.set_data(&child, b"d", None).await?),
-        false => changes.delete(&child, None).await?,
+    match is_deleted {
+        true => changes.delete(&child, None).await?,
+        false => drop(changes.set_data(&child, b"d", None).await?),
     }
     told.push(fired(watcher).await);
 
-    if twin {
+    if !is_deleted {
         changes.delete(&child, None).await?;
     }
     changes.delete(&node, None).await?;

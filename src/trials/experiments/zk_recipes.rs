@@ -1,10 +1,12 @@
 //! §3.7.4 to §3.7.7.2: several locks as one, leases, a barrier, a counter that is promoted to a lock.
 
-use super::tools::{below, until_below};
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Product, Seen},
+    trials::{
+        Cluster, NoVerdict, Product, Seen,
+        tools::{below, until_below},
+    },
 };
 use futures::future::{join_all, try_join_all};
 use oversell_lock::{
@@ -14,6 +16,16 @@ use oversell_lock::{
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use zookeeper_client::{Acls, CreateMode};
+
+experiments! {
+    "3.7.4" => all_or_none("zk-multi"), twin("zk-mutex");
+    "3.7.5" => leases("zk/"), twin("");
+    "3.7.5.numbers" => unequal_leases(5), twin(2);
+    "3.7.5.unclosed" => unclosed_lease(false), twin(true);
+    "3.7.5.crash" => leases_of_the_dead(true), twin(false);
+    "3.7.6.barrier" => barrier(true), twin(false);
+    "3.7.7.2.promoted" => promoted(true), twin(false);
+}
 
 /// The lines that those who came in and left have written.
 async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
@@ -30,9 +42,8 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .collect())
 }
 
-pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn leases(on: &Cluster, of: &str) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
-    let of = if twin { "" } else { "zk/" };
     let visits = (0..7).map(|n| {
         let at = &on.instances()[n % on.instances().len()];
         let url = format!(
@@ -55,13 +66,13 @@ pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
     Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
 }
 
-pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Seen, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
         return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
     };
-    let hold = if twin { 3000 } else { 60_000 };
+    let hold = if holder_dies { 60_000 } else { 3000 };
     let url = |at: &str, wait: u32| {
         format!(
             "{at}/test/zk/semaphore?stock_id={}&hold_ms={hold}&wait_ms={wait}",
@@ -76,11 +87,11 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
     let killed = async {
         until_below(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
-        if !twin {
+        if holder_dies {
             on.fault(Action::Kill, &dies.name).await?;
         }
         // Once the session has ended, by itself.
-        while !twin && below(&zookeeper, &taken).await? > 0 {
+        while holder_dies && below(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
         let after = on
@@ -94,7 +105,7 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
     // Those who were inside have no answer: their instance is dead.
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
-    if !twin {
+    if holder_dies {
         on.fault(Action::Start, &dies.name).await?;
     }
     product.remove().await?;
@@ -115,12 +126,11 @@ const PATIENT: Duration = Duration::from_secs(5);
 const IMPATIENT: Duration = Duration::from_secs(1);
 
 /// One says that there are two leases, the other five.
-pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn unequal_leases(on: &Cluster, says: u32) -> Result<Seen, NoVerdict> {
     let (zookeeper, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
     let two = zookeeper.semaphore(&path, 2).acquire(2, PATIENT).await;
     let two = two.map_err(NoVerdict::failed)?;
-    let says = if twin { 2 } else { 5 };
     let third = match other.semaphore(&path, says).acquire(1, IMPATIENT).await {
         Ok(third) => third,
         Err(LockError::Taken { .. }) => Vec::new(),
@@ -140,12 +150,12 @@ pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoV
 }
 
 /// A lease that nobody gives back, while its client lives and after.
-pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Seen, NoVerdict> {
     let (forgetful, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
     let lease = forgetful.semaphore(&path, 1).acquire(1, PATIENT).await;
     for lease in lease.map_err(NoVerdict::failed)? {
-        if twin {
+        if is_released {
             lease.release().await.map_err(NoVerdict::failed)?;
         } else {
             std::mem::forget(lease);
@@ -190,7 +200,7 @@ pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoV
 }
 
 /// Additions one after the other, and many at once.
-pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn promoted(on: &Cluster, at_once: bool) -> Result<Seen, NoVerdict> {
     const CLIENTS: usize = 8;
     let clients = (0..CLIENTS)
         .map(|_| client(on))
@@ -206,10 +216,9 @@ pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         promoted[0] += usize::from(outcome.promoted);
     }
     for _ in 0..10 {
-        let outcomes = if twin {
-            vec![counters[0].add(1).await]
-        } else {
-            join_all(counters.iter().map(|counter| counter.add(1))).await
+        let outcomes = match at_once {
+            true => join_all(counters.iter().map(|counter| counter.add(1))).await,
+            false => vec![counters[0].add(1).await],
         };
         for outcome in outcomes {
             promoted[1] += usize::from(outcome.map_err(NoVerdict::failed)?.promoted);
@@ -229,8 +238,7 @@ pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
 }
 
 /// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
-pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let strategy = if twin { "zk-mutex" } else { "zk-multi" };
+async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
     let count = async || -> Result<[usize; 3], NoVerdict> {
@@ -275,8 +283,8 @@ pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     Ok(Seen::holds(holds, words))
 }
 
-/// Six wait behind a barrier, which is removed a second later. In the twin nobody has set it.
-pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Six wait behind a barrier, which is removed a second later.
+async fn barrier(on: &Cluster, is_set: bool) -> Result<Seen, NoVerdict> {
     const WAITERS: usize = 6;
     let (product, begun) = (on.product(1).await?, Instant::now());
     let stock_id = product.id;
@@ -285,7 +293,7 @@ pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         on.get(&url).await?.success()?;
         Ok::<_, NoVerdict>(begun.elapsed().as_millis())
     };
-    if !twin {
+    if is_set {
         go(on.three(), "set").await?;
     }
     let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));

@@ -6,7 +6,7 @@ use crate::{
     failure::Failure,
     load::{conditions::Conditions, terminal::stopped},
     stdout::{Output, Outputs, mark, note, say},
-    trials::{NoVerdict, experiments::own_lab::OwnLab, table::Lang},
+    trials::{NoVerdict, own_lab::OwnLab, table::Lang},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;

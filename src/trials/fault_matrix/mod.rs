@@ -21,11 +21,13 @@ pub(super) use page::page;
 use crate::{
     bilingual::Bilingual,
     claims::{Words, words},
+    load::history::Outcome,
     seckill::{
         self,
         check::{Answers, Books, Entry, check},
     },
     stock::{self, Promise, Store},
+    trials::purchases::SaleCounts,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -263,16 +265,16 @@ impl Cell {
         left.sort_unstable();
         left.dedup();
         let doubled = signed(told.left.len() - left.len());
-        let beyond = told.sold - doubled - gone;
+        let beyond = told.counts.sold - doubled - gone;
         let untold = (-beyond).max(0);
         Self {
-            sold: told.sold,
+            sold: told.counts.sold,
             lost: beyond.max(0),
             doubled,
-            vanished: (untold - told.unknown).max(0),
-            refused: told.refused,
-            unknown: told.unknown,
-            done: untold.min(told.unknown),
+            vanished: (untold - told.counts.unknown).max(0),
+            refused: told.counts.refused,
+            unknown: told.counts.unknown,
+            done: untold.min(told.counts.unknown),
             ..Self::default()
         }
     }
@@ -282,19 +284,19 @@ impl Cell {
     fn of_orders(told: &Told, books: &Books) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
-            unknown: u64::try_from(told.unknown).unwrap_or_default(),
+            unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
         };
         let report = check(books, Some(&answers));
         let lost = signed(report.lost_orders);
         let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
         Self {
-            sold: told.sold,
+            sold: told.counts.sold,
             lost,
             doubled: signed(report.duplicate_orders + report.repeated_ids) + report.oversold,
             vanished,
-            refused: told.refused,
-            unknown: told.unknown,
-            done: (report.orders - (told.sold - lost) - vanished).max(0),
+            refused: told.counts.refused,
+            unknown: told.counts.unknown,
+            done: (report.orders - (told.counts.sold - lost) - vanished).max(0),
             ..Self::default()
         }
     }
@@ -324,16 +326,28 @@ impl Cell {
     }
 }
 
-/// What the buyers of a strategy were told.
+/// What the buyers of a strategy were answered.
 #[derive(Debug, Default)]
 struct Told {
-    sold: i64,
-    refused: i64,
-    unknown: i64,
+    counts: SaleCounts,
     /// What is left of a product, where an answer says so.
     left: Vec<i64>,
     /// The orders of a voucher.
     orders: Vec<Entry>,
+}
+
+impl Told {
+    /// Records an answer, and the user of an order.
+    fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
+        self.counts.count(outcome);
+        if let (Outcome::Sold, Some(body)) = (outcome, body) {
+            self.left.extend(body["remaining"].as_i64());
+            let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
+            let order = order_id.zip(user);
+            self.orders
+                .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
+        }
+    }
 }
 
 fn signed(n: usize) -> i64 {
@@ -344,10 +358,17 @@ fn signed(n: usize) -> i64 {
 mod tests {
     use super::*;
 
-    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
-        let told = Told {
+    fn counts(sold: i64, unknown: i64) -> SaleCounts {
+        SaleCounts {
             sold,
             unknown,
+            ..SaleCounts::default()
+        }
+    }
+
+    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
+        let told = Told {
+            counts: counts(sold, unknown),
             left: left.to_vec(),
             ..Told::default()
         };
@@ -421,8 +442,7 @@ mod tests {
         let order = |order_id, user_id| Entry { order_id, user_id };
         let cell = |books: &[Entry], unknown| {
             let told = Told {
-                sold: 2,
-                unknown,
+                counts: counts(2, unknown),
                 orders: vec![order(1, 10), order(2, 20)],
                 ..Told::default()
             };

@@ -4,17 +4,13 @@ use super::{Cell, Engine, Fault, Hits, Ran, Told};
 use crate::{
     fault::Action,
     http_client::HttpError,
-    load::{history::Outcome, meaning},
     redis_at::redis_at,
-    seckill::check::Entry,
     stock::{self, Store},
     trials::{
         Cluster, NoVerdict, Product,
-        experiments::{
-            members::{Purchases, longest_gap, sold_since},
-            own_lab::OwnLab,
-            tools::{ask, got},
-        },
+        own_lab::OwnLab,
+        purchases::{Purchases, STOCK, outcome},
+        tools::{ask, got},
         voucher::Voucher,
     },
 };
@@ -29,8 +25,6 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The pieces of a product: more than anybody buys.
-const STOCK: i64 = 1_000_000;
 /// Each request stays inside for a moment, so that others wait for it, and waits for 3 s at most.
 const TERMS: &str = "&hold_ms=10&wait_ms=3000";
 /// What a buyer does between two purchases.
@@ -64,25 +58,18 @@ impl<'a> Goods<'a> {
         let Some(strategy) = stock::find(slug) else {
             return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
         };
-        let product = on.product(STOCK).await?;
-        for at in on.instances() {
-            // It waits until its node has what was written before.
-            got(on, &format!("{at}/stock?stock_id={}", product.id)).await?;
-        }
+        let product = on.product_on_each_node(STOCK).await?;
         Ok(Self::Product(product, strategy.store))
     }
 
     /// Buys a piece, or orders one for a user who has none: the answer, and that user.
-    async fn buy(&self, at: &str, slug: &str) -> Result<(u16, Value, Option<i64>), HttpError> {
+    async fn buy(&self, at: &str, slug: &str) -> (Result<(u16, Value), HttpError>, Option<i64>) {
         match self {
-            Self::Product(product, _) => {
-                let (status, answer) = product.buy(at, slug, TERMS).await?;
-                Ok((status, answer, None))
-            }
+            Self::Product(product, _) => (product.buy(at, slug, TERMS).await, None),
             Self::Voucher(voucher, users) => {
                 let user = users.fetch_add(1, Relaxed);
-                let (status, answer) = voucher.order(at, slug, user, TERMS).await?;
-                Ok((status, answer, Some(voucher.user(user))))
+                let answer = voucher.order(at, slug, user, TERMS).await;
+                (answer, Some(voucher.user(user)))
             }
         }
     }
@@ -130,10 +117,14 @@ impl Stall<'_> {
     /// Buys at an instance, until it is over.
     async fn buy_at(&self, at: &str, over: &AtomicBool) {
         while !over.load(Relaxed) {
-            let begun = Instant::now();
-            let answer = self.goods.buy(at, self.slug).await;
-            let sold = self.told.lock().hear(answer.ok());
-            self.purchases.lock().push((begun, Instant::now(), sold));
+            let buys = async {
+                let (answer, user) = self.goods.buy(at, self.slug).await;
+                let outcome = outcome(&answer);
+                let body = answer.ok().map(|(_, body)| body);
+                self.told.lock().record(&outcome, body.as_ref(), user);
+                outcome
+            };
+            self.purchases.record(buys).await;
             sleep(PAUSE).await;
         }
     }
@@ -143,41 +134,12 @@ impl Stall<'_> {
         let told = mem::take(&mut *self.told.lock());
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
         let counted = timeout(BACK, self.goods.counted(on, &told)).await;
-        let gap = longest_gap(&self.purchases.lock(), since, Instant::now());
+        let gap = self.purchases.longest_gap(since, Instant::now());
         Ok(Cell {
             strategy: self.slug.to_owned(),
             without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
             ..counted.map_err(late)?
         })
-    }
-}
-
-impl Told {
-    /// Notes an answer, and the user of an order; whether it sold a piece, `None` where nobody knows: without an answer, too.
-    fn hear(&mut self, answer: Option<(u16, Value, Option<i64>)>) -> Option<bool> {
-        let Some((status, said, user)) = answer else {
-            self.unknown += 1;
-            return None;
-        };
-        match meaning(status, said.to_string().as_bytes()).0 {
-            Outcome::Sold => {
-                self.sold += 1;
-                self.left.extend(said["remaining"].as_i64());
-                let order_id = said["order_id"].as_str().and_then(|id| id.parse().ok());
-                let order = order_id.zip(user);
-                self.orders
-                    .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
-                Some(true)
-            }
-            Outcome::SoldOut | Outcome::Refused(_) => {
-                self.refused += 1;
-                Some(false)
-            }
-            Outcome::Unknown(_) => {
-                self.unknown += 1;
-                None
-            }
-        }
     }
 }
 
@@ -198,7 +160,7 @@ pub(super) async fn run(
         Ok::<_, NoVerdict>(Stall {
             slug,
             goods: Goods::of(on, slug).await?,
-            purchases: Mutex::default(),
+            purchases: Purchases::default(),
             told: Mutex::default(),
         })
     }))
@@ -210,7 +172,7 @@ pub(super) async fn run(
     let all_sell = async |since| {
         let sold = stalls
             .iter()
-            .map(|stall| sold_since(&stall.purchases, since, BACK));
+            .map(|stall| stall.purchases.wait_for_sales(since, BACK));
         join_all(sold).await
     };
     let broken = async {

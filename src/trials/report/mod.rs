@@ -7,7 +7,7 @@ mod tests;
 
 use super::{
     Play, Rated, Ratio, Sale,
-    found::{Found, Tried},
+    results::{Found, Tried},
 };
 use crate::{
     bilingual::Bilingual,

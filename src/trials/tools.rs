@@ -3,7 +3,7 @@
 use crate::{
     bilingual::Bilingual,
     claims::{Target, Words, words},
-    http_client::{Ask, HttpError},
+    http_client::Ask,
     load::Row,
     redis_at::redis_at,
     trials::{Cluster, NoVerdict},
@@ -22,7 +22,7 @@ pub(super) fn own(name: &str) -> String {
 }
 
 /// One command, as it is typed into `redis-cli`.
-pub(in crate::trials) async fn ask<T: FromRedisValue>(
+pub(super) async fn ask<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     line: &[&str],
 ) -> Result<T, NoVerdict> {
@@ -55,20 +55,11 @@ pub(super) async fn until_there(
 }
 
 /// The answer to a GET as JSON.
-pub(in crate::trials) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
         .header(ACCEPT, "application/json");
     Ok(request.answer().await?.success()?.json()?)
-}
-
-/// Whether a purchase has sold a piece; `None` where that is not known.
-pub(super) fn is_sold(answer: &Result<(u16, Value), HttpError>) -> Option<bool> {
-    match answer {
-        Ok((200, _)) => Some(true),
-        Ok((409 | 503, answer)) if answer["outcome"] != "unknown" => Some(false),
-        _ => None,
-    }
 }
 
 /// How many nodes are below this one.
@@ -123,24 +114,4 @@ pub(super) fn sale(row: &Row) -> Words {
 pub(super) fn sales(rows: &[Row]) -> Words {
     let each: Vec<_> = rows.iter().map(sale).collect();
     Words::join(&each, ["", " "])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_is_answered_without_a_result_is_neither_sold_nor_refused() {
-        for (status, outcome, sold) in [
-            (200, "sold", Some(true)),
-            (409, "sold-out", Some(false)),
-            (503, "failed", Some(false)),
-            (503, "unknown", None),
-            (500, "failed", None),
-        ] {
-            let answer = Ok((status, json!({"outcome": outcome})));
-            assert_eq!(is_sold(&answer), sold, "{status} {outcome}");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
 //! instances ask.
 
-pub(in crate::trials) use crate::trials::cluster::OwnLab;
+pub(super) use crate::trials::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
     claims::Words,
@@ -85,7 +85,7 @@ impl OwnLab {
     }
 
     /// Starts one with these options of `oversell lab`, where no other is tried.
-    pub(in crate::trials) async fn alone(
+    pub(super) async fn alone(
         options: &'static str,
         stop: CancellationToken,
     ) -> Result<Self, NoVerdict> {
@@ -143,7 +143,7 @@ impl OwnLab {
     }
 
     /// The names of the ZooKeeper servers, the leader first, as soon as there is one beside `not`.
-    pub(in crate::trials) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
+    pub(super) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),

@@ -9,7 +9,7 @@ use crate::{
     claims::{Library, Line, Script, Told, Verdict, Words, words},
     peer::{Java, Peer, Pending, Refused},
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen, stand::INTEROP},
+    trials::{Cluster, NoVerdict, Seen, java_libraries::INTEROP},
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
 use serde_json::{Value, json};
