@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
 /// pass, or where nothing shows from outside that another has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(from = "Written")]
+#[serde(from = "LineForm")]
 #[schema(as = Typed)]
 pub struct Line {
     /// Which terminal: each student's second window is 2.
@@ -32,15 +32,15 @@ pub struct Line {
 /// A line as a file has it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
-    Shared(Shared),
-    Own(Own),
+enum LineForm {
+    Shared(SharedLine),
+    Own(OwnLine),
 }
 
 /// Lines that many lessons share.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Shared {
+enum SharedLine {
     /// 5000 pieces again, as before each run of the course.
     Restock,
     /// A voucher that is on sale.
@@ -50,7 +50,7 @@ enum Shared {
 /// A line of one lesson.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct OwnLine {
     terminal: Option<u8>,
     run: String,
     /// What it prints.
@@ -101,18 +101,18 @@ impl Line {
     }
 }
 
-impl From<Written> for Line {
-    fn from(written: Written) -> Self {
+impl From<LineForm> for Line {
+    fn from(written: LineForm) -> Self {
         match written {
-            Written::Shared(Shared::Restock) => Self::new(
+            LineForm::Shared(SharedLine::Restock) => Self::new(
                 r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock{?id}"#,
                 r#"{"mysql":{"id":…,"count":5000,…"#,
             ),
-            Written::Shared(Shared::NewVoucher) => Self::new(
+            LineForm::Shared(SharedLine::NewVoucher) => Self::new(
                 r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
                 r#"{"id":…}"#,
             ),
-            Written::Own(Own {
+            LineForm::Own(OwnLine {
                 terminal,
                 run,
                 prints,

@@ -18,7 +18,7 @@ mod words;
 pub use lesson::{ALL, Chapter, Lesson};
 pub use line::Line;
 pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
-pub use script::{Instead, Library, Script, Told};
+pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::Verdict;
 pub use words::Words;
 pub(crate) use words::words;

@@ -46,9 +46,9 @@ pub struct Script {
     /// Whose.
     pub on: Library,
     /// The lines.
-    pub lines: Vec<Told>,
+    pub lines: Vec<ScriptLine>,
     /// What differs in a system in which the claim is false.
-    pub twin: Instead,
+    pub twin: TwinChange,
     /// What a reader should know of it, besides what is seen.
     pub note: Option<Bilingual>,
 }
@@ -63,7 +63,7 @@ pub struct Script {
 /// `{key}` is a name of the run's own, `{port}` a free port, `{2}` what the second line has printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
+pub struct ScriptLine {
     /// Which process; 1 where it is not said.
     #[serde(default = "one")]
     pub process: u8,
@@ -85,7 +85,7 @@ pub struct Told {
 /// What differs in the twin.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Instead {
+pub enum TwinChange {
     /// The line of this number, from 1, is this one; where it is empty, it is left out.
     Line(usize, String),
     /// Wherever the first stands, the second does.
@@ -103,13 +103,13 @@ fn a() -> String {
 impl Script {
     /// The lines, or those of the twin.
     #[must_use]
-    pub fn told(&self, twin: bool) -> Vec<Told> {
+    pub fn lines(&self, twin: bool) -> Vec<ScriptLine> {
         let mut lines = self.lines.clone();
         match &self.twin {
             _ if !twin => {}
-            Instead::Line(n, run) if run.is_empty() => drop(lines.remove(n - 1)),
-            Instead::Line(n, run) => run.clone_into(&mut lines[n - 1].run),
-            Instead::Word(word, other) => {
+            TwinChange::Line(n, run) if run.is_empty() => drop(lines.remove(n - 1)),
+            TwinChange::Line(n, run) => run.clone_into(&mut lines[n - 1].run),
+            TwinChange::Word(word, other) => {
                 for line in &mut lines {
                     line.run = line.run.replace(word, other);
                 }
@@ -131,7 +131,7 @@ mod tests {
                 continue;
             };
             let runs = |twin| -> Vec<_> {
-                let lines = script.told(twin).into_iter();
+                let lines = script.lines(twin).into_iter();
                 lines.map(|line| line.run).collect()
             };
             assert_ne!(runs(false), runs(true), "{}", lesson.id);

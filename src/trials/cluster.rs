@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, java_libraries::Stand};
+use super::{NoVerdict, Rated, Ratio, java_libraries::JavaLibraries};
 use crate::{
     addresses::Addresses,
     claims::{Says, Side, Target, places::Places},
@@ -40,7 +40,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// Longer than any request of an experiment takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// How a rate is measured: the warm-up of each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -54,7 +54,7 @@ pub struct Cluster {
     /// Whether the quick form is run: with fewer rounds and requests.
     pub quick: bool,
     /// The Java processes that can be started beside it.
-    pub(super) stand: Stand,
+    pub(super) java_libraries: JavaLibraries,
     /// Cancelled where the command is told to stop.
     pub stop: CancellationToken,
     /// The faults of a lab that takes orders.
@@ -134,7 +134,7 @@ impl Cluster {
             token: token(found.lab.as_ref()),
             lab: found.lab,
             quick,
-            stand: Stand::default(),
+            java_libraries: JavaLibraries::default(),
             stop,
             faults,
             galera: OnceCell::new(),
@@ -179,7 +179,7 @@ impl Cluster {
 
     /// A request to a whole address, with the admin token where there is one.
     pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
-        let request = client().request(method, url).timeout(PATIENCE);
+        let request = client().request(method, url).timeout(REQUEST_TIMEOUT);
         request.token(self.token.as_ref())
     }
 
@@ -312,7 +312,7 @@ impl Cluster {
         by: Duration,
     ) -> Result<(), NoVerdict> {
         let none = || {
-            NoVerdict::without(
+            NoVerdict::unavailable(
                 "没有能下命令的实验环境：用 --lab",
                 "no lab that takes orders: pass --lab",
             )
@@ -355,7 +355,7 @@ impl Cluster {
     /// [`NoVerdict::Unavailable`] where the cluster is not a lab's.
     pub fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
-            NoVerdict::without(
+            NoVerdict::unavailable(
                 "不知道服务器的地址：要有实验环境",
                 "the servers' addresses are not known: it takes a lab",
             )
@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_does_not_answer_an_experiment_is_named_with_what_to_type() {
+    async fn a_silent_server_is_named_with_what_to_type() {
         let at = |url: &str| serde_json::json!({"url": url, "pid": 1});
         let lab = serde_json::from_value(serde_json::json!({
             "http": "http://127.0.0.1:1", "instances": [], "nginx": at("http://127.0.0.1:1"),
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_which_either_side_failed_or_sold_nothing_does_not_count() {
+    fn a_round_with_errors_does_not_count() {
         let rounds = [
             ((0, 30.0), (0, 20.0)),
             ((1, 900.0), (0, 20.0)),

@@ -2,9 +2,9 @@
 
 use super::{
     Cluster, NoVerdict,
-    java_libraries::Stand,
+    java_libraries::JavaLibraries,
     kinds, report,
-    results::{Found, Tried},
+    results::{CourseResults, TrialResult},
     table::{self, Lang},
 };
 use crate::{
@@ -28,9 +28,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// An experiment that takes longer has gone wrong.
-const LONGEST: Duration = Duration::from_secs(300);
+const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long one has to end by itself once the command is told to stop.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tries every claim of the course, and says which came out so.
 #[derive(Debug, clap::Args)]
@@ -86,7 +86,7 @@ impl Outputs for Args {
 #[derive(Debug)]
 pub struct Course {
     args: Args,
-    found: Option<Found>,
+    found: Option<CourseResults>,
 }
 
 impl Course {
@@ -119,11 +119,11 @@ impl Course {
         let mut tried_now = Vec::new();
         let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
         if !args.quick {
-            on.stand = Stand::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
+            on.java_libraries = JavaLibraries::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
             let (can, cannot): (Vec<_>, _) =
-                (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
+                (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.has_a_twin(lesson));
             for (_, lesson) in cannot {
                 say!(
                     "{}",
@@ -140,7 +140,7 @@ impl Course {
         let bar = progress(all.count(), true);
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-            let tried = tried(&on, chapter, lesson, args.twins).await;
+            let tried = try_lesson(&on, chapter, lesson, args.twins).await;
             if stop.is_cancelled() {
                 break;
             }
@@ -156,7 +156,7 @@ impl Course {
         }
         on.stop_galera().await;
         bar.finish_and_clear();
-        let found = Found {
+        let found = CourseResults {
             conditions,
             lessons: tried_now,
         };
@@ -207,7 +207,7 @@ impl Course {
             }
             say!("");
         }
-        let is_shown = |tried: &&Tried| {
+        let is_shown = |tried: &&TrialResult| {
             !args.quick
                 || args.twins
                 || tried.verdict() != Verdict::Reproduced
@@ -230,7 +230,7 @@ impl Course {
 }
 
 /// All of it but the races event by event, which only the report draws.
-fn without_events(found: &Found) -> Result<Value, Failure> {
+fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
         for play in lesson["figures"]["plays"]
@@ -258,18 +258,23 @@ async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
 }
 
 /// Tries one lesson; what it has left broken is mended.
-async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: bool) -> Tried {
+async fn try_lesson(
+    on: &Cluster,
+    chapter: &Chapter,
+    lesson: &'static Lesson,
+    twin: bool,
+) -> TrialResult {
     let begun = Instant::now();
     let mut running = Box::pin(kinds::run(on, lesson, twin));
     let seen = tokio::select! {
-        seen = timeout(LONGEST, &mut running) => {
-            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
+        seen = timeout(EXPERIMENT_TIMEOUT, &mut running) => {
+            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {EXPERIMENT_TIMEOUT:?}"))))
         }
         // A load that hears it too removes its product.
-        () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
+        () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
-    Tried::of(chapter.id, lesson, twin, seen, begun.elapsed())
+    TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed())
 }
 
 impl Args {

@@ -93,14 +93,14 @@ fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
 
 /// A lesson, where else it stands, and what was found of it.
 fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
-    let (seen, verdict) = found(lesson, lang);
+    let (seen, verdict) = seen_and_verdict(lesson, lang);
     let and = and.map(|place| format!(" ({place})")).unwrap_or_default();
     let [claim, seen] = [lang.of(lesson.claim), seen].map(|text| text.replace('|', "\\|"));
     format!("| {}{and} | {claim} | {seen} | {verdict} |\n", lesson.id)
 }
 
 /// What was seen, and the verdict.
-fn found(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
+fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     let Some(found) = LAST_RUN.of(lesson.id) else {
         let none = Bilingual::of("还没有运行过", "not run yet");
         return ("", lang.of(none).to_owned());

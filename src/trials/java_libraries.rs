@@ -13,16 +13,16 @@ pub(super) const INTEROP: &str = "interop";
 
 /// What can be started.
 #[derive(Debug, Default)]
-pub(super) struct Stand {
+pub(super) struct JavaLibraries {
     ready: Vec<Java>,
     /// Why others are not.
     missing: Vec<(Java, String)>,
 }
 
-impl Stand {
+impl JavaLibraries {
     /// What these lessons need, built where it is not.
     pub(super) async fn of(lessons: impl Iterator<Item = &Lesson>) -> Self {
-        let mut stand = Self::default();
+        let mut libraries = Self::default();
         let needed: Vec<_> = lessons
             .filter_map(|lesson| lesson.theirs.as_ref())
             .collect();
@@ -31,11 +31,11 @@ impl Stand {
             |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
         for java in (all.into_iter().filter(is_needed)).flat_map(Library::versions) {
             match get_ready(java).await {
-                Ok(()) => stand.ready.push(java),
-                Err(why) => stand.missing.push((java, why.to_string())),
+                Ok(()) => libraries.ready.push(java),
+                Err(why) => libraries.missing.push((java, why.to_string())),
             }
         }
-        stand
+        libraries
     }
 
     /// Why this library cannot be started; `None` where that was not asked for.

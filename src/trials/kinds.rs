@@ -1,7 +1,7 @@
 //! How a lesson is tried: the kinds of [`Run`]. What fits none of them is in `experiments/`.
 
 use super::{
-    Cluster, NoVerdict, Ratio, Seen,
+    Cluster, NoVerdict, Observation, Ratio,
     experiments::{self, deadlocks, demos, limits, order_locks, orders},
     reference,
     replay::flaw_and_cure,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     bilingual::Bilingual,
     claims::{Lesson, Run, Says, Side, Target, Twin, Verdict, Words, words},
-    load::{terminal::rate, verdict::Verdict as Sold},
+    load::{terminal::rate, verdict::Verdict as LoadVerdict},
     seckill::check::Verdict as Orders,
 };
 
@@ -21,7 +21,7 @@ pub(super) async fn run(
     on: &Cluster,
     lesson: &'static Lesson,
     twin: bool,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let ours = ours(on, lesson, twin).await;
     match &lesson.theirs {
         Some(script) => reference::beside(on, script, twin, ours).await,
@@ -30,7 +30,7 @@ pub(super) async fn run(
 }
 
 /// On ours; the twin of a list is the first part that is reproduced with its twin, else the last.
-async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Seen, NoVerdict> {
+async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Observation, NoVerdict> {
     if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
         return one(on, lesson, run, false).await;
     }
@@ -51,7 +51,7 @@ async fn one(
     lesson: &Lesson,
     run: &'static Run,
     twin: bool,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let or = |of: &'static str, instead: &'static str| if twin { instead } else { of };
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
@@ -115,33 +115,33 @@ async fn one(
             };
             run(on).await
         }
-        Run::NotRun(why) => Err(NoVerdict::without(why.zh, why.en)),
+        Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
     }
 }
 
 /// What the text shows is no single piece: of what was sold, at least so much has not left the shelf.
-const FAR_TOO_MANY: f64 = 0.1;
+const MIN_OVERSOLD_SHARE: f64 = 0.1;
 
 /// The course's load, 100 × 50: the claim is that it oversells, and by far.
-async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Seen, NoVerdict> {
+async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
     let row = on.load(strategy, target).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
-    let holds = row.verdict == Sold::Oversold && far_too_many(sold, gone);
+    let holds = row.verdict == LoadVerdict::Oversold && far_too_many(sold, gone);
     let said = words!(
         "说的是至少占卖出的 10%。",
         "At least 10 % of what was sold is claimed."
     );
     let words = Words::join(&[sale(&row), said], ["", " "]);
-    Ok(Seen::holds(holds, words).sales([&row]))
+    Ok(Observation::holds(holds, words).sales([&row]))
 }
 
 fn far_too_many(sold: i64, gone: i64) -> bool {
-    (sold - gone) as f64 >= FAR_TOO_MANY * sold as f64 && sold > 0
+    (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
 }
 
 /// How long a request may wait where the stock is judged: on a slow machine one that tries a version again and again is unlucky
 /// for longer than the service's own limit.
-const PATIENT_MS: u64 = 300_000;
+const MAX_WAIT_MS: u64 = 300_000;
 
 /// Requests of each connection in the quick form, where the stock is judged: as many at once as in the course, for a fifth of its time.
 const QUICK_LOOPS: usize = 10;
@@ -153,17 +153,17 @@ async fn exact(
     targets: &[Target],
     threads: Option<usize>,
     loops: Option<usize>,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let mut rows = Vec::new();
     for target in targets {
         let mut plan = on.plan(strategy, *target);
         plan.threads = threads.unwrap_or(plan.threads);
         plan.loops = loops.unwrap_or(if on.quick { QUICK_LOOPS } else { plan.loops });
-        plan.wait_ms = Some(PATIENT_MS);
+        plan.wait_ms = Some(MAX_WAIT_MS);
         rows.push(on.send(plan).await?);
     }
-    let holds = rows.iter().all(|row| row.verdict == Sold::Exact);
-    Ok(Seen::holds(holds, sales(&rows)).sales(&rows))
+    let holds = rows.iter().all(|row| row.verdict == LoadVerdict::Exact);
+    Ok(Observation::holds(holds, sales(&rows)).sales(&rows))
 }
 
 /// Two rates, in pairs; `otherwise` says why what is said of them does not hold here, where it does not.
@@ -173,9 +173,9 @@ async fn compared(
     second: Side,
     says: Says,
     otherwise: Option<Bilingual>,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let ratio = on.paired(first, second, says).await?;
-    let mut seen = Seen::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
+    let mut seen = Observation::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
     if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
     }
@@ -183,27 +183,33 @@ async fn compared(
 }
 
 /// So many times as often: that retries grow.
-const GROWS: f64 = 1.5;
+const MIN_GROWTH: f64 = 1.5;
 
 /// The same load from 10 connections and from 100: the claim is that from more there are more retries for each piece.
-async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = retries(on, strategy, 10).await?;
     let said = words!(
-        "说的是 {GROWS} 倍以上。",
-        "{GROWS} times as many or more is claimed."
+        "说的是 {MIN_GROWTH} 倍以上。",
+        "{MIN_GROWTH} times as many or more is claimed."
     );
-    Ok(seen.and(Seen::holds(many > 0.0 && many >= GROWS * few, said)))
+    Ok(seen.and(Observation::holds(
+        many > 0.0 && many >= MIN_GROWTH * few,
+        said,
+    )))
 }
 
 /// The same from 2 connections and from 100: the claim is that few attempts are in vain at first, and most at last.
-async fn few_then_most_fail(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+async fn few_then_most_fail(
+    on: &Cluster,
+    strategy: &'static str,
+) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = retries(on, strategy, 2).await?;
     // One retry for each piece: half of the attempts.
     let said = words!(
         "说的是先少于 1 次（不到一半的尝试），后多于 1 次。",
         "Less than 1 at first, which is half of the attempts, and more at last is claimed."
     );
-    Ok(seen.and(Seen::holds(few < 1.0 && many > 1.0, said)))
+    Ok(seen.and(Observation::holds(few < 1.0 && many > 1.0, said)))
 }
 
 /// Retries for each piece, from so many connections and from 100.
@@ -211,7 +217,7 @@ async fn retries(
     on: &Cluster,
     strategy: &'static str,
     few: usize,
-) -> Result<(f64, f64, Seen), NoVerdict> {
+) -> Result<(f64, f64, Observation), NoVerdict> {
     let mut rows = Vec::new();
     for threads in [few, 100] {
         let mut plan = on.plan(strategy, Target::One);
@@ -229,13 +235,13 @@ async fn retries(
         retries[1]
     );
     let (before, after) = (retries[0], retries[1]);
-    let seen = Seen::of(Verdict::Reproduced, words).sales(&rows);
+    let seen = Observation::of(Verdict::Reproduced, words).sales(&rows);
     Ok((before, after, seen.value("retries_each", retries)))
 }
 
 /// The rates of the two, and what comes of their ratio.
 fn words(ratio: &Ratio) -> Words {
-    let told = ratio.says.told(ratio.ratio, ratio.failed);
+    let told = ratio.says.explain(ratio.ratio, ratio.failed);
     let [first, second] = ratio.names();
     let (one, other) = (
         rate(ratio.first.per_sec.median),
@@ -277,7 +283,7 @@ mod tests {
             (Noise, NotReproduced, NotReproduced),
             (NotReproduced, Reproduced, NotReproduced),
         ] {
-            let seen = |verdict| Seen::of(verdict, Words::default());
+            let seen = |verdict| Observation::of(verdict, Words::default());
             assert_eq!(
                 seen(first).and(seen(second)).verdict,
                 both,

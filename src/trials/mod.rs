@@ -2,7 +2,7 @@
 //!
 //! 1. An experiment is handed a [`Cluster`], which can do what anybody outside can: requests, loads, replays, the lab's
 //!    faults, and the servers' own clients.
-//! 2. What it has [`Seen`] is a verdict, words in both languages, and figures in the forms that the report draws.
+//! 2. What it has [`Observation`] is a verdict, words in both languages, and figures in the forms that the report draws.
 //!
 //! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
@@ -30,8 +30,8 @@ mod typed;
 mod voucher;
 
 pub use cluster::Cluster;
-pub use observation::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen};
-pub use product::{Left, Product};
+pub use observation::{Figures, NoVerdict, Observation, Play, Rated, Ratio, Sale};
+pub use product::{Product, StockCounts};
 
 /// What the lessons say of other rooms is so.
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     #[test]
-    fn a_lesson_has_one_race_at_most_and_each_that_plays_one_has_it() {
+    fn each_replayed_lesson_has_exactly_one_race() {
         let shown: Vec<_> = replay::lessons().map(|(lesson, _)| lesson).collect();
         let unique: HashSet<_> = shown.iter().copied().collect();
         assert_eq!(unique.len(), shown.len(), "{shown:?}");

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// What came of an experiment.
 #[derive(Debug, Clone, Serialize)]
-pub struct Seen {
+pub struct Observation {
     /// What it comes to.
     pub verdict: Verdict,
     /// What was seen, in one or two sentences with the figures that count.
@@ -151,7 +151,7 @@ impl Says {
     }
 
     /// The ratio, how far the rounds lie apart, how many do not count, and the bounds of what is said.
-    pub(super) fn told(self, ratio: Spread, failed: usize) -> Words {
+    pub(super) fn explain(self, ratio: Spread, failed: usize) -> Words {
         let (mut failed_zh, mut failed_en) = (String::new(), String::new());
         if failed > 0 {
             failed_zh = format!("，另有 {failed} 轮出错，不算");
@@ -215,7 +215,7 @@ impl Ratio {
 /// What stands in a verdict's `on` for our own service.
 pub(super) const OURS: &str = "oversell";
 
-impl Seen {
+impl Observation {
     /// This, tried on our service, without figures.
     pub(super) fn of(verdict: Verdict, words: Words) -> Self {
         Self {
@@ -292,7 +292,7 @@ pub enum NoVerdict {
 
 impl NoVerdict {
     /// What the experiment needs and has not.
-    pub(super) fn without(zh: impl Into<String>, en: impl Into<String>) -> Self {
+    pub(super) fn unavailable(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self::Unavailable(Words::new(zh, en))
     }
 
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_two_rates_holds_in_all_rounds_or_in_none_or_is_noise() {
+    fn rounds_that_disagree_about_two_rates_are_noise() {
         use Verdict::{Noise, NotReproduced, Reproduced};
         for (rounds, says, verdict) in [
             ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = Says::Faster.told(Spread::of([0.9, 1.2, 1.3]), 0);
+        let said = Says::Faster.explain(Spread::of([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -377,7 +377,7 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = Says::AboutAsFast.told(Spread::of([0.9, 1.0, 1.2]), 0);
+        let said = Says::AboutAsFast.explain(Spread::of([0.9, 1.0, 1.2]), 0);
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

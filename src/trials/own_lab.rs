@@ -23,46 +23,46 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// How long it may take to start, or to elect a leader.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// All on free ports, beside what a [`Kind`] says.
+const LAB_TIMEOUT: Duration = Duration::from_secs(120);
+/// All on free ports, beside what a [`LabKind`] says.
 const FREE: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
 /// What a lab has.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct LabKind {
     options: &'static str,
     /// A setting of its instances, and its value.
-    told: Option<(&'static str, &'static str)>,
+    setting: Option<(&'static str, &'static str)>,
 }
 
 /// Three ZooKeeper servers, a main Redis and its replica.
-pub(super) const REPLICATED: Kind = Kind {
+pub(super) const REPLICATED: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
-    told: None,
+    setting: None,
 };
 /// Three ZooKeeper servers.
-pub(super) const ENSEMBLE: Kind = Kind {
+pub(super) const ENSEMBLE: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0 --zookeeper 3",
-    told: None,
+    setting: None,
 };
 /// A main Redis, two replicas and three Sentinels.
-pub(super) const SENTINELS: Kind = Kind {
+pub(super) const SENTINELS: LabKind = LabKind {
     options: "--instances 0 --redis-ports 0 --sentinels 3",
-    told: None,
+    setting: None,
 };
 /// Three MariaDB nodes as one cluster, of which the instances write to the first that is there.
-pub(super) const ONE_WRITER: Kind = Kind {
+pub(super) const ONE_WRITER: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0 --galera 3",
-    told: None,
+    setting: None,
 };
 /// Three MariaDB nodes as one cluster, and an instance on each.
-const GALERA: Kind = Kind {
+const GALERA: LabKind = LabKind {
     options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
-    told: None,
+    setting: None,
 };
 /// The same, whose instances read what was committed on any node.
-const CAUSAL: Kind = Kind {
-    told: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
+const CAUSAL: LabKind = LabKind {
+    setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
     ..GALERA
 };
 
@@ -79,7 +79,7 @@ pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoV
 
 impl OwnLab {
     /// Starts one beside the lab that is tried: without that, this machine may have no servers to start.
-    pub(super) async fn start(on: &Cluster, kind: Kind) -> Result<Self, NoVerdict> {
+    pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
         Self::of(kind, on.quick, on.stop.clone()).await
     }
@@ -89,11 +89,11 @@ impl OwnLab {
         options: &'static str,
         stop: CancellationToken,
     ) -> Result<Self, NoVerdict> {
-        let told = None;
-        Self::of(Kind { options, told }, false, stop).await
+        let setting = None;
+        Self::of(LabKind { options, setting }, false, stop).await
     }
 
-    async fn of(kind: Kind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
+    async fn of(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         // Where root starts it, its servers are another user's, who must enter.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
@@ -106,7 +106,7 @@ impl OwnLab {
             .args(FREE.split(' ').chain(kind.options.split(' ')))
             .arg("--dir")
             .arg(folder.path().join("lab"))
-            .envs(kind.told)
+            .envs(kind.setting)
             .stdout(Stdio::null())
             .stderr(File::create(&said).map_err(NoVerdict::failed)?)
             .kill_on_drop(true)
@@ -129,7 +129,7 @@ impl OwnLab {
             })
         };
         let late = |_| NoVerdict::failed("a second lab is not up in time");
-        let at = timeout(PATIENCE, up).await.map_err(late)??;
+        let at = timeout(LAB_TIMEOUT, up).await.map_err(late)??;
         let found = target::Cluster {
             http: Some(at.http.clone()),
             instance: at.instances.first().map(|instance| instance.url.clone()),
@@ -164,7 +164,7 @@ impl OwnLab {
             }
         };
         let late = |_| NoVerdict::failed("no leader is elected");
-        let leader = timeout(PATIENCE, elected).await.map_err(late)?;
+        let leader = timeout(LAB_TIMEOUT, elected).await.map_err(late)?;
         let others = servers.into_iter().map(|(server, _)| server);
         let others: Vec<_> = others.filter(|server| *server != leader).collect();
         Ok([vec![leader], others].concat())

@@ -1,6 +1,6 @@
 //! A product of an experiment's own, so that nobody else in the room changes what is seen.
 
-use super::{Cluster, NoVerdict, tools::got};
+use super::{Cluster, NoVerdict, tools::get_json};
 use crate::{
     http_client::{Ask, HttpError},
     load::plan::own_product,
@@ -18,7 +18,7 @@ pub struct Product<'a> {
 
 /// The pieces that each store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct StockCounts {
     /// The row.
     pub mysql: i64,
     /// The key.
@@ -47,7 +47,7 @@ impl Cluster {
     pub(super) async fn product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let product = self.product(count).await?;
         for at in self.instances() {
-            got(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
+            get_json(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
         }
         Ok(product)
     }
@@ -59,13 +59,13 @@ impl Product<'_> {
     /// # Errors
     ///
     /// [`NoVerdict::Failed`] where a store does not answer.
-    pub async fn left(&self) -> Result<Left, NoVerdict> {
+    pub async fn left(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
         let count = |store: &str| {
             let count = stock[store]["count"].as_i64();
             count.ok_or_else(|| NoVerdict::failed("a store is missing"))
         };
-        Ok(Left {
+        Ok(StockCounts {
             mysql: count("mysql")?,
             redis: count("redis")?,
         })

@@ -1,6 +1,6 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
-use super::{NoVerdict, Seen, last_run};
+use super::{NoVerdict, Observation, last_run};
 use crate::{
     bilingual::Bilingual,
     claims::{Lesson, Verdict, Words},
@@ -15,21 +15,21 @@ use std::time::Duration;
 
 /// All that a run has found.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct CourseResults {
     pub(super) conditions: Conditions,
-    pub(super) lessons: Vec<Tried>,
+    pub(super) lessons: Vec<TrialResult>,
 }
 
 /// What was tried in the place of a lesson, and what came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct TriedTwin {
+pub(super) struct TwinResult {
     pub(super) what: Words,
     verdict: Verdict,
 }
 
 /// A lesson, and what came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Tried {
+pub(super) struct TrialResult {
     pub(super) id: &'static str,
     pub(super) chapter: &'static str,
     pub(super) place: &'static str,
@@ -37,22 +37,22 @@ pub(super) struct Tried {
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
     /// What was tried in its place: then verdict, words and figures are the twin's.
-    pub(super) twin: Option<TriedTwin>,
+    pub(super) twin: Option<TwinResult>,
     #[serde(flatten)]
-    pub(super) seen: Seen,
+    pub(super) seen: Observation,
     pub(super) took_ms: u64,
     /// Why it went wrong, where it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
 }
 
-impl Tried {
+impl TrialResult {
     /// This lesson, of what its experiment has come to.
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,
         twin: bool,
-        seen: Result<Seen, NoVerdict>,
+        seen: Result<Observation, NoVerdict>,
         took: Duration,
     ) -> Self {
         let failed = match &seen {
@@ -65,9 +65,9 @@ impl Tried {
                 NoVerdict::Failed(why) => Words::same(why.to_string()),
             };
             let on = Vec::new();
-            Seen {
+            Observation {
                 on,
-                ..Seen::of(Verdict::Unavailable, words)
+                ..Observation::of(Verdict::Unavailable, words)
             }
         });
         let verdict = seen.verdict;
@@ -78,7 +78,7 @@ impl Tried {
             place: lesson.place,
             claim: lesson.claim,
             timing: lesson.timing,
-            twin: twin.map(|what| TriedTwin { what, verdict }),
+            twin: twin.map(|what| TwinResult { what, verdict }),
             seen,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             failed,
@@ -101,7 +101,7 @@ impl Tried {
     }
 }
 
-impl Found {
+impl CourseResults {
     /// How many claims came out so.
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         let so = self
@@ -146,20 +146,20 @@ mod tests {
     use super::*;
     use crate::claims::find;
 
-    fn found(id: &str, seen: Result<Verdict, &str>) -> Found {
+    fn found(id: &str, seen: Result<Verdict, &str>) -> CourseResults {
         let seen = match seen {
-            Ok(verdict) => Ok(Seen::of(verdict, Words::same("x"))),
+            Ok(verdict) => Ok(Observation::of(verdict, Words::same("x"))),
             Err(why) => Err(NoVerdict::failed(why)),
         };
         let lesson = find(id).expect("a lesson");
-        Found {
+        CourseResults {
             conditions: Conditions::default(),
-            lessons: vec![Tried::of("1", lesson, false, seen, Duration::ZERO)],
+            lessons: vec![TrialResult::of("1", lesson, false, seen, Duration::ZERO)],
         }
     }
 
     #[test]
-    fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
+    fn a_changed_verdict_fails_unless_it_rests_on_timing() {
         assert!(matches!(
             found("1.4", Ok(Verdict::NotReproduced)).verdict(),
             Err(Failure::Promise(_))
@@ -170,18 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_that_is_not_refused_breaks_a_promise_whatever_it_rests_on() {
+    fn a_twin_that_is_not_refused_fails() {
         use Verdict::{Noise, Reproduced, Unavailable};
         for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
             let mut found = found("1.6.2", Ok(verdict));
             let what = Words::same("x");
-            found.lessons[0].twin = Some(TriedTwin { what, verdict });
+            found.lessons[0].twin = Some(TwinResult { what, verdict });
             assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
         }
     }
 
     #[test]
-    fn what_went_wrong_is_neither_kept_nor_broken() {
+    fn a_failed_trial_is_unusable() {
         let failed = found("1.4", Err("no Redis"));
         assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
     }

@@ -1,6 +1,6 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
-use super::results::{Found, Tried};
+use super::results::{CourseResults, TrialResult};
 use crate::{
     bilingual::Bilingual,
     claims::{Verdict, Words},
@@ -11,14 +11,14 @@ use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 /// As wide as it gets, also where it goes to no terminal.
 const WIDTH: u16 = 100;
 /// On a terminal that is narrower its lines break.
-const NARROWEST: u16 = 60;
+const MIN_WIDTH: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
 const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
 const SEEN: Bilingual = Bilingual::of("看到", "seen");
 const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
 const TIMING: Bilingual = Bilingual::of("（结果取决于计时）", " (timing)");
-const OTHERWISE: Bilingual = Bilingual::of(
+const CHANGED: Bilingual = Bilingual::of(
     "，与上次完整运行不同",
     ", otherwise than in the last full run",
 );
@@ -49,7 +49,7 @@ impl Lang {
 }
 
 /// A line for a claim: verdict and claim, as much of it as one line of a terminal takes.
-pub(super) fn verdict_line(tried: &Tried, lang: Lang) -> String {
+pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
     let verdict = verdict(tried, lang);
     let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
     // Its mark and a space stand before it.
@@ -68,20 +68,20 @@ fn shortened(line: &str, width: usize) -> String {
 }
 
 /// The verdict in words, and what is to be known of it.
-fn verdict(tried: &Tried, lang: Lang) -> String {
+fn verdict(tried: &TrialResult, lang: Lang) -> String {
     let mut verdict = lang.of(tried.verdict().words()).to_owned();
     if tried.timing {
         verdict += lang.of(TIMING);
     }
     if tried.is_otherwise() {
-        verdict += lang.of(OTHERWISE);
+        verdict += lang.of(CHANGED);
     }
     verdict
 }
 
-pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
+pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
     let width = columns().and_then(|columns| u16::try_from(columns).ok());
-    let width = width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH));
+    let width = width.map_or(WIDTH, |width| width.clamp(MIN_WIDTH, WIDTH));
     let mut table = Table::new();
     if !has_colours() {
         table.force_no_tty();
@@ -109,7 +109,7 @@ pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
 }
 
 /// How many claims came out how.
-pub(super) fn summary(found: &Found, lang: Lang) -> String {
+pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     let (so, otherwise, noise, unavailable) = (
         found.count(Verdict::Reproduced),
         found.count(Verdict::NotReproduced),

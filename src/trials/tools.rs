@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_client::{Client, Error as Zk};
 
 /// A key of an experiment's own.
-pub(super) fn own(name: &str) -> String {
+pub(super) fn own_key(name: &str) -> String {
     format!("course:{:08x}:{name}", fastrand::u32(..))
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn clients(
 }
 
 /// Waits until there is such a key.
-pub(super) async fn until_there(
+pub(super) async fn wait_for_key(
     redis: &mut MultiplexedConnection,
     key: &str,
 ) -> Result<(), NoVerdict> {
@@ -55,7 +55,7 @@ pub(super) async fn until_there(
 }
 
 /// The answer to a GET as JSON.
-pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
         .header(ACCEPT, "application/json");
@@ -63,7 +63,7 @@ pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
 }
 
 /// How many nodes are below this one.
-pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
         nodes => Ok(nodes?.len()),
@@ -71,13 +71,13 @@ pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVer
 }
 
 /// Waits until so many nodes are below this one.
-pub(super) async fn until_below(
+pub(super) async fn wait_for_children(
     zookeeper: &Client,
     path: &str,
     wanted: usize,
 ) -> Result<(), NoVerdict> {
     let there = async {
-        while below(zookeeper, path).await? != wanted {
+        while count_children(zookeeper, path).await? != wanted {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use crate::{
     bilingual::Bilingual,
-    claims::{Instead, Lesson, Run, Twin, Words, words},
+    claims::{Lesson, Run, Twin, TwinChange, Words, words},
     seckill::check::Verdict as Orders,
 };
 
@@ -54,21 +54,21 @@ impl Lesson {
 }
 
 /// What a Java process is told otherwise.
-fn instead(twin: &Instead) -> Words {
+fn instead(twin: &TwinChange) -> Words {
     match twin {
-        Instead::Line(n, run) if run.is_empty() => words!(
+        TwinChange::Line(n, run) if run.is_empty() => words!(
             "Java 进程少第 {n} 行",
             "line {n} for the Java process is left out"
         ),
-        Instead::Line(n, run) => words!(
+        TwinChange::Line(n, run) => words!(
             "Java 进程的第 {n} 行换成 {run}",
             "line {n} for the Java process is {run}"
         ),
-        Instead::Word(word, other) if other.is_empty() => words!(
+        TwinChange::Word(word, other) if other.is_empty() => words!(
             "Java 进程里去掉{word}",
             "the Java process is not told{word}"
         ),
-        Instead::Word(word, other) => words!(
+        TwinChange::Word(word, other) => words!(
             "Java 进程里 {word} 换成 {other}",
             "the Java process is told {other} for {word}"
         ),

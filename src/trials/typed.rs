@@ -5,13 +5,13 @@
 //!    empty for a student, who has product 1.
 //! 3. What comes back is worded as the program prints it.
 
-use super::tools::own;
+use super::tools::own_key;
 use crate::{
     claims::{Lesson, Line, Twin, Words},
     fault::Action,
     http_client::{Ask, client},
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use clap::ValueEnum;
 use futures::StreamExt;
@@ -25,11 +25,15 @@ use tokio_util::task::AbortOnDropHandle;
 /// What the keys of all lines have in their names.
 const KEY: &str = "by-hand";
 /// The longest that a line is typed again, and that an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time between two tries of a line that is typed again.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<Seen, NoVerdict> {
+pub(super) async fn typed(
+    on: &Cluster,
+    lesson: &Lesson,
+    twin: bool,
+) -> Result<Observation, NoVerdict> {
     if lesson
         .by_hand
         .iter()
@@ -37,7 +41,7 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
     {
         on.servers()?;
     }
-    let (product, key) = (on.product(5000).await?, own(KEY));
+    let (product, key) = (on.product(5000).await?, own_key(KEY));
     let places = on.places().with_product(product.id);
     let mut lines = lesson.by_hand.clone();
     if twin {
@@ -57,13 +61,16 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
     });
     let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(seen(&lines, &printed?))
+    Ok(observation(&lines, &printed?))
 }
 
 /// What this line prints, of `redis-cli`, `curl` or `oversell lab fault`.
 pub(super) async fn carry_out(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let unfit = || NoVerdict::failed(format!("nothing carries out {line}"));
-    Typed::of(line).ok_or_else(unfit)?.carry_out(on).await
+    TypedCommand::of(line)
+        .ok_or_else(unfit)?
+        .carry_out(on)
+        .await
 }
 
 /// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
@@ -75,19 +82,19 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
         if line.run == "wait" {
             let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
             for (n, going) in beside.extract_if(.., waits) {
-                printed[n] = ended(going).await?;
+                printed[n] = join_command(going).await?;
             }
             continue;
         }
         let unfit = || NoVerdict::failed(format!("nothing carries out {}", line.run));
         match (
-            Typed::of(&line.run).ok_or_else(unfit)?,
+            TypedCommand::of(&line.run).ok_or_else(unfit)?,
             line.run.ends_with(" &"),
         ) {
-            (Typed::Curl(curl), true) => {
+            (TypedCommand::Curl(curl), true) => {
                 beside.push((n, AbortOnDropHandle::new(tokio::spawn(curl.send()))));
             }
-            (Typed::MySql(sql), true) => {
+            (TypedCommand::MySql(sql), true) => {
                 let going = tokio::spawn(query(on.mysql().await?, sql));
                 beside.push((n, AbortOnDropHandle::new(going)));
             }
@@ -95,26 +102,29 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
             (typed, false) => {
                 let begun = Instant::now();
                 printed[n] = typed.clone().carry_out(on).await?;
-                while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < PATIENCE {
-                    sleep(PAUSE).await;
+                while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < LINE_TIMEOUT
+                {
+                    sleep(RETRY_PAUSE).await;
                     printed[n] = typed.clone().carry_out(on).await?;
                 }
             }
         }
     }
     for (n, going) in beside {
-        printed[n] = ended(going).await?;
+        printed[n] = join_command(going).await?;
     }
     Ok(printed)
 }
 
-async fn ended(going: AbortOnDropHandle<Result<String, NoVerdict>>) -> Result<String, NoVerdict> {
+async fn join_command(
+    going: AbortOnDropHandle<Result<String, NoVerdict>>,
+) -> Result<String, NoVerdict> {
     going.await?
 }
 
 /// A line with its places, as it is carried out.
 #[derive(Clone)]
-enum Typed {
+enum TypedCommand {
     /// A command for the Redis at this address.
     Redis(String, Cmd),
     /// Statements for the database, on a connection of their own.
@@ -136,7 +146,7 @@ struct Curl {
     prints_status: bool,
 }
 
-impl Typed {
+impl TypedCommand {
     /// What this line is; `None` where it is none of these.
     fn of(line: &str) -> Option<Self> {
         let words = shlex::split(line.trim_end_matches(" &"))?;
@@ -208,7 +218,9 @@ impl Curl {
     }
 
     async fn send(self) -> Result<String, NoVerdict> {
-        let mut request = client().request(self.method, &self.url).timeout(PATIENCE);
+        let mut request = client()
+            .request(self.method, &self.url)
+            .timeout(LINE_TIMEOUT);
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
@@ -277,7 +289,7 @@ async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdi
 const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
 
 /// What stands in a line for its student only, and says nothing to a reader.
-const UNSAID: [&str; 9] = [
+const HIDDEN_PARTS: [&str; 9] = [
     "redis-cli {redis} ",
     "mysql {mysql} -Ne ",
     "curl -s ",
@@ -290,13 +302,13 @@ const UNSAID: [&str; 9] = [
 ];
 
 /// The claim holds where each line has printed what it says.
-fn seen(lines: &[Line], printed: &[String]) -> Seen {
+fn observation(lines: &[Line], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
     let words = lines().filter(|(line, _)| line.run != "wait");
     let words = words.map(|(line, printed)| {
         let empty = |line: String, unsaid| line.replace(unsaid, "");
-        let run = UNSAID
+        let run = HIDDEN_PARTS
             .into_iter()
             .fold(line.run.replace(PUT_JSON, "PUT"), empty);
         // Of an answer in JSON only what the line says counts.
@@ -305,7 +317,7 @@ fn seen(lines: &[Line], printed: &[String]) -> Seen {
         format!("{run} → {}", printed.trim().replace('\n', " "))
     });
     let words: Vec<_> = words.collect();
-    Seen::holds(as_said, Words::same(words.join("; ")))
+    Observation::holds(as_said, Words::same(words.join("; ")))
 }
 
 #[cfg(test)]
@@ -323,8 +335,8 @@ mod tests {
         for line in typed.flat_map(|lesson| &lesson.by_hand) {
             let line = places.with_product(7).typed(line);
             let beside = line.run.ends_with(" &");
-            let can = match Typed::of(&line.run) {
-                Some(Typed::Curl(_) | Typed::MySql(_)) => true,
+            let can = match TypedCommand::of(&line.run) {
+                Some(TypedCommand::Curl(_) | TypedCommand::MySql(_)) => true,
                 Some(_) => !beside,
                 None => line.run == "wait",
             };
@@ -337,14 +349,14 @@ mod tests {
             "curl -sZ http://127.0.0.1:8080/stock",
             "curl -s http://127.0.0.1:8080/stock?who=[1-7]",
         ] {
-            assert!(Typed::of(other).is_none(), "{other}");
+            assert!(TypedCommand::of(other).is_none(), "{other}");
         }
     }
 
     #[test]
     fn a_request_is_read_as_curl_reads_it() {
         let line = r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":1}' 'http://h/stock?stock_id=7' &"#;
-        let Some(Typed::Curl(curl)) = Typed::of(line) else {
+        let Some(TypedCommand::Curl(curl)) = TypedCommand::of(line) else {
             panic!("{line}")
         };
         assert_eq!(curl.method, Method::PUT);
@@ -362,7 +374,7 @@ mod tests {
             .iter()
             .map(|line| line.expect.clone())
             .collect();
-        let words = seen(&lesson.by_hand, &printed).words;
+        let words = observation(&lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
     }
@@ -375,7 +387,7 @@ mod tests {
             (["OK", "1", "1"], Verdict::NotReproduced),
         ] {
             let printed = printed.map(str::to_owned);
-            assert_eq!(seen(&lesson.by_hand, &printed).verdict, verdict);
+            assert_eq!(observation(&lesson.by_hand, &printed).verdict, verdict);
         }
     }
 

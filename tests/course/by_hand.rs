@@ -62,9 +62,7 @@ fn first_of_each_kind() -> Lessons {
 /// `oversell lab` as a teacher starts it, with all that the lines may need.
 #[apply(test!)]
 #[over(parts())]
-async fn every_line_prints_what_the_lesson_says_and_another_print_is_caught(
-    lessons: Lessons,
-) -> Result<()> {
+async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> {
     let options = [
         "--instances=0,0,0",
         "--redis-ports=0,0,0,0,0",

@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 /// Nobody has two orders where no order can be written: that is not what the claim says.
 #[apply(test!)]
-async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Result<()> {
+async fn without_written_orders_no_claim_about_orders_holds() -> Result<()> {
     let lab = labs::whole().await?;
     let at = lab.addresses();
     let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
@@ -40,7 +40,7 @@ async fn a_service_that_writes_no_order_reproduces_no_claim_about_orders() -> Re
 
 /// What one instance was told all tell, and a later run's verdict replaces an earlier one's.
 #[apply(test!)]
-async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> Result<()> {
+async fn each_instance_serves_the_same_kept_verdicts() -> Result<()> {
     let lab = labs::whole().await?;
     let [one, other] =
         [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));

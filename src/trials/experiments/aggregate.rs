@@ -6,7 +6,7 @@ use crate::{
         history::{AnswerDetails, History, Outcome},
         stats::{Bytes, Stats},
     },
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ experiments! {
 const LOAD: [usize; 2] = [20, 50];
 
 /// The lines are those that `oversell compare` prints; how many requests they cover is counted on the samples themselves.
-async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Seen, NoVerdict> {
+async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();
@@ -53,5 +53,5 @@ async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Seen, NoVerdi
     );
     let near = |(line, covered): (f64, f64)| (line - 0.5..line + 1.0).contains(&covered);
     let holds = [90.0, 95.0, 99.0].into_iter().zip(covered).all(near);
-    Ok(Seen::holds(holds, words).value("covered_percent", covered.to_vec()))
+    Ok(Observation::holds(holds, words).value("covered_percent", covered.to_vec()))
 }

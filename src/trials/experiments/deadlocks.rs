@@ -3,7 +3,7 @@
 use crate::{
     claims::Words,
     classroom::deadlocks,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ experiments! {
 
 /// What is looked at of a play.
 #[derive(Deserialize)]
-struct Played {
+struct DeadlockRun {
     error: Option<u16>,
     committed: Vec<String>,
     steps: Vec<Step>,
@@ -40,7 +40,7 @@ pub(in crate::trials) async fn deadlock(
     on: &Cluster,
     slug: &str,
     twin: bool,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let lesson = deadlocks::find(slug)
         .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
     let mut played = Vec::new();
@@ -54,9 +54,9 @@ pub(in crate::trials) async fn deadlock(
         if status != 200 {
             return Err(NoVerdict::failed(answer));
         }
-        played.push(serde_json::from_value::<Played>(answer)?);
+        played.push(serde_json::from_value::<DeadlockRun>(answer)?);
     }
-    let most = |played: &Played| {
+    let most = |played: &DeadlockRun| {
         played
             .steps
             .iter()
@@ -64,7 +64,7 @@ pub(in crate::trials) async fn deadlock(
             .max()
             .unwrap_or(0)
     };
-    let plan = |played: &Played| {
+    let plan = |played: &DeadlockRun| {
         let plan = played.plans.last();
         let of = |word: Option<&String>| word.map_or("NULL", String::as_str).to_owned();
         plan.map(|plan| (of(plan.r#type.as_ref()), of(plan.key.as_ref())))
@@ -109,14 +109,14 @@ pub(in crate::trials) async fn deadlock(
         && flaw.committed.len() == 1
         && cure.error.is_none()
         && cure.committed.len() == 2;
-    let figures = |played: &Played| json!({"error": played.error, "committed": played.committed, "row_locks": most(played)});
-    Ok(Seen::holds(holds, Words::new(zh, en))
+    let figures = |played: &DeadlockRun| json!({"error": played.error, "committed": played.committed, "row_locks": most(played)});
+    Ok(Observation::holds(holds, Words::new(zh, en))
         .value("flaw", figures(flaw))
         .value("cure", figures(cure)))
 }
 
 /// Whether the plans show what the cure changes: a way to the rows before, and another index after.
-fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
+fn shows_the_cure(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {
             before.r#type.is_some() && after.key.is_some() && before.key != after.key
@@ -126,7 +126,7 @@ fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
 }
 
 /// One locks the row of a code; another wants another row, without an index on the code and with it.
-async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Seen, NoVerdict> {
+async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));
     let mut refused = Vec::new();
@@ -181,7 +181,7 @@ async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Seen, NoVerdict>
             without.1, with.1
         ),
     );
-    Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
+    Ok(Observation::holds(refused == [true, false], words).value("refused", refused))
 }
 
 /// How a transaction begins, locks and unlocks.
@@ -197,7 +197,7 @@ const ROWS: [&str; 3] = [
 ];
 
 /// Two connections lock in two tables, in opposite order.
-async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Seen, NoVerdict> {
+async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let [a, b] = ["a", "b"].map(|of| format!("course_{:08x}_{of}", fastrand::u32(..)));
     for table in [&a, &b] {
@@ -240,7 +240,7 @@ async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Seen, 
             "Two each, in opposite order, error: {error}. LOCK TABLES gives back what it has before it takes the next: nobody has one table and waits for another."
         ),
     );
-    Ok(Seen::holds(errors.iter().all(Option::is_none), words).value("error", error))
+    Ok(Observation::holds(errors.iter().all(Option::is_none), words).value("error", error))
 }
 
 #[cfg(test)]
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn without_a_plan_the_cure_is_not_shown() {
-        let played = |plans: serde_json::Value| -> Played {
+        let played = |plans: serde_json::Value| -> DeadlockRun {
             let answer = json!({"error": null, "committed": [], "steps": [], "plans": plans});
             serde_json::from_value(answer).unwrap()
         };
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_a_route_answers_is_read() {
         let answer: serde_json::Value = json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
-        let played: Played = serde_json::from_value(answer).unwrap();
+        let played: DeadlockRun = serde_json::from_value(answer).unwrap();
         assert_eq!(
             (
                 played.error,

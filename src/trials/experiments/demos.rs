@@ -3,8 +3,8 @@
 use crate::{
     claims::words,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, own},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, own_key},
     },
 };
 use futures::future::{join, join_all, try_join};
@@ -31,7 +31,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 pub(in crate::trials) async fn exclusive(
     on: &Cluster,
     paths: [&str; 2],
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let other = on.instances().last().map_or(on.one(), String::as_str);
     let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
         .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
@@ -51,11 +51,11 @@ pub(in crate::trials) async fn exclusive(
         "两个实例上各一个：都是 {statuses:?}，第二个{zh}。",
         "One on each of two instances: {statuses:?}; the second {en}."
     );
-    Ok(Seen::holds(statuses == [200, 200] && waited, words))
+    Ok(Observation::holds(statuses == [200, 200] && waited, words))
 }
 
 /// What two idle instances write into the key: their threads are numbered from 1 in each.
-async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Seen, NoVerdict> {
+async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
         let instance = if all_on_one { on.one() } else { instance };
@@ -81,7 +81,7 @@ async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Seen, NoVerdict> {
         "What the instances wrote into the key: {}: {en}.",
         values.join(", ")
     );
-    Ok(Seen::holds(differ, words).value("values", values))
+    Ok(Observation::holds(differ, words).value("values", values))
 }
 
 /// What stands in demo2's key while this request has the lock.
@@ -99,7 +99,7 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
 
 /// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
 /// has written: the first, and while it has it, the second.
-async fn uuid(on: &Cluster, id: &str) -> Result<Seen, NoVerdict> {
+async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
     for _ in 0..2 {
@@ -109,7 +109,7 @@ async fn uuid(on: &Cluster, id: &str) -> Result<Seen, NoVerdict> {
         );
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
-    let (mut redis, lock) = (on.redis().await?, own("lock"));
+    let (mut redis, lock) = (on.redis().await?, own_key("lock"));
     let mut entered = Vec::new();
     for value in &values {
         let take = ["EVAL", COUNTS_ITS_OWNER, "1", &lock, value];
@@ -124,11 +124,11 @@ async fn uuid(on: &Cluster, id: &str) -> Result<Seen, NoVerdict> {
         entered[1]
     );
     let holds = entered == [1, 0] && values.iter().all(|value| !value.is_empty());
-    Ok(Seen::holds(holds, words).value("values", values))
+    Ok(Observation::holds(holds, words).value("values", values))
 }
 
 /// Ten who come one after the other while the lock is held, and the order in which they get in.
-async fn unfair(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
+async fn unfair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();
     let visits = (0..11_u32).map(|n| async move {
@@ -158,5 +158,5 @@ async fn unfair(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
         "按到达编号 1 到 10，进去的先后：{order:?}。",
         "Numbered 1 to 10 as they came, they got in in this order: {order:?}."
     );
-    Ok(Seen::holds(!order.is_sorted(), words).value("order", order))
+    Ok(Observation::holds(!order.is_sorted(), words).value("order", order))
 }

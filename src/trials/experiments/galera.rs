@@ -5,7 +5,7 @@ use crate::{
     claims::{Says, Verdict, Words, words},
     load::spread::Spread,
     trials::{
-        Cluster, NoVerdict, Product, Seen,
+        Cluster, NoVerdict, Observation, Product,
         own_lab::{galera, galera_with_causal_reads},
         purchases::{STOCK, SaleCounts, outcome},
     },
@@ -69,7 +69,7 @@ async fn sell(
 }
 
 /// A lock that nobody loses, over a read that is old: with it, with a fence, and with reads that wait for what was committed.
-async fn stale(on: &Cluster, causal_reads: bool) -> Result<Seen, NoVerdict> {
+async fn stale(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
     /// It is a race, and looked for so often at most.
     const ROUNDS: usize = 5;
     let causal = galera_with_causal_reads(on).await?;
@@ -119,14 +119,14 @@ async fn stale(on: &Cluster, causal_reads: bool) -> Result<Seen, NoVerdict> {
     ];
     let all_kept = |sold: SaleCounts| sold.kept == sold.sold;
     let holds = old.oversold() > 0 && all_kept(old) && by_fence && by_reads && all_kept(fresh);
-    Ok(Seen::holds(holds, Words::join(&each, ["", ""]))
+    Ok(Observation::holds(holds, Words::join(&each, ["", ""]))
         .value("redis_lock", json!(old))
         .value("redis_fenced", json!(fenced))
         .value("causal_reads", json!(fresh)))
 }
 
 /// A row that is locked on one node, and is wanted on another one; and a named lock.
-async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Seen, NoVerdict> {
+async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observation, NoVerdict> {
     const LOCK: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     const TAKE: &str = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
     let on = galera(on).await?;
@@ -179,7 +179,7 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Seen, No
         && ends == [None, Some(1213)]
         && gone == 1
         && named == [Some(1), Some(1)];
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("waited_ms", u64::try_from(waited_ms).unwrap_or(u64::MAX))
         .value("commits", json!(ends))
         .value("get_lock", json!(named)))
@@ -202,12 +202,15 @@ fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
 }
 
 /// A node that applies nothing for a while: what is read there, and what is sold.
-async fn lagging(on: &Cluster, lags: bool) -> Result<Seen, NoVerdict> {
+async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
     const WAIT: Duration = Duration::from_secs(1);
     let on = galera(on).await?;
     let product = on.product_on_each_node(STOCK).await?;
     let [one, two, ..] = on.instances() else {
-        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        return Err(NoVerdict::unavailable(
+            "要有两个实例",
+            "it takes two instances",
+        ));
     };
     let node = on.servers()?.mysql_nodes().nth(1).map(|node| &node.url);
     let node = node.ok_or_else(|| NoVerdict::failed("no second node"))?;
@@ -242,13 +245,13 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Seen, NoVerdict> {
     );
     let holds =
         [sold, refused] == [200, 503] && old == 0 && causal.is_none() && missed == 1 && gone == 1;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("status", json!([sold, refused]))
         .value("gone", gone))
 }
 
 /// A node that is read only: what a user of a shop may do there, and what root does.
-async fn read_only(on: &Cluster, rights: &str) -> Result<Seen, NoVerdict> {
+async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict> {
     const SHOP: &str = "shop@'127.0.0.1'";
     let on = galera(on).await?;
     let product = on.product_on_each_node(STOCK).await?;
@@ -285,11 +288,11 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Seen, NoVerdict> {
         "The node is read only (read_only=ON). A user of the shop: SELECT {reads}, UPDATE {writes}; root: UPDATE {root_writes}. In all {gone} are gone."
     );
     let holds = [read, by_shop, by_root] == [None, Some(1290), None] && gone == 1;
-    Ok(Seen::holds(holds, words).value("errors", json!([read, by_shop, by_root])))
+    Ok(Observation::holds(holds, words).value("errors", json!([read, by_shop, by_root])))
 }
 
 /// One row that one node writes, or three; and a row for each node.
-async fn three_writers(on: &Cluster, writers: usize) -> Result<Seen, NoVerdict> {
+async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
     const ROUNDS: usize = 5;
     let (buyers, terms) = ([12, 25], ("single-update", ""));
     let on = galera(on).await?;
@@ -317,7 +320,10 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Seen, NoVerdict> 
     let ratio = Spread::of_ratios(&rates(&one), &rates(&three));
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
     let [one, three] = [&one, &three].map(|of| Spread::of(rates(of)).median);
-    let (told, sent) = (Says::Faster.told(ratio, 0), ROUNDS * buyers[0] * buyers[1]);
+    let (told, sent) = (
+        Says::Faster.explain(ratio, 0),
+        ROUNDS * buyers[0] * buyers[1],
+    );
     let Words { zh, en } = told;
     let words = words!(
         "同一行，各 {sent} 个请求：一个节点写，每秒 {one:.0} 件，拒绝 {by_one} 个；三个节点写，每秒 {three:.0} 件，拒绝 {by_three} 个：{zh}每个节点写自己的一行：拒绝 {by_each} 个。",
@@ -327,13 +333,13 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Seen, NoVerdict> 
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,
     };
-    Ok(Seen::of(verdict, words)
+    Ok(Observation::of(verdict, words)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
 }
 
 /// Transactions that read a piece and write one less, on all nodes at once.
-async fn snapshots(on: &Cluster, isolation: u8) -> Result<Seen, NoVerdict> {
+async fn snapshots(on: &Cluster, isolation: u8) -> Result<Observation, NoVerdict> {
     let on = galera(on).await?;
     let off = read_then_write(on, isolation).await?;
     let strict = read_then_write(on, 1).await?;
@@ -347,21 +353,21 @@ async fn snapshots(on: &Cluster, isolation: u8) -> Result<Seen, NoVerdict> {
         strict.rolled_back
     );
     let holds = off.lost > 0 && strict.committed > 0 && strict.lost == 0 && strict.rolled_back > 0;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("off", json!(off))
         .value("on", json!(strict)))
 }
 
 /// What became of transactions.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Committed {
+struct CommitCounts {
     committed: i64,
     rolled_back: i64,
     /// Commits that no piece has left the shelf for.
     lost: i64,
 }
 
-async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<Committed, NoVerdict> {
+async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitCounts, NoVerdict> {
     const CLIENTS: usize = 6;
     const LASTS: Duration = Duration::from_secs(3);
     let product = on.product_on_each_node(STOCK).await?;
@@ -371,12 +377,12 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<Committ
         let mut node = MySqlConnection::connect(&node.url).await?;
         let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation}");
         if let Some(error) = error_of(node.execute(isolation.as_str()).await)? {
-            return Err(NoVerdict::without(
+            return Err(NoVerdict::unavailable(
                 format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),
                 format!("this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"),
             ));
         }
-        let (begun, mut done) = (Instant::now(), Committed::default());
+        let (begun, mut done) = (Instant::now(), CommitCounts::default());
         while begun.elapsed() < LASTS {
             let committed = async {
                 let mut work = node.begin().await?;
@@ -396,7 +402,7 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<Committ
         node.close().await?;
         Ok(done)
     });
-    let mut all = Committed::default();
+    let mut all = CommitCounts::default();
     for done in try_join_all(clients).await? {
         all.committed += done.committed;
         all.rolled_back += done.rolled_back;

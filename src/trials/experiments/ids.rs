@@ -2,7 +2,7 @@
 
 use crate::{
     claims::Words,
-    trials::{Cluster, NoVerdict, Seen, tools::got},
+    trials::{Cluster, NoVerdict, Observation, tools::get_json},
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ struct Id {
 }
 
 /// The tasks are spread over the instances; then each instance in turn is asked for one. Their twin: each instance counts for itself.
-async fn unique(on: &Cluster, own_counters: bool) -> Result<Seen, NoVerdict> {
+async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
     /// So many are taken one after the other.
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
@@ -32,7 +32,8 @@ async fn unique(on: &Cluster, own_counters: bool) -> Result<Seen, NoVerdict> {
         if own_counters {
             url += &format!("-{instance}");
         }
-        let ids: Vec<Id> = serde_json::from_value(got(on, &format!("{url}?count={count}")).await?)?;
+        let ids: Vec<Id> =
+            serde_json::from_value(get_json(on, &format!("{url}?count={count}")).await?)?;
         ids.iter()
             .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
             .collect::<Result<Vec<_>, _>>()
@@ -61,7 +62,7 @@ async fn unique(on: &Cluster, own_counters: bool) -> Result<Seen, NoVerdict> {
         ),
     );
     Ok(
-        Seen::holds(all == TASKS * EACH && distinct == all && grow, words)
+        Observation::holds(all == TASKS * EACH && distinct == all && grow, words)
             .value("ids", all)
             .value("distinct", distinct),
     )

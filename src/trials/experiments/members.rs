@@ -5,7 +5,7 @@ use crate::{
     claims::words,
     fault::Action,
     trials::{
-        Cluster, NoVerdict, Product, Seen,
+        Cluster, NoVerdict, Observation, Product,
         own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
         purchases::{Purchases, STOCK, outcome},
     },
@@ -28,26 +28,26 @@ experiments! {
 }
 
 /// How long that may take while most of the servers live, and once a server is started.
-const ELECTED: Duration = Duration::from_secs(20);
-const BACK: Duration = Duration::from_secs(60);
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Some seconds: no longer nobody is served while another one leads.
-const SECONDS: Duration = Duration::from_secs(10);
+const MAX_OUTAGE_ON_FAILOVER: Duration = Duration::from_secs(10);
 /// A moment: no longer it takes those to go on who were at a server that dies while the leader lives.
-const MOMENT: Duration = Duration::from_secs(2);
+const MAX_RECONNECT: Duration = Duration::from_secs(2);
 /// How long it stays without a majority.
-const MINORITY: Duration = Duration::from_secs(4);
+const MINORITY_DURATION: Duration = Duration::from_secs(4);
 /// A cluster waits 5 s before it goes on without a node that says nothing, `evs.suspect_timeout`; some seconds more are allowed.
-const SUSPECTED: Duration = Duration::from_secs(15);
+const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
 /// Buyers who go on, while an ensemble of three loses a follower, its leader, then its majority, and has it again.
-async fn ensemble(on: &Cluster, majority_dies: bool) -> Result<Seen, NoVerdict> {
+async fn ensemble(on: &Cluster, majority_dies: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
     let seen = ensemble_losses(&own, majority_dies).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Seen, NoVerdict> {
+async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observation, NoVerdict> {
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
     let [leader, another, follower] = &servers[..] else {
@@ -56,11 +56,15 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Seen, NoVe
     let product = on.product(STOCK).await?;
     let purchases = Purchases::default();
     let losses = async {
-        purchases.wait_for_sales(Instant::now(), ELECTED).await;
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
         let fault = on.fault(Action::Kill, follower);
         let without_follower = without_service(&purchases, fault).await?;
         on.fault(Action::Start, follower).await?;
-        purchases.wait_for_sales(Instant::now(), ELECTED).await;
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
         let fault = async {
             on.fault(Action::Kill, leader).await?;
             match majority_dies {
@@ -73,10 +77,10 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Seen, NoVe
             on.fault(Action::Kill, another).await?;
         }
         let minority = Instant::now();
-        sleep(MINORITY).await;
+        sleep(MINORITY_DURATION).await;
         let mended = Instant::now();
         on.fault(Action::Start, another).await?;
-        let back = purchases.wait_for_sales(mended, BACK).await;
+        let back = purchases.wait_for_sales(mended, RECOVERY_TIMEOUT).await;
         let back = back.map(|()| purchases.first_sale(mended));
         Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
     };
@@ -88,18 +92,18 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Seen, NoVe
     let words = words!(
         "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，少了 {} 件，{} 个没有回答。",
         "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
-        MINORITY.as_secs(),
+        MINORITY_DURATION.as_secs(),
         all.sold,
         all.gone,
         all.unknown
     );
     let within = |time: Option<Duration>, most| time.is_some_and(|time| time <= most);
-    let holds = within(without_follower, MOMENT)
-        && within(without_leader, SECONDS)
+    let holds = within(without_follower, MAX_RECONNECT)
+        && within(without_leader, MAX_OUTAGE_ON_FAILOVER)
         && in_minority == 0
         && back.is_some()
         && all.is_exact();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("without_follower_s", without_follower.map(as_secs))
         .value("without_leader_s", without_leader.map(as_secs))
         .value("sold_by_minority", in_minority)
@@ -107,21 +111,23 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Seen, NoVe
 }
 
 /// Buyers who go on, while three Galera nodes lose the one that is written by kill -9, and then the next one, which ends in order.
-async fn dead_writer(on: &Cluster, two_die: bool) -> Result<Seen, NoVerdict> {
+async fn dead_writer(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
     let seen = writers_lost(&own.cluster, two_die).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Seen, NoVerdict> {
+async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
     let second = Pid::from_raw(second.cast_signed());
     let product = on.product(STOCK).await?;
     let purchases = Purchases::default();
     let losses = async {
-        purchases.wait_for_sales(Instant::now(), ELECTED).await;
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
         let dies = async {
             on.fault(Action::Kill, "mysql").await?;
             match two_die {
@@ -133,7 +139,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Seen, NoVerdict> {
         if killed.is_none() {
             return Ok([None, None]);
         }
-        let ended = without_service(&purchases, ends_in_order(second)).await?;
+        let ended = without_service(&purchases, shut_down(second)).await?;
         Ok::<_, NoVerdict>([killed, ended])
     };
     let [killed, ended] = while_they_buy(&product, "single-update", &purchases, losses).await?;
@@ -153,17 +159,19 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Seen, NoVerdict> {
         all.refused
     );
     let holds = match (killed, ended) {
-        (Some(killed), Some(ended)) => ended < killed && killed <= SUSPECTED && all.is_exact(),
+        (Some(killed), Some(ended)) => {
+            ended < killed && killed <= MAX_OUTAGE_OF_GALERA && all.is_exact()
+        }
         _ => false,
     };
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("killed_s", killed.map(as_secs))
         .value("ended_s", ended.map(as_secs))
         .value("sales", json!(all)))
 }
 
 /// SIGTERM; returns once it is gone.
-async fn ends_in_order(server: Pid) -> Result<(), NoVerdict> {
+async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
     let gone = async {
         while kill(server, None).is_ok() {
@@ -171,7 +179,7 @@ async fn ends_in_order(server: Pid) -> Result<(), NoVerdict> {
         }
     };
     let late = |_| NoVerdict::failed("a node does not end");
-    timeout(BACK, gone).await.map_err(late)
+    timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
 }
 
 /// Has buyers go on at all instances until `losses` are over.
@@ -200,7 +208,9 @@ async fn without_service(
 ) -> Result<Option<Duration>, NoVerdict> {
     let begun = Instant::now();
     loss.await?;
-    let served = purchases.wait_for_sales(Instant::now(), ELECTED).await;
+    let served = purchases
+        .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+        .await;
     Ok(served.map(|()| purchases.longest_gap(begun, Instant::now())))
 }
 

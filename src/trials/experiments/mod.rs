@@ -2,11 +2,11 @@
 //!
 //! A file registers itself: at its head it says which lessons it tries, see `experiments!`.
 
-use crate::trials::{Cluster, NoVerdict, Seen};
+use crate::trials::{Cluster, NoVerdict, Observation};
 use futures::future::BoxFuture;
 
 /// Does what anybody outside can do, and returns what it has seen.
-type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
+type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
 
 /// How one lesson is tried.
 pub(super) struct Experiment {

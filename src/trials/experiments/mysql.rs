@@ -2,7 +2,7 @@
 
 use crate::{
     claims::{Target, words},
-    trials::{Cluster, NoVerdict, Seen, twin::EXACT},
+    trials::{Cluster, NoVerdict, Observation, twin::EXACT},
 };
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
@@ -12,7 +12,7 @@ experiments! {
 }
 
 /// The text's statement, on a product with one piece.
-async fn last_piece(on: &Cluster, pieces: i64) -> Result<Seen, NoVerdict> {
+async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
     let product = on.product(pieces).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
@@ -31,7 +31,7 @@ async fn last_piece(on: &Cluster, pieces: i64) -> Result<Seen, NoVerdict> {
         changed[0],
         changed[1]
     );
-    Ok(Seen::holds(changed == [1, 1], words).value("rows", changed))
+    Ok(Observation::holds(changed == [1, 1], words).value("rows", changed))
 }
 
 /// What MySQL has counted since its start, in the order of the names.
@@ -40,7 +40,7 @@ const COUNTED: &str =
 
 /// 100 threads at one row: of the UPDATEs that change nothing, most cannot have waited for the row lock, since there were fewer
 /// waits. They were lost before they were sent.
-async fn lost_before(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
+async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let mut plan = on.plan(strategy, Target::One);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
@@ -55,7 +55,7 @@ async fn lost_before(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Seen::holds(most_are_lost_before(updates, in_vain, waits), words);
+    let seen = Observation::holds(most_are_lost_before(updates, in_vain, waits), words);
     Ok(seen
         .sales([&row])
         .value("updates", updates)
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_tries_are_lost_before_the_row_only_where_most_are_in_vain_and_few_have_waited() {
+    fn most_tries_in_vain_have_not_waited() {
         for (updates, in_vain, waits, lost) in [
             (84_000, 82_000, 19_000, true),
             (84_000, 82_000, 41_000, false),

@@ -4,8 +4,8 @@ use super::orders::{beside, one_each};
 use crate::{
     claims::{Target, words},
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, until_there},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
     },
 };
 
@@ -14,7 +14,10 @@ experiments! {
 }
 
 /// One order each under load, and one beside another is refused.
-pub(in crate::trials) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+pub(in crate::trials) async fn refused_beside(
+    on: &Cluster,
+    step: &str,
+) -> Result<Observation, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (status, said) = beside(on, &voucher, step).await?;
     voucher.remove().await?;
@@ -22,17 +25,17 @@ pub(in crate::trials) async fn refused_beside(on: &Cluster, step: &str) -> Resul
         "同时来的第二单：{status} {said}。",
         "One beside it: {status} {said}."
     );
-    let refused =
-        Seen::holds(status == 409 && said.contains("不允许重复下单"), words).value("beside", said);
+    let refused = Observation::holds(status == 409 && said.contains("不允许重复下单"), words)
+        .value("beside", said);
     Ok(one_each(on, step, Target::Three).await?.and(refused))
 }
 
 /// While an order is at work its lock ends, and another has it: the unlock must leave that one alone. The first version does not.
-async fn only_its_own(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+async fn only_its_own(on: &Cluster, step: &str) -> Result<Observation, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
     let replaced = async {
-        until_there(&mut redis, &key).await?;
+        wait_for_key(&mut redis, &key).await?;
         ask::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
     };
     let ordered = voucher.order(on.one(), step, 1, "&hold_ms=1500");
@@ -48,5 +51,5 @@ async fn only_its_own(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
         "Half-way the lock became another's: ordered {status}, its own lock {lock}, and {left} is still in the key."
     );
     let holds = status == 200 && lock == "lost" && left == "another";
-    Ok(Seen::holds(holds, words).value("left", left))
+    Ok(Observation::holds(holds, words).value("left", left))
 }

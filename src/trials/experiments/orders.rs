@@ -3,7 +3,7 @@
 use crate::{
     claims::{Target, Words, words},
     seckill::check::Verdict as Checked,
-    trials::{Cluster, NoVerdict, Seen, voucher::Voucher},
+    trials::{Cluster, NoVerdict, Observation, voucher::Voucher},
 };
 use chrono::TimeDelta;
 use serde_json::json;
@@ -13,7 +13,7 @@ experiments! {
     "002.global-mutex" => global_mutex("global-mutex"), twin("user-mutex");
 }
 
-async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Seen, NoVerdict> {
+async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, NoVerdict> {
     let mut said = Vec::new();
     for hours in periods {
         let [from, until] = hours.map(TimeDelta::hours);
@@ -32,7 +32,7 @@ async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Seen, NoVerdict
         .iter()
         .zip(&said)
         .all(|(wanted, said)| said.contains(wanted));
-    Ok(Seen::holds(holds, words).value("answers", said))
+    Ok(Observation::holds(holds, words).value("answers", said))
 }
 
 /// A crowd for a few pieces: whether the checker finds this, and nothing where that is `exact`.
@@ -42,7 +42,7 @@ pub(in crate::trials) async fn crowd(
     target: Target,
     repeats: u64,
     verdict: Checked,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
@@ -66,7 +66,7 @@ pub(in crate::trials) async fn crowd(
         "oversold": oversold,
         "report": ordered,
     });
-    Ok(Seen::holds(holds, words).value("crowd", figures))
+    Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
 /// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
@@ -79,12 +79,16 @@ fn comes_to(verdict: Checked, faults: &[Checked], orders: [i64; 3], all: i64) ->
 }
 
 /// 40 users order three times each, all at once: nothing is oversold, and each has one order.
-pub(super) async fn one_each(on: &Cluster, step: &str, target: Target) -> Result<Seen, NoVerdict> {
+pub(super) async fn one_each(
+    on: &Cluster,
+    step: &str,
+    target: Target,
+) -> Result<Observation, NoVerdict> {
     crowd(on, step, target, 3, Checked::Exact).await
 }
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
-async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Seen, NoVerdict> {
+async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVerdict> {
     let exact = one_each(on, "global-mutex", Target::One).await?;
     let mut statuses = Vec::new();
     for step in [one_lock, "user-mutex"] {
@@ -105,7 +109,7 @@ async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Seen, NoVerdict> {
         statuses[0],
         statuses[1]
     );
-    Ok(exact.and(Seen::holds(statuses == [503, 200], words).value("statuses", statuses)))
+    Ok(exact.and(Observation::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }
 
 /// An order that stays inside, while another of the same user comes to another instance: what the second hears.

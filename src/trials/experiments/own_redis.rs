@@ -5,7 +5,7 @@ use crate::{
     lab::program,
     load::spread::Spread,
     redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen, tools::ask},
+    trials::{Cluster, NoVerdict, Observation, tools::ask},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -38,7 +38,7 @@ impl OwnRedis {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         let port = (0..50).find_map(|_| free_port());
         let port = port.ok_or_else(|| NoVerdict::failed("no port is free"))?;
-        let (child, redis) = started(port, &folder, options).await?;
+        let (child, redis) = start_server(port, &folder, options).await?;
         let options = options.to_vec();
         Ok(Self {
             redis,
@@ -52,7 +52,7 @@ impl OwnRedis {
     /// `kill -9`, and a start with the same files.
     async fn restart(&mut self) -> Result<(), NoVerdict> {
         self.child.kill().await.map_err(NoVerdict::failed)?;
-        (self.child, self.redis) = started(self.port, &self.folder, &self.options).await?;
+        (self.child, self.redis) = start_server(self.port, &self.folder, &self.options).await?;
         Ok(())
     }
 }
@@ -64,12 +64,12 @@ fn free_port() -> Option<u16> {
     both.iter().all(Option::is_some).then_some(port)
 }
 
-async fn started(
+async fn start_server(
     port: u16,
     folder: &TempDir,
     options: &[&str],
 ) -> Result<(Child, MultiplexedConnection), NoVerdict> {
-    let absent = |_| NoVerdict::without("没有 redis-server", "there is no redis-server");
+    let absent = |_| NoVerdict::unavailable("没有 redis-server", "there is no redis-server");
     let mut child = Command::new(program("redis-server"))
         .args([
             "--bind",
@@ -98,7 +98,7 @@ async fn started(
 }
 
 /// Two nodes with half of the slots each; a key of the other one's that a script names in KEYS, or does not.
-async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Seen, NoVerdict> {
+async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation, NoVerdict> {
     // Only where servers may be started.
     on.servers()?;
     let [mut node, mut other] = [
@@ -159,11 +159,11 @@ async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Seen, NoVer
     );
     let holds =
         said[0] == "OK" && said[1].starts_with("Moved") && said[2].contains("non local key");
-    Ok(Seen::holds(holds, words).value("said", said))
+    Ok(Observation::holds(holds, words).value("said", said))
 }
 
 /// Writes, one after the other, with a file that is flushed each second or each time; and what `kill -9` leaves of the first.
-async fn flushed(on: &Cluster, when: &'static str) -> Result<Seen, NoVerdict> {
+async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
     let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
@@ -181,7 +181,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Seen, NoVerdict> {
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),
-        Says::Faster.told(ratio, 0),
+        Says::Faster.explain(ratio, 0),
     );
     let words = Words::new(
         format!(
@@ -198,7 +198,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Seen, NoVerdict> {
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,
     };
-    Ok(Seen::of(verdict, words))
+    Ok(Observation::of(verdict, words))
 }
 
 async fn writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {

@@ -3,8 +3,8 @@
 use crate::{
     claims::words,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, clients, own},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, clients, own_key},
     },
 };
 use futures::future::try_join_all;
@@ -19,12 +19,12 @@ experiments! {
 }
 
 /// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
-async fn one_of_many(on: &Cluster, command: &str) -> Result<Seen, NoVerdict> {
+async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 50;
     const TIMES: usize = 20;
     let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
     for _ in 0..TIMES {
-        let key = own("lock");
+        let key = own_key("lock");
         let line = [command, &key, "111"];
         let sent = clients.iter_mut().map(|client| ask(client, &line));
         let answers: Vec<Value> = try_join_all(sent).await?;
@@ -35,7 +35,7 @@ async fn one_of_many(on: &Cluster, command: &str) -> Result<Seen, NoVerdict> {
         "{CLIENTS} 个客户端同时发，{TIMES} 次；每次成功的个数：{ones:?}。",
         "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
     );
-    Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
+    Ok(Observation::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
 }
 
 /// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once.
@@ -43,8 +43,8 @@ async fn dies_in_between(
     on: &Cluster,
     second: &str,
     with_expiry: &[&str],
-) -> Result<Seen, NoVerdict> {
-    let keys = [own("lock"), own("lock")];
+) -> Result<Observation, NoVerdict> {
+    let keys = [own_key("lock"), own_key("lock")];
     let two = ["SETNX", &keys[0], "111"];
     let one = [&[second, &keys[1], "111"], with_expiry].concat();
     for line in [&two[..], &one] {
@@ -65,11 +65,11 @@ async fn dies_in_between(
         left[0],
         left[1]
     );
-    Ok(Seen::holds(left == [-1, -2], words).value("ttl", left))
+    Ok(Observation::holds(left == [-1, -2], words).value("ttl", left))
 }
 
-async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Seen, NoVerdict> {
-    let (mut redis, key) = (on.redis().await?, own("lock"));
+async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
+    let (mut redis, key) = (on.redis().await?, own_key("lock"));
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
     if is_deleted {
         ask::<()>(&mut redis, &["DEL", &key]).await?;
@@ -80,13 +80,13 @@ async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Seen, NoVerdict> {
         "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。",
         "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         first == Value::Int(1) && second == Value::Int(0),
         words,
     ))
 }
 
-async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Seen, NoVerdict> {
+async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     for stay in leases {
@@ -113,7 +113,7 @@ async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Seen, NoVerdict>
         "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
         "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         mode == "read" && readers == 2 && left > 1000,
         words,
     ))

@@ -4,8 +4,8 @@ use crate::{
     claims::words,
     fault::Action,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, until_there},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
     },
 };
 use futures::future::{join_all, try_join_all};
@@ -17,9 +17,9 @@ experiments! {
 }
 
 /// One has the lock; five wait in an instance that is killed, and behind them one in another.
-async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Seen, NoVerdict> {
+async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
-        return Err(NoVerdict::without(
+        return Err(NoVerdict::unavailable(
             "要有三个实例",
             "it takes three instances",
         ));
@@ -45,7 +45,7 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Seen, NoVerdict> {
         Ok::<_, NoVerdict>(())
     };
     let die = async {
-        until_there(&mut redis.clone(), &lock).await?;
+        wait_for_key(&mut redis.clone(), &lock).await?;
         // Nobody answers them any more.
         join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
         Ok::<_, NoVerdict>(())
@@ -76,10 +76,10 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Seen, NoVerdict> {
              for 5 s leave the queue together, not one after the other."
     );
     let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-    Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
+    Ok(Observation::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-async fn semaphore(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
+async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     const STAY: u128 = 500;
     let (product, begun) = (on.product(5000).await?, Instant::now());
     let visits = (0..10).map(|n| {
@@ -110,5 +110,5 @@ async fn semaphore(on: &Cluster, route: &str) -> Result<Seen, NoVerdict> {
         .into_iter()
         .map(|at| u64::try_from(at).unwrap_or(u64::MAX))
         .collect();
-    Ok(Seen::holds(most == 3, words).value("left_ms", left))
+    Ok(Observation::holds(most == 3, words).value("left_ms", left))
 }

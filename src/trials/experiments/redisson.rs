@@ -4,8 +4,8 @@
 use crate::{
     claims::words,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, until_there},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
     },
 };
 use futures::StreamExt;
@@ -20,7 +20,11 @@ experiments! {
     "002.watchdog" => waits_for_the_rest("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
 }
 
-async fn thirty_seconds(on: &Cluster, strategy: &str, lock: &str) -> Result<Seen, NoVerdict> {
+async fn thirty_seconds(
+    on: &Cluster,
+    strategy: &str,
+    lock: &str,
+) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     let left = watched(
@@ -39,12 +43,12 @@ async fn thirty_seconds(on: &Cluster, strategy: &str, lock: &str) -> Result<Seen
         "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
     );
     let holds = (29_000..=30_000).contains(&most) && renewed == 1;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("renewed", renewed)
         .value("most_ms", most))
 }
 
-async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Seen, NoVerdict> {
+async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let begun = Instant::now();
@@ -71,18 +75,18 @@ async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Seen, NoVerdict> {
         "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。",
         "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         (0..=1500).contains(&left) && (1400..3000).contains(&gone),
         words,
     ))
 }
 
-async fn try_lock(on: &Cluster, lock: &str) -> Result<Seen, NoVerdict> {
+async fn try_lock(on: &Cluster, lock: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
     let other = on.instances().last().map_or(on.one(), String::as_str);
     let tries = async {
-        until_there(&mut redis, &key).await?;
+        wait_for_key(&mut redis, &key).await?;
         let begun = Instant::now();
         let (short, _) = product.buy(other, lock, "&wait_ms=500").await?;
         let waited = begun.elapsed().as_millis();
@@ -97,13 +101,13 @@ async fn try_lock(on: &Cluster, lock: &str) -> Result<Seen, NoVerdict> {
         "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。",
         "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         short == 503 && (490..2000).contains(&waited) && long == 200,
         words,
     ))
 }
 
-async fn every_third(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
+async fn every_third(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
     // Nine seconds of work under a lease of three.
@@ -121,7 +125,7 @@ async fn every_third(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
         "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
     );
     let holds = (8..=9).contains(&renewed) && lowest > 1500;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("renewed", renewed)
         .value("lowest_ms", lowest))
 }
@@ -129,10 +133,14 @@ async fn every_third(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
 /// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
 /// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
 /// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
-async fn waits_for_the_rest(on: &Cluster, strategy: &str, lock: &str) -> Result<Seen, NoVerdict> {
+async fn waits_for_the_rest(
+    on: &Cluster,
+    strategy: &str,
+    lock: &str,
+) -> Result<Observation, NoVerdict> {
     const LEFT_MS: u64 = 3250;
     /// At first, once more when it listens for the release, and every 500 ms.
-    const FEW: usize = 10;
+    const MAX_TRIES: usize = 10;
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
@@ -172,11 +180,12 @@ async fn waits_for_the_rest(on: &Cluster, strategy: &str, lock: &str) -> Result<
         "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
     );
     let in_time = (LEFT_MS - 250..LEFT_MS + 200).contains(&waited);
-    Ok(
-        Seen::holds((1..=FEW).contains(&asked) && in_time && renewed >= 4, words)
-            .value("asked", asked)
-            .value("renewed", renewed),
+    Ok(Observation::holds(
+        (1..=MAX_TRIES).contains(&asked) && in_time && renewed >= 4,
+        words,
     )
+    .value("asked", asked)
+    .value("renewed", renewed))
 }
 
 /// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.

@@ -6,10 +6,10 @@ use crate::{
     fault::Action,
     load::history::Outcome,
     trials::{
-        Cluster, NoVerdict, Product, Seen,
+        Cluster, NoVerdict, Observation, Product,
         own_lab::{OwnLab, REPLICATED},
         purchases::outcome,
-        tools::{got, until_below},
+        tools::{get_json, wait_for_children},
     },
 };
 use futures::future::{try_join, try_join_all};
@@ -28,9 +28,9 @@ experiments! {
 }
 
 /// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
-const PATIENCE: Duration = Duration::from_secs(16);
+const MAX_WAIT: Duration = Duration::from_secs(16);
 /// Longer than the session and the lease.
-const PAUSE: Duration = Duration::from_secs(13);
+const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The lease of a lock that has one.
 const LEASE: &str = "&lease_ms=5000";
 /// How long the holder stays, in milliseconds: its server fails meanwhile, or it is paused.
@@ -135,7 +135,10 @@ impl<'a> Contest<'a> {
         mended: impl Future<Output = Result<(), NoVerdict>>,
     ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
-            return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+            return Err(NoVerdict::unavailable(
+                "要有两个实例",
+                "it takes two instances",
+            ));
         };
         let second = async {
             // Until another is refused, nobody is inside: it buys like anybody else.
@@ -145,7 +148,7 @@ impl<'a> Contest<'a> {
             }
             let begun = Instant::now();
             let waits = async {
-                while let Some(left) = PATIENCE.checked_sub(begun.elapsed()) {
+                while let Some(left) = MAX_WAIT.checked_sub(begun.elapsed()) {
                     let wait = format!("&wait_ms={}", left.as_millis());
                     if self.buys(other, wait).await {
                         return Ok(Some(begun.elapsed().as_millis()));
@@ -171,7 +174,7 @@ impl<'a> Contest<'a> {
         let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
         let counted = async {
             loop {
-                let count = got(self.on, &stock).await.ok();
+                let count = get_json(self.on, &stock).await.ok();
                 if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
                     return count;
                 }
@@ -179,13 +182,13 @@ impl<'a> Contest<'a> {
             }
         };
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
-        let left = timeout(PATIENCE, counted).await.map_err(late)?;
+        let left = timeout(MAX_WAIT, counted).await.map_err(late)?;
         let lost = sold - (5000 - left);
         Ok(Cell { lost, blocked_ms })
     }
 }
 
-/// These locks, which all have the same instance for a holder: what befalls it befalls all of them.
+/// These locks, which all have the same instance for a holder: a fault of it hits all of them.
 async fn of_holder(
     on: &Cluster,
     locks: &[&'static str],
@@ -195,7 +198,7 @@ async fn of_holder(
     let holder = on.servers()?.instances.last();
     let holder = holder.map_or("", |instance| instance.name.as_str());
     let all_inside = Barrier::new(contests.len());
-    let befalls = || async {
+    let fault_all = || async {
         if !all_inside.wait().await.is_leader() {
             return Ok(());
         }
@@ -203,7 +206,7 @@ async fn of_holder(
             Fault::HolderKilled => on.fault(Action::Kill, holder).await,
             Fault::HolderPaused => {
                 on.fault(Action::Pause, holder).await?;
-                sleep(PAUSE).await;
+                sleep(HOLDER_PAUSE).await;
                 on.fault(Action::Resume, holder).await
             }
             _ => Ok(()),
@@ -215,7 +218,7 @@ async fn of_holder(
         STAY_MS
     };
     let still = || std::future::ready(Ok(()));
-    let under = (contests.iter()).map(|contest| contest.under(stay_ms, befalls(), still()));
+    let under = (contests.iter()).map(|contest| contest.under(stay_ms, fault_all(), still()));
     let under = try_join_all(under).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
@@ -265,7 +268,7 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
 }
 
 /// Four faults and three stores: fewer failures are more reliable.
-async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Seen, NoVerdict> {
+async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
@@ -284,7 +287,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Seen, NoVerdict> {
     let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
     let mut all: Vec<_> = matrix
         .iter()
-        .map(|(fault, cells)| said(fault, &LOCKS, cells))
+        .map(|(fault, cells)| row_words(fault, &LOCKS, cells))
         .collect();
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
@@ -294,7 +297,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Seen, NoVerdict> {
         .iter()
         .map(|(fault, cells)| json!({"fault": fault, "cells": cells}))
         .collect();
-    let seen = Seen::holds(
+    let seen = Observation::holds(
         zookeeper < redis && redis == mysql,
         Words::join(&all, ["", " "]),
     );
@@ -304,11 +307,11 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Seen, NoVerdict> {
 }
 
 /// A pause of the holder, for which one takes Redlock, ZooKeeper or the database itself.
-async fn correct(on: &Cluster, fault: Fault) -> Result<Seen, NoVerdict> {
+async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
-    let mut words = said(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
+    let mut words = row_words(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
     if lost[1] > 0 {
         words = Words::join(
             &[
@@ -322,22 +325,25 @@ async fn correct(on: &Cluster, fault: Fault) -> Result<Seen, NoVerdict> {
         );
     }
     let holds = lost[0] > 0 && lost[1] == 0 && lost[2] == 0;
-    Ok(Seen::holds(holds, words).value("lost", json!(lost)))
+    Ok(Observation::holds(holds, words).value("lost", json!(lost)))
 }
 
 /// Three servers of ZooKeeper, of which one dies, and then a second one.
-async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Seen, NoVerdict> {
+async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let queue = format!("/distributed/zk-lock-{}", product.id);
     let [one, .., other] = on.instances() else {
-        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        return Err(NoVerdict::unavailable(
+            "要有两个实例",
+            "it takes two instances",
+        ));
     };
     let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
     let meanwhile = async {
-        until_below(&zookeeper, &queue, 1).await?;
+        wait_for_children(&zookeeper, &queue, 1).await?;
         on.fault(Action::Kill, &servers[0]).await?;
         if two_die_at_once {
             on.fault(Action::Kill, &servers[1]).await?;
@@ -360,11 +366,14 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Seen, NoVerdict
         "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
     );
     let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];
-    Ok(Seen::holds(kept && minority == 503 && gone == 2, words))
+    Ok(Observation::holds(
+        kept && minority == 503 && gone == 2,
+        words,
+    ))
 }
 
 /// `持有者被杀：zk-lock 等 9.8 s，…；`
-fn said(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
+fn row_words(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
     let cells: Vec<_> = locks
         .iter()
         .zip(cells)

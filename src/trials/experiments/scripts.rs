@@ -3,8 +3,8 @@
 use crate::{
     claims::words,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, clients, own},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, clients, own_key},
     },
 };
 use futures::future::try_join_all;
@@ -19,10 +19,10 @@ experiments! {
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
 /// Two clients in every order in which their five commands can come, then as it happens; then twenty that send a script.
-async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Seen, NoVerdict> {
+async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, NoVerdict> {
     /// So often both send at once, where nobody orders them.
     const TIMES: usize = 500;
-    let (mut clients, counter) = (clients(on, 20).await?, own("counter"));
+    let (mut clients, counter) = (clients(on, 20).await?, own_key("counter"));
     // Bit n says whose command comes n-th.
     let orders: Vec<u32> = (0..1_u32 << 10)
         .filter(|order| order.count_ones() == 5)
@@ -62,7 +62,7 @@ async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Seen, NoVerdict
         orders.len()
     );
     let seen: Vec<i64> = seen.into_iter().collect();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("by_commands", seen)
         .value("orders", orders.len()))
 }
@@ -92,8 +92,8 @@ async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, 
     Ok(saw)
 }
 
-async fn no_rollback(on: &Cluster, value: &str) -> Result<Seen, NoVerdict> {
-    let (mut redis, word, other) = (on.redis().await?, own("word"), own("other"));
+async fn no_rollback(on: &Cluster, value: &str) -> Result<Observation, NoVerdict> {
+    let (mut redis, word, other) = (on.redis().await?, own_key("word"), own_key("other"));
     let mut transaction = redis::pipe();
     transaction
         .atomic()
@@ -117,5 +117,5 @@ async fn no_rollback(on: &Cluster, value: &str) -> Result<Seen, NoVerdict> {
         "INCR 报错：{said}；它后面的 SET 照样做了，值是 {left}。",
         "INCR failed: {said}; the SET after it was done and wrote {left}."
     );
-    Ok(Seen::holds(!said.is_empty() && left == "1", words))
+    Ok(Observation::holds(!said.is_empty() && left == "1", words))
 }

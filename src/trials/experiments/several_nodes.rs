@@ -6,8 +6,8 @@ use crate::{
     load::spread::Spread,
     redis_at::redis_at,
     trials::{
-        Cluster, NoVerdict, Seen,
-        tools::{ask, own},
+        Cluster, NoVerdict, Observation,
+        tools::{ask, own_key},
     },
 };
 use futures::future::try_join_all;
@@ -22,7 +22,7 @@ experiments! {
 }
 
 /// What a node may take for its answer.
-const NODE_PATIENCE: Duration = Duration::from_millis(50);
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long a lock is had at the longest.
 const LEASE_MS: &str = "30000";
 
@@ -36,8 +36,8 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
 }
 
 /// Locks and unlocks on one node and on two, in turn; and a second node that dies between the two writes.
-async fn two_masters(on: &Cluster, masters: usize) -> Result<Seen, NoVerdict> {
-    let (mut nodes, key) = (nodes(on).await?, own("lock"));
+async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
+    let (mut nodes, key) = (nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
@@ -63,7 +63,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Seen, NoVerdict> {
     let ratio = Spread::of_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.told(ratio, 0));
+    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.explain(ratio, 0));
     let words = Words::new(
         format!(
             "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -79,7 +79,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Seen, NoVerdict> {
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,
     };
-    Ok(Seen::of(verdict, words))
+    Ok(Observation::of(verdict, words))
 }
 
 /// Locks and unlocks on these nodes, one after the other.
@@ -101,7 +101,10 @@ async fn locks_per_second(
 }
 
 /// A node that stands still is asked for the lock too: it does as it was asked once it goes on, and so it must hear of the release.
-async fn released_everywhere(on: &Cluster, releases_everywhere: bool) -> Result<Seen, NoVerdict> {
+async fn released_everywhere(
+    on: &Cluster,
+    releases_everywhere: bool,
+) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (nodes, key) = (nodes(on).await?, format!("redLock:{}", product.id));
     on.fault(Action::Pause, "redis-5").await?;
@@ -122,7 +125,7 @@ async fn released_everywhere(on: &Cluster, releases_everywhere: bool) -> Result<
         "五个节点里一个没有响应：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
         "One of five nodes does not answer: lock, purchase and release took {took} ms and came to {status}; once it goes on, locks that are left on it: {left}."
     );
-    Ok(Seen::holds(status == 200 && left == 0, words)
+    Ok(Observation::holds(status == 200 && left == 0, words)
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
@@ -134,7 +137,7 @@ async fn locks_and_releases_what_it_has(
     let mut granted = Vec::new();
     for node in &mut nodes {
         let line = ["SET", key, "A", "NX", "PX", LEASE_MS];
-        let answer = timeout(NODE_PATIENCE, ask::<Value>(node, &line)).await;
+        let answer = timeout(NODE_TIMEOUT, ask::<Value>(node, &line)).await;
         granted.push(matches!(answer, Ok(Ok(Value::Okay))));
     }
     let most = granted.iter().filter(|granted| **granted).count() > nodes.len() / 2;
@@ -148,7 +151,7 @@ async fn locks_and_releases_what_it_has(
 
 /// Contenders who begin at once, each with another node first: how many attempts one of them needs where all wait equally
 /// long between two attempts, and where each waits as chance has it.
-async fn random_delay(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> {
+async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {
@@ -162,7 +165,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> 
     }
     let ratio = Spread::of_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
-    let told = Says::Faster.told(ratio, 0);
+    let told = Says::Faster.explain(ratio, 0);
     let words = Words::new(
         format!(
             "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
@@ -173,13 +176,13 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> 
             told.en
         ),
     );
-    Ok(Seen::of(Says::Faster.verdict(ratio), words))
+    Ok(Observation::of(Says::Faster.verdict(ratio), words))
 }
 
 /// The rounds until one has most of the nodes; 20 at most.
 async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
-    let key = own("lock");
+    let key = own_key("lock");
     let mut clients = Vec::new();
     for first in 0..CLIENTS {
         let mut nodes = nodes(on).await?;

@@ -3,7 +3,7 @@
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use sqlx::{Connection, Executor};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ experiments! {
 }
 
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
-async fn not_reentrant(on: &Cluster, again: &str) -> Result<Seen, NoVerdict> {
+async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
     let [name, again] = ["re-entry", again].map(|name| format!("{name}:{}", product.id));
     let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
@@ -65,7 +65,7 @@ async fn not_reentrant(on: &Cluster, again: &str) -> Result<Seen, NoVerdict> {
             }
         ),
     );
-    Ok(Seen::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
+    Ok(Observation::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
 }
 
 /// The course's row is inserted by one whose connection then ends.
@@ -74,7 +74,7 @@ async fn four_cautions(
     strategy: &str,
     name: &str,
     expires: &str,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
     let insert = format!(
         "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",
@@ -109,7 +109,7 @@ async fn four_cautions(
     );
     let statuses = [no_expiry, free, down];
     let holds = statuses == [503, 200, 503] && at_once && not_reentrant;
-    Ok(Seen::holds(holds, words).value("statuses", statuses.to_vec()))
+    Ok(Observation::holds(holds, words).value("statuses", statuses.to_vec()))
 }
 
 fn is_duplicate<T>(done: &Result<T, sqlx::Error>) -> bool {

@@ -3,7 +3,7 @@
 use crate::{
     claims::{Target, Words, words},
     http_client::Ask,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ experiments! {
 }
 
 /// It holds while all are under way, as in a closed loop. At a fixed rate most connections have no request.
-async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Seen, NoVerdict> {
+async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Observation, NoVerdict> {
     let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
@@ -53,12 +53,12 @@ async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Seen, NoVerdict> {
         .iter()
         .all(|(_, _, out, seen)| (0.8..=1.25).contains(&(out / seen)));
     let pairs: Vec<_> = shares.iter().map(|(_, _, out, seen)| out / seen).collect();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .sales(&rows)
         .value("worked_out_by_measured", pairs))
 }
 
-async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Seen, NoVerdict> {
+async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVerdict> {
     let mut statuses = Vec::new();
     for (file, has, asks, other) in [
         ("etag", header::ETAG, "if-none-match", "\"another\""),
@@ -90,12 +90,12 @@ async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Seen, NoVerdict> 
         "At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."
     );
     Ok(
-        Seen::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
+        Observation::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
             .value("statuses", statuses.concat()),
     )
 }
 
-async fn statics(on: &Cluster, file: &str) -> Result<Seen, NoVerdict> {
+async fn statics(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
     let page = on.get(&format!("{}/{file}", on.three())).await?.success()?;
     let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
     let (by_instance, dynamic) = (
@@ -107,11 +107,14 @@ async fn statics(on: &Cluster, file: &str) -> Result<Seen, NoVerdict> {
         "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
         by_instance.is_none()
     );
-    Ok(Seen::holds(by_instance.is_none() && dynamic != "-", words))
+    Ok(Observation::holds(
+        by_instance.is_none() && dynamic != "-",
+        words,
+    ))
 }
 
 /// In turn: among as many answers in a row as there are instances, each has answered once, but where another's request came between.
-async fn balance(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> {
+async fn balance(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     let (all, mut names) = (on.instances(), Vec::new());
     for _ in 0..30 {
         let at = match is_random {
@@ -129,5 +132,5 @@ async fn balance(on: &Cluster, is_random: bool) -> Result<Seen, NoVerdict> {
         "30 requests were answered by {}: of {tried} runs of answers {kept} have each server once.",
         names.join(" ")
     );
-    Ok(Seen::holds(kept * 10 >= tried * 9, words).value("instances", names))
+    Ok(Observation::holds(kept * 10 >= tried * 9, words).value("instances", names))
 }

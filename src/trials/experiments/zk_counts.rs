@@ -2,7 +2,7 @@
 
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen, tools::got},
+    trials::{Cluster, NoVerdict, Observation, tools::get_json},
 };
 use serde_json::json;
 
@@ -10,11 +10,11 @@ experiments! {
     "3.7.7.1" => shared_count(0), twin(1);
 }
 
-async fn shared_count(on: &Cluster, apart: i64) -> Result<Seen, NoVerdict> {
+async fn shared_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
     let product = on.product(1).await?;
     let mut seen = Vec::new();
     for (n, at) in on.instances().iter().enumerate() {
-        let answer = got(
+        let answer = get_json(
             on,
             &format!(
                 "{at}/test/zk/share/count?stock_id={}",
@@ -34,5 +34,5 @@ async fn shared_count(on: &Cluster, apart: i64) -> Result<Seen, NoVerdict> {
         "每个实例依次读到的和改成的：{seen:?}。",
         "What each instance in turn has read and set: {seen:?}."
     );
-    Ok(Seen::holds(chained, words).value("counts", json!(seen)))
+    Ok(Observation::holds(chained, words).value("counts", json!(seen)))
 }

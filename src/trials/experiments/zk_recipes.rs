@@ -4,8 +4,8 @@ use crate::{
     claims::{Words, words},
     fault::Action,
     trials::{
-        Cluster, NoVerdict, Product, Seen,
-        tools::{below, until_below},
+        Cluster, NoVerdict, Observation, Product,
+        tools::{count_children, wait_for_children},
     },
 };
 use futures::future::{join_all, try_join_all};
@@ -42,7 +42,7 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .collect())
 }
 
-async fn leases(on: &Cluster, of: &str) -> Result<Seen, NoVerdict> {
+async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let visits = (0..7).map(|n| {
         let at = &on.instances()[n % on.instances().len()];
@@ -63,14 +63,17 @@ async fn leases(on: &Cluster, of: &str) -> Result<Seen, NoVerdict> {
         "七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
         "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
     );
-    Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
+    Ok(Observation::holds((most, inside) == (5, 0), words).value("inside", most))
 }
 
-async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Seen, NoVerdict> {
+async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observation, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
-        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        return Err(NoVerdict::unavailable(
+            "要有两个实例",
+            "it takes two instances",
+        ));
     };
     let hold = if holder_dies { 60_000 } else { 3000 };
     let url = |at: &str, wait: u32| {
@@ -85,13 +88,13 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Seen, NoV
         async move { on.get(&url).await }
     }));
     let killed = async {
-        until_below(&zookeeper, &taken, 5).await?;
+        wait_for_children(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
         if holder_dies {
             on.fault(Action::Kill, &dies.name).await?;
         }
         // Once the session has ended, by itself.
-        while holder_dies && below(&zookeeper, &taken).await? > 0 {
+        while holder_dies && count_children(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
         let after = on
@@ -114,7 +117,7 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Seen, NoV
         "With all five leases in {}: {before}; after it was killed and its session ended: {after}.",
         dies.name
     );
-    Ok(Seen::holds((before, after) == (503, 200), words))
+    Ok(Observation::holds((before, after) == (503, 200), words))
 }
 
 /// A client of its own, with a session of its own.
@@ -122,16 +125,19 @@ fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
 }
 
-const PATIENT: Duration = Duration::from_secs(5);
-const IMPATIENT: Duration = Duration::from_secs(1);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One says that there are two leases, the other five.
-async fn unequal_leases(on: &Cluster, says: u32) -> Result<Seen, NoVerdict> {
+async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
     let (zookeeper, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
-    let two = zookeeper.semaphore(&path, 2).acquire(2, PATIENT).await;
+    let two = zookeeper
+        .semaphore(&path, 2)
+        .acquire(2, LEASE_TIMEOUT)
+        .await;
     let two = two.map_err(NoVerdict::failed)?;
-    let third = match other.semaphore(&path, says).acquire(1, IMPATIENT).await {
+    let third = match other.semaphore(&path, says).acquire(1, SHORT_TIMEOUT).await {
         Ok(third) => third,
         Err(LockError::Taken { .. }) => Vec::new(),
         Err(error) => return Err(NoVerdict::failed(error)),
@@ -146,14 +152,17 @@ async fn unequal_leases(on: &Cluster, says: u32) -> Result<Seen, NoVerdict> {
         "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时在里面的 {inside} 个。",
         "One says that there are 2 leases and has them; another says {says} and comes for one: {inside} are inside at once."
     );
-    Ok(Seen::holds(inside > 2, words).value("inside", inside))
+    Ok(Observation::holds(inside > 2, words).value("inside", inside))
 }
 
 /// A lease that nobody gives back, while its client lives and after.
-async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Seen, NoVerdict> {
+async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Observation, NoVerdict> {
     let (forgetful, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
-    let lease = forgetful.semaphore(&path, 1).acquire(1, PATIENT).await;
+    let lease = forgetful
+        .semaphore(&path, 1)
+        .acquire(1, LEASE_TIMEOUT)
+        .await;
     for lease in lease.map_err(NoVerdict::failed)? {
         if is_released {
             lease.release().await.map_err(NoVerdict::failed)?;
@@ -166,7 +175,7 @@ async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Seen, NoVerdi
         if ends {
             forgetful.close().await;
         }
-        match other.semaphore(&path, 1).acquire(1, PATIENT).await {
+        match other.semaphore(&path, 1).acquire(1, LEASE_TIMEOUT).await {
             Ok(leases) => {
                 had.push(true);
                 for lease in leases {
@@ -196,11 +205,11 @@ async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Seen, NoVerdi
             lives.1, ended.1
         ),
     );
-    Ok(Seen::holds(had == [false, true], words))
+    Ok(Observation::holds(had == [false, true], words))
 }
 
 /// Additions one after the other, and many at once.
-async fn promoted(on: &Cluster, at_once: bool) -> Result<Seen, NoVerdict> {
+async fn promoted(on: &Cluster, at_once: bool) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 8;
     let clients = (0..CLIENTS)
         .map(|_| client(on))
@@ -234,17 +243,20 @@ async fn promoted(on: &Cluster, at_once: bool) -> Result<Seen, NoVerdict> {
         "One after the other: {alone} took the mutex; at once: {at_once} did; the sum is {sum}."
     );
     let all = CLIENTS as i64 * 11;
-    Ok(Seen::holds(alone == 0 && at_once > 0 && sum == all, words))
+    Ok(Observation::holds(
+        alone == 0 && at_once > 0 && sum == all,
+        words,
+    ))
 }
 
 /// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
-async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
+async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
     let count = async || -> Result<[usize; 3], NoVerdict> {
         let mut nodes = [0; 3];
         for (nodes, part) in nodes.iter_mut().zip(&parts) {
-            *nodes = below(&zookeeper, part).await?;
+            *nodes = count_children(&zookeeper, part).await?;
         }
         Ok(nodes)
     };
@@ -280,11 +292,11 @@ async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
     );
     let holds =
         (inside, after, beside) == ([1; 3], [0; 3], [0, 1, 0]) && [refused, had] == [503, 200];
-    Ok(Seen::holds(holds, words))
+    Ok(Observation::holds(holds, words))
 }
 
 /// Six wait behind a barrier, which is removed a second later.
-async fn barrier(on: &Cluster, is_set: bool) -> Result<Seen, NoVerdict> {
+async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
     const WAITERS: usize = 6;
     let (product, begun) = (on.product(1).await?, Instant::now());
     let stock_id = product.id;
@@ -313,5 +325,8 @@ async fn barrier(on: &Cluster, is_set: bool) -> Result<Seen, NoVerdict> {
         "{WAITERS} 个在三个实例上等：{from} 到 {to} ms 之间移除栅栏，最早通过的在 {first} ms，最晚的在 {last} ms。",
         "{WAITERS} waited on three instances: the barrier was removed between {from} and {to} ms; the first passed after {first} ms, the last after {last} ms."
     );
-    Ok(Seen::holds(first >= from && last <= to + 1000, words))
+    Ok(Observation::holds(
+        first >= from && last <= to + 1000,
+        words,
+    ))
 }

@@ -1,6 +1,6 @@
 //! `oversell faults`: the fault matrix, on labs that it starts itself.
 
-use super::{ENGINES, Engine, Matrix, Ran, page, run};
+use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
 use crate::{
     chinese::{self, told},
     failure::Failure,
@@ -115,7 +115,7 @@ fn failure(why: NoVerdict) -> Failure {
 
 /// The promises that were not kept, a line for each.
 fn broken(found: &Matrix) -> Vec<String> {
-    let cells = |run: &Ran| {
+    let cells = |run: &FaultRun| {
         let (engine, fault) = (run.engine.clone(), run.fault.words().here());
         let broken = run.cells.iter().filter_map(move |cell| {
             let words = cell.broken()?;
@@ -136,7 +136,7 @@ mod tests {
     use crate::trials::fault_matrix::{Cell, Fault};
 
     #[test]
-    fn a_promise_that_is_not_kept_is_named_with_its_engine_fault_and_strategy() {
+    fn a_broken_promise_names_engine_fault_and_strategy() {
         let cell = |promises| Cell {
             strategy: "redis-fenced".into(),
             promises,
@@ -146,7 +146,7 @@ mod tests {
             ..Cell::default()
         };
         let found = |promises| Matrix {
-            runs: vec![Ran {
+            runs: vec![FaultRun {
                 engine: "sentinels".into(),
                 fault: Fault::Kill,
                 cells: vec![cell(promises)],

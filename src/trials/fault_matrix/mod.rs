@@ -185,13 +185,13 @@ const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
 
 /// Without a sale for so long, something is broken: while all is well there is a sale every 0.3 s at least.
-const NOTICED_MS: u64 = 1000;
+const MIN_NOTICED_GAP_MS: u64 = 1000;
 
 impl Engine {
     /// Whether every strategy must notice the fault: nobody is served by a server that is killed or paused. Where one of several is
     /// only cut off from the instances, they may be at another one. A planned fail-over, and the election of another ZooKeeper
     /// server, can be over between two purchases: that another one leads is asked of the servers.
-    fn is_felt(&self, fault: Fault) -> bool {
+    fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
             Fault::Cut => self.lab == ONE,
@@ -222,12 +222,12 @@ impl Engine {
 pub(super) struct Matrix {
     /// Where and how it was run; empty where it was not yet.
     conditions: Map<String, Value>,
-    runs: Vec<Ran>,
+    runs: Vec<FaultRun>,
 }
 
 /// A fault of an engine, and what came of its strategies.
 #[derive(Debug, Serialize, Deserialize)]
-struct Ran {
+struct FaultRun {
     engine: String,
     fault: Fault,
     cells: Vec<Cell>,
@@ -260,7 +260,7 @@ struct Cell {
 impl Cell {
     /// Judges what buyers were told, and how many pieces have left the shelf. `left` is what each answer says is left, where it
     /// says so.
-    fn of(told: &Told, gone: i64) -> Self {
+    fn of(told: &BuyerAnswers, gone: i64) -> Self {
         let mut left = told.left.clone();
         left.sort_unstable();
         left.dedup();
@@ -281,7 +281,7 @@ impl Cell {
 
     /// The same of a voucher, whose orders are in these books: an order that was answered and is not there is lost, and one that a
     /// user or a number has twice is doubled.
-    fn of_orders(told: &Told, books: &Books) -> Self {
+    fn of_orders(told: &BuyerAnswers, books: &Books) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
             unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
@@ -302,8 +302,10 @@ impl Cell {
     }
 
     /// Whether its buyers noticed that something was broken.
-    fn felt(&self) -> bool {
-        let waited = self.without_service_ms.is_none_or(|gap| gap >= NOTICED_MS);
+    fn was_noticed(&self) -> bool {
+        let waited = self
+            .without_service_ms
+            .is_none_or(|gap| gap >= MIN_NOTICED_GAP_MS);
         waited || self.refused + self.unknown > 0
     }
 
@@ -328,7 +330,7 @@ impl Cell {
 
 /// What the buyers of a strategy were answered.
 #[derive(Debug, Default)]
-struct Told {
+struct BuyerAnswers {
     counts: SaleCounts,
     /// What is left of a product, where an answer says so.
     left: Vec<i64>,
@@ -336,7 +338,7 @@ struct Told {
     orders: Vec<Entry>,
 }
 
-impl Told {
+impl BuyerAnswers {
     /// Records an answer, and the user of an order.
     fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
         self.counts.count(outcome);
@@ -367,10 +369,10 @@ mod tests {
     }
 
     fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
-        let told = Told {
+        let told = BuyerAnswers {
             counts: counts(sold, unknown),
             left: left.to_vec(),
-            ..Told::default()
+            ..BuyerAnswers::default()
         };
         Cell {
             promises: true,
@@ -381,7 +383,7 @@ mod tests {
 
     /// The twins: cells that break a promise, each in one way, and the judge names it.
     #[test]
-    fn a_cell_that_breaks_its_promise_is_refused_and_a_sound_one_is_not() {
+    fn a_cell_that_breaks_its_promise_is_refused() {
         // Sold, the numbers left, unknown, gone; lost, doubled, vanished, done.
         for (what, told, [lost, doubled, vanished, done], sound) in [
             ("all told", cell(3, &[9, 8, 7], 0, 3), [0, 0, 0, 0], true),
@@ -441,10 +443,10 @@ mod tests {
     fn orders_that_are_not_as_they_were_answered_are_refused() {
         let order = |order_id, user_id| Entry { order_id, user_id };
         let cell = |books: &[Entry], unknown| {
-            let told = Told {
+            let told = BuyerAnswers {
                 counts: counts(2, unknown),
                 orders: vec![order(1, 10), order(2, 20)],
-                ..Told::default()
+                ..BuyerAnswers::default()
             };
             let books = Books {
                 pieces: 100,
@@ -494,18 +496,22 @@ mod tests {
 
     /// The twin: a fault that nobody has made.
     #[test]
-    fn a_fault_that_no_buyer_noticed_is_none() {
+    fn a_fault_that_no_buyer_noticed_does_not_count() {
         let seen = |refused, gap| Cell {
             refused,
             without_service_ms: gap,
             ..cell(3, &[], 0, 3)
         };
-        assert!(!seen(0, Some(330)).felt(), "all was well");
-        assert!(seen(1, Some(330)).felt() && seen(0, Some(5025)).felt() && seen(0, None).felt());
+        assert!(!seen(0, Some(330)).was_noticed(), "all was well");
+        assert!(
+            seen(1, Some(330)).was_noticed()
+                && seen(0, Some(5025)).was_noticed()
+                && seen(0, None).was_noticed()
+        );
         let must_be = |id: &str| {
             let engine = ENGINES.iter().find(|known| known.id == id);
             let faults = [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
-            faults.map(|fault| engine.expect("an engine").is_felt(fault))
+            faults.map(|fault| engine.expect("an engine").must_be_noticed(fault))
         };
         assert_eq!(must_be("redis"), [false, true, true, true]);
         assert_eq!(must_be("sentinels"), [false, true, true, false]);
@@ -513,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_that_decides_is_safe_under_every_fault_and_a_plain_lock_under_none() {
+    fn only_safe_strategies_promise_under_faults() {
         let promises = |engine: &str, slug: &str, fault| {
             let engine = ENGINES.iter().find(|known| known.id == engine);
             engine.expect("an engine").promises(slug, fault)
@@ -540,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn each_strategy_of_an_engine_is_one_and_needs_the_server_that_is_hit() {
+    fn each_strategy_of_an_engine_needs_its_server() {
         for engine in &ENGINES {
             for slug in engine.strategies {
                 let needs = match stock::find(slug) {

@@ -1,6 +1,6 @@
 //! A fault of an engine: buyers of all its strategies, the fault while they buy, and what is left when it is mended.
 
-use super::{Cell, Engine, Fault, Hits, Ran, Told};
+use super::{BuyerAnswers, Cell, Engine, Fault, FaultRun, Hits};
 use crate::{
     fault::Action,
     http_client::HttpError,
@@ -10,7 +10,7 @@ use crate::{
         Cluster, NoVerdict, Product,
         own_lab::OwnLab,
         purchases::{Purchases, STOCK, outcome},
-        tools::{ask, got},
+        tools::{ask, get_json},
         voucher::Voucher,
     },
 };
@@ -28,32 +28,32 @@ use tokio::time::{sleep, timeout};
 /// Each request stays inside for a moment, so that others wait for it, and waits for 3 s at most.
 const TERMS: &str = "&hold_ms=10&wait_ms=3000";
 /// What a buyer does between two purchases.
-const PAUSE: Duration = Duration::from_millis(50);
+const POLL_PAUSE: Duration = Duration::from_millis(50);
 /// How long the server stays broken: longer than others wait before they go on without it.
-const BROKEN: Duration = Duration::from_secs(8);
+const FAULT_DURATION: Duration = Duration::from_secs(8);
 /// How long all sell where nothing breaks.
-const WELL: Duration = Duration::from_secs(4);
+const HEALTHY_DURATION: Duration = Duration::from_secs(4);
 /// How long it may take until instances are ready, and until all sell again.
-const BACK: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take until orders that were answered are written.
-const WRITTEN: Duration = Duration::from_secs(10);
+const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
 /// A strategy or step that is sold by, what is sold, and what its buyers have seen.
-struct Stall<'a> {
+struct StrategyUnderTest<'a> {
     slug: &'static str,
-    goods: Goods<'a>,
+    goods: Offer<'a>,
     purchases: Purchases,
-    told: Mutex<Told>,
+    told: Mutex<BuyerAnswers>,
 }
 
-enum Goods<'a> {
+enum Offer<'a> {
     /// A product, and where its pieces are counted.
     Product(Product<'a>, Store),
     /// A voucher, and how many users have ordered it: each once.
     Voucher(Voucher<'a>, AtomicI64),
 }
 
-impl<'a> Goods<'a> {
+impl<'a> Offer<'a> {
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
             return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
@@ -75,7 +75,7 @@ impl<'a> Goods<'a> {
     }
 
     /// What came of it, as soon as it can be counted.
-    async fn counted(&self, on: &Cluster, told: &Told) -> Cell {
+    async fn counted(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
         let begun = Instant::now();
         loop {
             let cell = match self {
@@ -85,23 +85,23 @@ impl<'a> Goods<'a> {
                         Store::Redis => "redis",
                     };
                     let stock = format!("{}/stock?stock_id={}", on.three(), product.id);
-                    let stock = got(on, &stock).await.ok();
+                    let stock = get_json(on, &stock).await.ok();
                     let left = stock.and_then(|stock| stock[store]["count"].as_i64());
                     left.map(|left| Cell::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
                     let books = format!("{}/voucher/{}/orders", on.three(), voucher.id);
-                    let books = got(on, &books).await.ok();
+                    let books = get_json(on, &books).await.ok();
                     let books = books.and_then(|books| serde_json::from_value(books).ok());
                     let cell = books.map(|books| Cell::of_orders(told, &books));
                     // What is answered first and written behind may not be there yet.
-                    cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITTEN)
+                    cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
                 }
             };
             if let Some(cell) = cell {
                 return cell;
             }
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Goods<'a> {
     }
 }
 
-impl Stall<'_> {
+impl StrategyUnderTest<'_> {
     /// Buys at an instance, until it is over.
     async fn buy_at(&self, at: &str, over: &AtomicBool) {
         while !over.load(Relaxed) {
@@ -125,7 +125,7 @@ impl Stall<'_> {
                 outcome
             };
             self.purchases.record(buys).await;
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     }
 
@@ -133,7 +133,7 @@ impl Stall<'_> {
     async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
         let told = mem::take(&mut *self.told.lock());
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
-        let counted = timeout(BACK, self.goods.counted(on, &told)).await;
+        let counted = timeout(RECOVERY_TIMEOUT, self.goods.counted(on, &told)).await;
         let gap = self.purchases.longest_gap(since, Instant::now());
         Ok(Cell {
             strategy: self.slug.to_owned(),
@@ -148,18 +148,18 @@ pub(super) async fn run(
     own: &OwnLab,
     engine: &'static Engine,
     fault: Fault,
-) -> Result<Ran, NoVerdict> {
+) -> Result<FaultRun, NoVerdict> {
     let on = &own.cluster;
     // Their connections go to where they go first, wherever the last fault has led them.
     for instance in &on.servers()?.instances {
         on.fault(Action::Kill, &instance.name).await?;
         on.fault(Action::Start, &instance.name).await?;
     }
-    try_join_all(on.instances().iter().map(|at| ready(on, at))).await?;
+    try_join_all(on.instances().iter().map(|at| wait_until_ready(on, at))).await?;
     let stalls = try_join_all(engine.strategies.iter().map(|slug| async move {
-        Ok::<_, NoVerdict>(Stall {
+        Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
-            goods: Goods::of(on, slug).await?,
+            goods: Offer::of(on, slug).await?,
             purchases: Purchases::default(),
             told: Mutex::default(),
         })
@@ -172,7 +172,7 @@ pub(super) async fn run(
     let all_sell = async |since| {
         let sold = stalls
             .iter()
-            .map(|stall| stall.purchases.wait_for_sales(since, BACK));
+            .map(|stall| stall.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
         join_all(sold).await
     };
     let broken = async {
@@ -184,7 +184,7 @@ pub(super) async fn run(
             )));
         }
         let since = Instant::now();
-        breaks(own, engine.hits, fault).await?;
+        break_and_mend(own, engine.hits, fault).await?;
         Ok((since, all_sell(Instant::now()).await))
     };
     let broken = async {
@@ -203,13 +203,13 @@ pub(super) async fn run(
     }
     if let Some(cell) = cells
         .iter()
-        .find(|cell| engine.is_felt(fault) && !cell.felt())
+        .find(|cell| engine.must_be_noticed(fault) && !cell.was_noticed())
     {
         let (engine, slug) = (engine.id, &cell.strategy);
         let why = format!("{engine}, {fault:?}: {slug} sold on, as if nothing were broken");
         return Err(NoVerdict::failed(why));
     }
-    Ok(Ran {
+    Ok(FaultRun {
         engine: engine.id.to_owned(),
         fault,
         cells,
@@ -217,11 +217,11 @@ pub(super) async fn run(
 }
 
 /// Does to the server what the fault says, for as long as it stays so.
-async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
+async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
         Fault::None => {
-            sleep(WELL).await;
+            sleep(HEALTHY_DURATION).await;
             return Ok(());
         }
         Fault::Promote => {
@@ -231,7 +231,7 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
                 _ => "replica",
             };
             on.fault(Action::Promote, to).await?;
-            return follows(&leads.1).await;
+            return wait_until_it_follows(&leads.1).await;
         }
         Fault::Kill => (Action::Kill, Action::Start),
         Fault::Pause => (Action::Pause, Action::Resume),
@@ -251,14 +251,14 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
         Hits::ZooKeeper => own.ensemble("").await?.remove(0),
     };
     on.fault(does, &server).await?;
-    sleep(BROKEN).await;
+    sleep(FAULT_DURATION).await;
     if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
         // Buyers may not notice the election. Where the server that was hit still leads, nothing was broken.
         own.ensemble(&server).await?;
     }
     on.fault(mends, &server).await?;
     match led {
-        Some(url) => follows(&url).await,
+        Some(url) => wait_until_it_follows(&url).await,
         None => Ok(()),
     }
 }
@@ -280,7 +280,7 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
 }
 
 /// Waits until the Redis that led follows another: until then it takes writes, which are lost.
-async fn follows(led: &str) -> Result<(), NoVerdict> {
+async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
     let followed = async {
         loop {
             let role = redis::cmd("INFO").arg("replication").to_owned();
@@ -291,14 +291,14 @@ async fn follows(led: &str) -> Result<(), NoVerdict> {
             if said.is_some_and(|said| said.contains("role:slave")) {
                 return;
             }
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     };
     let late = |_| NoVerdict::failed("the Redis that led does not follow");
-    timeout(BACK, followed).await.map_err(late)
+    timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
 }
 
-async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
+async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
     let url = format!("{at}/health/ready");
     let ready = async {
         while !on
@@ -306,9 +306,9 @@ async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
             .await
             .is_ok_and(|answer| answer.status.is_success())
         {
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     };
     let late = |_| NoVerdict::failed(format!("{at} is not ready"));
-    timeout(BACK, ready).await.map_err(late)
+    timeout(RECOVERY_TIMEOUT, ready).await.map_err(late)
 }

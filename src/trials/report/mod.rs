@@ -7,7 +7,7 @@ mod tests;
 
 use super::{
     Play, Rated, Ratio, Sale,
-    results::{Found, Tried},
+    results::{CourseResults, TrialResult},
 };
 use crate::{
     bilingual::Bilingual,
@@ -26,7 +26,7 @@ use serde_json::json;
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the template cannot be filled.
-pub(super) fn html(found: &Found) -> Result<String, Failure> {
+pub(super) fn html(found: &CourseResults) -> Result<String, Failure> {
     Report::of(found)
         .render()
         .map_err(|e| unusable!("report: {e}"))
@@ -35,8 +35,8 @@ pub(super) fn html(found: &Found) -> Result<String, Failure> {
 #[derive(Template)]
 #[template(path = "course.html")]
 struct Report<'a> {
-    found: &'a Found,
-    chapters: Vec<Part<'a>>,
+    found: &'a CourseResults,
+    chapters: Vec<ChapterPart<'a>>,
     conditions: String,
     /// What happened in the races, as the script of the page reads it.
     races: String,
@@ -45,15 +45,15 @@ struct Report<'a> {
 }
 
 /// A chapter, and what came of its lessons.
-struct Part<'a> {
+struct ChapterPart<'a> {
     chapter: &'static Chapter,
-    lessons: Vec<Shown<'a>>,
+    lessons: Vec<LessonFigures<'a>>,
 }
 
 /// A lesson in pictures.
-struct Shown<'a> {
+struct LessonFigures<'a> {
     lesson: &'static Lesson,
-    tried: &'a Tried,
+    tried: &'a TrialResult,
     sales: Vec<Bar<'a>>,
     ratios: Vec<Scale<'a>>,
     races: Vec<Race<'a>>,
@@ -82,17 +82,17 @@ struct Scale<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(found: &'a Found) -> Self {
+    fn of(found: &'a CourseResults) -> Self {
         let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
             let lessons = found
                 .lessons
                 .iter()
                 .filter(|tried| tried.chapter == chapter.id);
-            Part {
+            ChapterPart {
                 chapter,
                 lessons: lessons
-                    .filter_map(|tried| Shown::of(tried, &mut plays))
+                    .filter_map(|tried| LessonFigures::of(tried, &mut plays))
                     .collect(),
             }
         };
@@ -134,8 +134,8 @@ impl<'a> Report<'a> {
     }
 }
 
-impl<'a> Shown<'a> {
-    fn of(tried: &'a Tried, plays: &mut Vec<&'a Play>) -> Option<Self> {
+impl<'a> LessonFigures<'a> {
+    fn of(tried: &'a TrialResult, plays: &mut Vec<&'a Play>) -> Option<Self> {
         let figures = &tried.seen.figures;
         let longest = figures
             .sales

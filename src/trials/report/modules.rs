@@ -9,7 +9,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// What would end an address, the map or the script element that it stands in.
-const UNFIT: &AsciiSet = &CONTROLS.add(b'%').add(b'#').add(b'"').add(b'\\').add(b'<');
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'#').add(b'"').add(b'\\').add(b'<');
 /// How a path begins that a module imports from; what stands before it is on the same line.
 const FROM: &str = " from '";
 
@@ -23,7 +23,7 @@ pub(super) fn import_map(module: &str) -> String {
         let (text, imports) = renamed(&path, &text(&path));
         let address = format!(
             "data:text/javascript;charset=utf-8,{}",
-            utf8_percent_encode(&text, UNFIT)
+            utf8_percent_encode(&text, ESCAPED)
         );
         known.insert(path, address);
         wanted.extend(imports);
