@@ -29,7 +29,7 @@ pub struct Line {
     pub again: bool,
 }
 
-/// A line as a file has it.
+/// A line's form in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum LineForm {
@@ -37,7 +37,6 @@ enum LineForm {
     Own(OwnLine),
 }
 
-/// Lines that many lessons share.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SharedLine {
@@ -47,15 +46,13 @@ enum SharedLine {
     NewVoucher,
 }
 
-/// A line of one lesson.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnLine {
     terminal: Option<u8>,
     run: String,
-    /// What it prints.
     prints: Option<String>,
-    /// What it prints at last, typed again and again until then.
+    /// Typed again until it prints this.
     until: Option<String>,
 }
 
@@ -71,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Whether this is what it prints; space at the end of a line does not count.
+    /// Whether the text matches; trailing space does not count.
     #[must_use]
     pub fn is_printed(&self, text: &str) -> bool {
         let trimmed = |text: &str| {

@@ -92,7 +92,7 @@ mod tests {
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
-            // What the page opens knows one place only.
+            // A path for the browser has one place only.
             for path in &lesson.r#try {
                 assert!(!path.replace("{who}", "").contains('{'), "{path}");
             }

@@ -24,12 +24,10 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// From the file that `oversell course --json` writes.
     pub(crate) fn read(file: &str) -> Self {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
-    /// What a lesson came to.
     pub(crate) fn of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }

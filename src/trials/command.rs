@@ -27,9 +27,8 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// An experiment that takes longer has gone wrong.
 const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long one has to end by itself once the command is told to stop.
+/// An experiment has this long to clean up when the command must stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tries every claim of the course, and says which came out so.
@@ -70,7 +69,7 @@ pub struct Args {
     place: Where,
 }
 
-/// A lesson by its section; clap says which is meant where one is mistyped.
+/// Parses a lesson by its section; clap suggests the nearest for a mistyped one.
 fn known() -> impl TypedValueParser<Value = &'static Lesson> {
     let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
     all.map(|id| find(&id).expect("it is one of them"))
@@ -82,7 +81,7 @@ impl Outputs for Args {
     }
 }
 
-/// A run of the command: what was found so far.
+/// A run of the command, with its results so far.
 #[derive(Debug)]
 pub struct Course {
     args: Args,
@@ -90,14 +89,12 @@ pub struct Course {
 }
 
 impl Course {
-    /// One that has tried nothing.
     #[must_use]
     pub const fn new(args: Args) -> Self {
         Self { args, found: None }
     }
 
-    /// Tries those lessons that are asked for and of which `is_its` is so, against the lab at `at` or the cluster that the arguments
-    /// name.
+    /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
     /// # Errors
     ///
@@ -181,13 +178,13 @@ impl Course {
         Ok(())
     }
 
-    /// Whether a lesson of which this is so is asked for.
+    /// Whether a chosen lesson matches.
     #[must_use]
     pub fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.args.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
-    /// Prints and writes what was found.
+    /// Prints and writes the results.
     ///
     /// # Errors
     ///
@@ -229,7 +226,7 @@ impl Course {
     }
 }
 
-/// All of it but the races event by event, which only the report draws.
+/// The results as JSON, without the events of races, which only the report draws.
 fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
@@ -245,7 +242,7 @@ fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     Ok(found)
 }
 
-/// Gives the verdicts to the instances, for their page.
+/// Sends the verdicts to the instances, which keep them for their page.
 async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
     let kept = on
         .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
@@ -257,7 +254,7 @@ async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
         .map_err(|why| Failure::Unusable(why.to_string()))
 }
 
-/// Tries one lesson; what it has left broken is mended.
+/// Tries one lesson, then mends its faults.
 async fn try_lesson(
     on: &Cluster,
     chapter: &Chapter,
@@ -270,7 +267,7 @@ async fn try_lesson(
         seen = timeout(EXPERIMENT_TIMEOUT, &mut running) => {
             seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {EXPERIMENT_TIMEOUT:?}"))))
         }
-        // A load that hears it too removes its product.
+        // A load hears the stop too, and removes its product.
         () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
@@ -278,7 +275,7 @@ async fn try_lesson(
 }
 
 impl Args {
-    /// The lessons that are asked for, in the documents' order.
+    /// The chosen lessons, in the documents' order.
     fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
         let all = ALL
             .iter()
@@ -288,7 +285,7 @@ impl Args {
 
     fn takes(&self, lesson: &Lesson) -> bool {
         match (&self.lessons[..], self.quick) {
-            // What is not tried has no twin.
+            // A lesson that is not tried has no twin.
             _ if self.twins && !lesson.is_tried() => false,
             ([], quick) => !quick || lesson.quick,
             (named, _) => named.iter().any(|named| named.id == lesson.id),

@@ -16,7 +16,7 @@ use crate::{
     seckill::check::Verdict as Orders,
 };
 
-/// Tries a lesson, or its twin: on ours, and on the library that the text speaks of.
+/// Tries a lesson or its twin: on our service, and on the library that the text names.
 pub(super) async fn run(
     on: &Cluster,
     lesson: &'static Lesson,
@@ -29,7 +29,8 @@ pub(super) async fn run(
     }
 }
 
-/// On ours; the twin of a list is the first part that is reproduced with its twin, else the last.
+/// Tries it on our service. A list of experiments as a twin stops at the first part that is reproduced, since that one was not
+/// refused.
 async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Observation, NoVerdict> {
     if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
         return one(on, lesson, run, false).await;
@@ -119,10 +120,10 @@ async fn one(
     }
 }
 
-/// What the text shows is no single piece: of what was sold, at least so much has not left the shelf.
+/// The text oversells by far: at least this share of the sales took no piece.
 const MIN_OVERSOLD_SHARE: f64 = 0.1;
 
-/// The course's load, 100 × 50: the claim is that it oversells, and by far.
+/// Claim: the course's load, 100 × 50, oversells by far.
 async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
     let row = on.load(strategy, target).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
@@ -139,14 +140,13 @@ fn far_too_many(sold: i64, gone: i64) -> bool {
     (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
 }
 
-/// How long a request may wait where the stock is judged: on a slow machine one that tries a version again and again is unlucky
-/// for longer than the service's own limit.
+/// Retries of a version can outlast the service's own limit on a slow machine.
 const MAX_WAIT_MS: u64 = 300_000;
 
-/// Requests of each connection in the quick form, where the stock is judged: as many at once as in the course, for a fifth of its time.
+/// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
 const QUICK_LOOPS: usize = 10;
 
-/// A load: the claim is that not one piece too many is sold, on each of these targets.
+/// Claim: a load sells no piece twice, on each of these targets.
 async fn exact(
     on: &Cluster,
     strategy: &str,
@@ -166,7 +166,7 @@ async fn exact(
     Ok(Observation::holds(holds, sales(&rows)).sales(&rows))
 }
 
-/// Two rates, in pairs; `otherwise` says why what is said of them does not hold here, where it does not.
+/// Claim: the ratio of two rates. `otherwise` is added if it does not hold: why not here.
 async fn compared(
     on: &Cluster,
     first: Side,
@@ -182,10 +182,9 @@ async fn compared(
     Ok(seen)
 }
 
-/// So many times as often: that retries grow.
 const MIN_GROWTH: f64 = 1.5;
 
-/// The same load from 10 connections and from 100: the claim is that from more there are more retries for each piece.
+/// Claim: 100 connections retry more often per piece than 10 under the same load.
 async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = retries(on, strategy, 10).await?;
     let said = words!(
@@ -198,13 +197,13 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observatio
     )))
 }
 
-/// The same from 2 connections and from 100: the claim is that few attempts are in vain at first, and most at last.
+/// Claim: with 2 connections few attempts fail, with 100 most do.
 async fn few_then_most_fail(
     on: &Cluster,
     strategy: &'static str,
 ) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = retries(on, strategy, 2).await?;
-    // One retry for each piece: half of the attempts.
+    // One retry per piece: half of the attempts fail.
     let said = words!(
         "说的是先少于 1 次（不到一半的尝试），后多于 1 次。",
         "Less than 1 at first, which is half of the attempts, and more at last is claimed."
@@ -212,7 +211,7 @@ async fn few_then_most_fail(
     Ok(seen.and(Observation::holds(few < 1.0 && many > 1.0, said)))
 }
 
-/// Retries for each piece, from so many connections and from 100.
+/// Retries per piece, with `few` connections and with 100.
 async fn retries(
     on: &Cluster,
     strategy: &'static str,
@@ -239,7 +238,7 @@ async fn retries(
     Ok((before, after, seen.value("retries_each", retries)))
 }
 
-/// The rates of the two, and what comes of their ratio.
+/// Both rates and their ratio in words.
 fn words(ratio: &Ratio) -> Words {
     let told = ratio.says.explain(ratio.ratio, ratio.failed);
     let [first, second] = ratio.names();

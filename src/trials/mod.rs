@@ -33,7 +33,7 @@ pub use cluster::Cluster;
 pub use observation::{Figures, NoVerdict, Observation, Play, Rated, Ratio, Sale};
 pub use product::{Product, StockCounts};
 
-/// What the lessons say of other rooms is so.
+/// The lessons agree with the registries of other rooms.
 #[cfg(test)]
 mod tests {
     use super::experiments;

@@ -22,16 +22,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long it may take to start, or to elect a leader.
+/// Bounds its start, and the election of a leader.
 const LAB_TIMEOUT: Duration = Duration::from_secs(120);
-/// All on free ports, beside what a [`LabKind`] says.
+/// The options of every lab: free ports.
 const FREE: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
-/// What a lab has.
+/// Which servers a lab has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabKind {
     options: &'static str,
-    /// A setting of its instances, and its value.
+    /// An environment variable for its instances, and its value.
     setting: Option<(&'static str, &'static str)>,
 }
 
@@ -50,41 +50,41 @@ pub(super) const SENTINELS: LabKind = LabKind {
     options: "--instances 0 --redis-ports 0 --sentinels 3",
     setting: None,
 };
-/// Three MariaDB nodes as one cluster, of which the instances write to the first that is there.
+/// Three Galera nodes; all instances write to the first that lives.
 pub(super) const ONE_WRITER: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0 --galera 3",
     setting: None,
 };
-/// Three MariaDB nodes as one cluster, and an instance on each.
+/// Three Galera nodes, with an instance on each.
 const GALERA: LabKind = LabKind {
     options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
     setting: None,
 };
-/// The same, whose instances read what was committed on any node.
+/// The same, with reads that see every commit.
 const CAUSAL: LabKind = LabKind {
     setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
     ..GALERA
 };
 
-/// A Galera cluster with an instance on each node: started once, for all lessons that need it.
+/// A Galera cluster with an instance on each node. All lessons share one.
 pub(super) async fn galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
     let start = || async { Ok::<_, NoVerdict>(Box::new(OwnLab::start(on, GALERA).await?)) };
     Ok(&on.galera.get_or_try_init(start).await?.cluster)
 }
 
-/// Another one, whose instances have `mysql.causal_reads`.
+/// A new one, with `mysql.causal_reads`.
 pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
     OwnLab::start(on, CAUSAL).await
 }
 
 impl OwnLab {
-    /// Starts one beside the lab that is tried: without that, this machine may have no servers to start.
+    /// Starts one beside the lab that is tried; refused without that lab, as this machine may have no servers.
     pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
         Self::of(kind, on.quick, on.stop.clone()).await
     }
 
-    /// Starts one with these options of `oversell lab`, where no other is tried.
+    /// Starts one with these options of `oversell lab`; needs no other lab.
     pub(super) async fn alone(
         options: &'static str,
         stop: CancellationToken,
@@ -95,11 +95,11 @@ impl OwnLab {
 
     async fn of(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
-        // Where root starts it, its servers are another user's, who must enter.
+        // If root starts it, its servers run as another user, who must enter the folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
             .map_err(NoVerdict::failed)?;
         let said = folder.path().join("said");
-        // The kernel stops it where this process dies.
+        // The kernel stops it when this process dies.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--"])
             .arg(std::env::current_exe().map_err(NoVerdict::failed)?)
@@ -122,7 +122,7 @@ impl OwnLab {
             }
             let why = fs::read_to_string(&said).unwrap_or_default();
             let why = why.trim().trim_start_matches("oversell: ");
-            // A lab names what is not installed with its package, and what to do, in the language of the one who reads it.
+            // The lab's own message names the package that is missing.
             Err(match why.contains("Debian") {
                 true => NoVerdict::Unavailable(Words::same(why)),
                 false => NoVerdict::failed(format!("a second lab does not start: {why}")),
@@ -142,7 +142,7 @@ impl OwnLab {
         })
     }
 
-    /// The names of the ZooKeeper servers, the leader first, as soon as there is one beside `not`.
+    /// Waits for a leader other than `not`; the names of the ZooKeeper servers, the leader first.
     pub(super) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct Product<'a> {
     pub(super) on: &'a Cluster,
-    /// Its number, for `stock_id`.
+    /// The `stock_id`.
     pub id: i64,
 }
 
-/// The pieces that each store has.
+/// The pieces in each store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StockCounts {
     /// The row.
@@ -26,11 +26,7 @@ pub struct StockCounts {
 }
 
 impl Cluster {
-    /// Makes a product with so many pieces.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where the service does not.
+    /// Makes a product with `count` pieces.
     pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
         let put = format!("{}/stock?stock_id={id}", self.three());
@@ -55,10 +51,6 @@ impl Cluster {
 
 impl Product<'_> {
     /// `GET /stock`.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where a store does not answer.
     pub async fn left(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
         let count = |store: &str| {
@@ -71,11 +63,7 @@ impl Product<'_> {
         })
     }
 
-    /// Buys a piece at an instance: status and answer. `more` is more of the query: `&hold_ms=3000`.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError`], but not for a status.
+    /// Buys a piece at an instance; returns status and answer. `more` is added to the query: `&hold_ms=3000`.
     pub async fn buy(
         &self,
         at: &str,
@@ -90,11 +78,6 @@ impl Product<'_> {
             .await
     }
 
-    /// Removes it.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where the service does not.
     pub async fn remove(self) -> Result<(), NoVerdict> {
         let removed = self.on.request(Method::DELETE, &self.stock()).answer();
         removed.await?.success()?;

@@ -23,25 +23,23 @@ use tokio::{process::Command, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Client, Error as Zk};
 
-/// The longest that a line takes which does not say how long it takes, and so much longer takes one that does.
+/// Default timeout of a line; added to a line's own duration.
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The time between two tries of a line that is told again.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a line has come to.
+/// What a line printed, and how long it took.
 struct LineResult {
     line: ScriptLine,
     printed: String,
     took: Duration,
 }
 
-/// What a version has come to.
 struct VersionResult {
     java: Java,
     done: Vec<LineResult>,
 }
 
-/// Tries the script, and puts what ours has come to beside it.
+/// Runs the script on each version, and adds the observation of our service.
 pub(super) async fn beside(
     on: &Cluster,
     script: &Script,
@@ -90,7 +88,7 @@ pub(super) async fn beside(
     Ok(seen.value("theirs", figures))
 }
 
-/// Where no Java process can be started, or need be, the verdict is that of ours, and the words say so.
+/// Without Java processes the verdict is that of our service, and the words say so.
 fn only_ours(
     on: &Cluster,
     library: Library,
@@ -121,7 +119,7 @@ fn only_ours(
     }
 }
 
-/// One version, in processes of its own; what it has written is removed.
+/// Runs the lines on one version, in its own processes, then removes its keys and nodes.
 async fn try_version(
     on: &Cluster,
     library: Library,
@@ -159,10 +157,10 @@ async fn try_version(
     Ok(VersionResult { java, done: done? })
 }
 
-/// A line that goes on beside the next ones: its number, and what it comes to.
+/// A line that ended in ` &`: its number, and its pending answer.
 type BackgroundLine = (usize, AbortOnDropHandle<(String, Duration)>);
 
-/// Tells the processes one line after the other, until one does not come to what it says.
+/// Sends the lines in turn; stops at the first that does not print what it should.
 async fn follow(
     on: &Cluster,
     peers: &BTreeMap<u8, Peer>,
@@ -244,7 +242,6 @@ async fn run_line(
     }
 }
 
-/// What a line prints.
 async fn carry_out_line(
     on: &Cluster,
     peer: &Peer,
@@ -277,7 +274,6 @@ async fn carry_out_line(
     }
 }
 
-/// The answer, and how long it took.
 fn answer_within(pending: Pending, limit: Duration) -> BoxFuture<'static, (String, Duration)> {
     let begun = Instant::now();
     async move {
@@ -292,7 +288,6 @@ fn answer_within(pending: Pending, limit: Duration) -> BoxFuture<'static, (Strin
     .boxed()
 }
 
-/// A port that nobody has just now.
 fn free_port() -> Result<String, NoVerdict> {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr());
     Ok(port.map_err(NoVerdict::failed)?.port().to_string())
@@ -313,7 +308,7 @@ async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(),
     Ok(())
 }
 
-/// Removes the nodes below this one whose names begin so, with all that is below them.
+/// Removes the children whose names begin with `begins`, and all below them.
 fn remove_nodes<'a>(
     zookeeper: &'a Client,
     below: &'a str,
@@ -337,7 +332,6 @@ fn remove_nodes<'a>(
 }
 
 impl ScriptLine {
-    /// After so long it is no longer waited for.
     fn limit(&self) -> Duration {
         LINE_TIMEOUT
             + self
@@ -345,7 +339,7 @@ impl ScriptLine {
                 .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
     }
 
-    /// For people: a key is a key, and the thread is named where it is not the first.
+    /// The line for a reader: without the generated key, and with the thread unless it is the first.
     fn words(&self) -> String {
         let run = self.run.replace("{key}", "key");
         let run = run.replace("{redis} ", "").replace(" &", "");
@@ -374,7 +368,7 @@ impl LineResult {
         self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
     }
 
-    /// With the bounds beside the figure.
+    /// Line, print and time, with the bounds of each.
     fn words(&self) -> String {
         let mut words = self.line.words();
         if !self.printed.is_empty() {
@@ -390,7 +384,6 @@ impl LineResult {
     }
 }
 
-/// The first words of a long answer.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {
@@ -413,7 +406,7 @@ impl VersionResult {
         json!({"on": self.java.to_string(), "verdict": self.verdict(), "lines": lines})
     }
 
-    /// Of the first all that counts; of another where it did not come to what it says.
+    /// All checked lines for the first version; only the failed line for the others.
     fn words(&self, is_first: bool) -> Words {
         let said = |done: &&LineResult| match is_first {
             true => {

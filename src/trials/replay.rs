@@ -25,7 +25,6 @@ struct ReplayEntry {
     cured_ends: ExpectedEnd,
 }
 
-/// How it must end.
 #[derive(Default, Deserialize)]
 struct ExpectedEnd {
     sold: i64,
@@ -40,11 +39,7 @@ struct StartedReplay {
     events: String,
 }
 
-/// Plays the flaw and its cure: the claim holds where both end as they must. The twin is the flaw in the place of its cure.
-///
-/// # Errors
-///
-/// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+/// Claim: the flaw and its cure both end as they must. The twin plays the flaw instead of the cure.
 pub(super) async fn flaw_and_cure(
     on: &Cluster,
     lesson: &str,
@@ -82,15 +77,7 @@ pub(super) async fn flaw_and_cure(
 }
 
 impl Cluster {
-    /// Plays a race by the clock, or in the quick form by force, and waits for its end, which must be that of the flaw or that of
-    /// the cure.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
-    ///
-    /// # Cancel safety
-    ///
+    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the flaw or of the cure.
     /// Dropping it leaves the race to end by itself.
     pub async fn replay(
         &self,
@@ -130,7 +117,7 @@ impl Cluster {
             .await?
             .success()?
             .json()?;
-        // The stream begins with the first event for whoever comes, and ends after the last.
+        // Every stream starts at the first event and ends after the last.
         read_to_end(
             lesson,
             cured,

@@ -13,21 +13,19 @@ use crate::{
 use serde::Serialize;
 use std::time::Duration;
 
-/// All that a run has found.
 #[derive(Debug, Serialize)]
 pub(super) struct CourseResults {
     pub(super) conditions: Conditions,
     pub(super) lessons: Vec<TrialResult>,
 }
 
-/// What was tried in the place of a lesson, and what came of it.
+/// The twin that was tried in place of a lesson.
 #[derive(Debug, Serialize)]
 pub(super) struct TwinResult {
     pub(super) what: Words,
     verdict: Verdict,
 }
 
-/// A lesson, and what came of it.
 #[derive(Debug, Serialize)]
 pub(super) struct TrialResult {
     pub(super) id: &'static str,
@@ -36,18 +34,17 @@ pub(super) struct TrialResult {
     pub(super) claim: Bilingual,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
-    /// What was tried in its place: then verdict, words and figures are the twin's.
+    /// If a twin was tried, verdict, words and figures are the twin's.
     pub(super) twin: Option<TwinResult>,
     #[serde(flatten)]
     pub(super) seen: Observation,
     pub(super) took_ms: u64,
-    /// Why it went wrong, where it did.
+    /// Why the experiment failed, if it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
 }
 
 impl TrialResult {
-    /// This lesson, of what its experiment has come to.
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,
@@ -89,7 +86,7 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Whether a claim that does not rest on timing came out otherwise than in the last full run, or a twin was not refused.
+    /// Whether the verdict differs from the last full run, unless it rests on timing; or a twin was not refused.
     pub(super) fn is_otherwise(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
@@ -102,7 +99,6 @@ impl TrialResult {
 }
 
 impl CourseResults {
-    /// How many claims came out so.
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         let so = self
             .lessons
@@ -111,10 +107,6 @@ impl CourseResults {
         so.count()
     }
 
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where one could not be
-    /// tried.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
         let otherwise: Vec<_> = otherwise

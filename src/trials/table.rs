@@ -8,9 +8,9 @@ use crate::{
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
-/// As wide as it gets, also where it goes to no terminal.
+/// The greatest width, and the width without a terminal.
 const WIDTH: u16 = 100;
-/// On a terminal that is narrower its lines break.
+/// A narrower terminal breaks its lines.
 const MIN_WIDTH: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
@@ -48,17 +48,17 @@ impl Lang {
     }
 }
 
-/// A line for a claim: verdict and claim, as much of it as one line of a terminal takes.
+/// Verdict and claim, cut to one line of the terminal.
 pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
     let verdict = verdict(tried, lang);
     let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
-    // Its mark and a space stand before it.
+    // The mark and a space come before it.
     let width = columns().map(|width| width.saturating_sub(2));
     let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
     format!("{} {line}", mark(tried.verdict().mark()))
 }
 
-/// The words that fit in one line, and a sign that there are more.
+/// The first line of the words, and `…` if there are more.
 fn shortened(line: &str, width: usize) -> String {
     if textwrap::core::display_width(line) <= width {
         return line.to_owned();
@@ -67,7 +67,7 @@ fn shortened(line: &str, width: usize) -> String {
     format!("{} …", lines.lines().next().unwrap_or_default())
 }
 
-/// The verdict in words, and what is to be known of it.
+/// The verdict in words, and whether it rests on timing or has changed.
 fn verdict(tried: &TrialResult, lang: Lang) -> String {
     let mut verdict = lang.of(tried.verdict().words()).to_owned();
     if tried.timing {
@@ -108,7 +108,7 @@ pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
     table
 }
 
-/// How many claims came out how.
+/// The number of claims per verdict.
 pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     let (so, otherwise, noise, unavailable) = (
         found.count(Verdict::Reproduced),

@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_client::{Client, Error as Zk};
 
-/// A key of an experiment's own.
+/// A key that no other experiment uses.
 pub(super) fn own_key(name: &str) -> String {
     format!("course:{:08x}:{name}", fastrand::u32(..))
 }
 
-/// One command, as it is typed into `redis-cli`.
+/// Sends one command, as `redis-cli` would.
 pub(super) async fn ask<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     line: &[&str],
@@ -30,7 +30,7 @@ pub(super) async fn ask<T: FromRedisValue>(
     Ok(command.arg(line).query_async(redis).await?)
 }
 
-/// So many clients of the main Redis, each with a connection of its own.
+/// `n` clients of the main Redis, each with its own connection.
 pub(super) async fn clients(
     on: &Cluster,
     n: usize,
@@ -39,7 +39,6 @@ pub(super) async fn clients(
     Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 
-/// Waits until there is such a key.
 pub(super) async fn wait_for_key(
     redis: &mut MultiplexedConnection,
     key: &str,
@@ -54,7 +53,6 @@ pub(super) async fn wait_for_key(
     there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
 }
 
-/// The answer to a GET as JSON.
 pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
@@ -62,7 +60,6 @@ pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict
     Ok(request.answer().await?.success()?.json()?)
 }
 
-/// How many nodes are below this one.
 pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
@@ -70,7 +67,7 @@ pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usi
     }
 }
 
-/// Waits until so many nodes are below this one.
+/// Waits until the node has `wanted` children.
 pub(super) async fn wait_for_children(
     zookeeper: &Client,
     path: &str,

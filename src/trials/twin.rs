@@ -13,7 +13,7 @@ use crate::{
 pub(super) const OVERSELLS: &str = "none";
 /// Sells exactly, and never tries again.
 pub(super) const EXACT: &str = "single-update";
-/// The step of the seckill of which the checker's verdict is another than this.
+/// A step of the seckill with another verdict of the checker.
 pub(super) const fn other_step(comes_to: Orders) -> &'static str {
     match comes_to {
         Orders::Exact => "check-then-deduct",
@@ -24,7 +24,7 @@ pub(super) const fn other_step(comes_to: Orders) -> &'static str {
 pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
 impl Lesson {
-    /// Its twin in words: `None` where a lesson that is tried has none, which a unit test refuses.
+    /// Its twin in words. A unit test refuses a tried lesson without one.
     pub(super) fn twin_words(&self) -> Option<Words> {
         let theirs = self.theirs.as_ref().map(|script| instead(&script.twin));
         if self.why_not().is_some() {
@@ -53,7 +53,7 @@ impl Lesson {
     }
 }
 
-/// What a Java process is told otherwise.
+/// How the lines for the Java process differ.
 fn instead(twin: &TwinChange) -> Words {
     match twin {
         TwinChange::Line(n, run) if run.is_empty() => words!(
@@ -75,7 +75,7 @@ fn instead(twin: &TwinChange) -> Words {
     }
 }
 
-/// What stands in the place of this; where it is itself what the lesson has instead, what it is.
+/// The twin of this kind of experiment; `instead` if `run` is itself the lesson's twin.
 fn of(run: &Run, instead: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {

@@ -22,11 +22,10 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What the keys of all lines have in their names.
+/// The part of a key that is replaced by a unique name.
 const KEY: &str = "by-hand";
-/// The longest that a line is typed again, and that an answer is waited for.
+/// Bounds an answer, and the repetitions of a line.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time between two tries of a line that is typed again.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn typed(
@@ -64,7 +63,7 @@ pub(super) async fn typed(
     Ok(observation(&lines, &printed?))
 }
 
-/// What this line prints, of `redis-cli`, `curl` or `oversell lab fault`.
+/// Runs one line of `redis-cli`, `curl` or `oversell lab fault`; returns what it prints.
 pub(super) async fn carry_out(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let unfit = || NoVerdict::failed(format!("nothing carries out {line}"));
     TypedCommand::of(line)
@@ -73,8 +72,8 @@ pub(super) async fn carry_out(on: &Cluster, line: &str) -> Result<String, NoVerd
         .await
 }
 
-/// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
-/// its terminal waits for it, or to the end.
+/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs beside the next ones until its terminal
+/// waits.
 async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> {
     let mut printed = vec![String::new(); lines.len()];
     let mut beside = Vec::new();
@@ -122,7 +121,7 @@ async fn join_command(
     going.await?
 }
 
-/// A line with its places, as it is carried out.
+/// A line that can be run.
 #[derive(Clone)]
 enum TypedCommand {
     /// A command for the Redis at this address.
@@ -131,7 +130,7 @@ enum TypedCommand {
     MySql(String),
     /// A request.
     Curl(Curl),
-    /// An order to the lab.
+    /// A fault for the lab to inject.
     Fault(Action, String, Duration),
 }
 
@@ -142,12 +141,11 @@ struct Curl {
     method: Method,
     headers: Vec<(String, String)>,
     body: Option<serde_json::Value>,
-    /// Whether it prints the status, and not the body.
     prints_status: bool,
 }
 
 impl TypedCommand {
-    /// What this line is; `None` where it is none of these.
+    /// Parses a line; `None` if it is none of these.
     fn of(line: &str) -> Option<Self> {
         let words = shlex::split(line.trim_end_matches(" &"))?;
         let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -175,7 +173,6 @@ impl TypedCommand {
         }
     }
 
-    /// What it prints.
     async fn carry_out(self, on: &Cluster) -> Result<String, NoVerdict> {
         match self {
             Self::Redis(url, command) => {
@@ -235,7 +232,7 @@ impl Curl {
     }
 }
 
-/// An answer as `redis-cli` prints it; an error of Redis is one.
+/// An answer or an error of Redis, as `redis-cli` prints it.
 fn worded(answer: Result<Value, RedisError>) -> Result<String, NoVerdict> {
     Ok(match answer {
         Ok(Value::Nil) => String::new(),
@@ -285,10 +282,10 @@ async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdi
     Ok(lines.join("\n"))
 }
 
-/// How a line sets the stock; a reader is told the method alone.
+/// Shown to a reader as `PUT`.
 const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
 
-/// What stands in a line for its student only, and says nothing to a reader.
+/// Parts of a line that a student must type and a reader need not see.
 const HIDDEN_PARTS: [&str; 9] = [
     "redis-cli {redis} ",
     "mysql {mysql} -Ne ",
@@ -301,7 +298,7 @@ const HIDDEN_PARTS: [&str; 9] = [
     "{&id}",
 ];
 
-/// The claim holds where each line has printed what it says.
+/// Claim: each line prints what it should.
 fn observation(lines: &[Line], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
@@ -311,7 +308,7 @@ fn observation(lines: &[Line], printed: &[String]) -> Observation {
         let run = HIDDEN_PARTS
             .into_iter()
             .fold(line.run.replace(PUT_JSON, "PUT"), empty);
-        // Of an answer in JSON only what the line says counts.
+        // An expected JSON answer is shown as the line has it, in short.
         let is_long = printed.starts_with('{') && line.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
         format!("{run} → {}", printed.trim().replace('\n', " "))

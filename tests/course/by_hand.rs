@@ -17,7 +17,6 @@ use tokio::{process::Command, task::JoinHandle};
 /// Where the package of ZooKeeper has `zkCli.sh`.
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
-/// No line takes so many seconds.
 const LONGEST: &str = "300";
 
 /// How long it takes to type a line again.

@@ -18,7 +18,7 @@ experiments! {
 /// Buyers at once, and the purchases of each.
 const LOAD: [usize; 2] = [20, 50];
 
-/// The lines are those that `oversell compare` prints; how many requests they cover is counted on the samples themselves.
+/// Claim: each line of `oversell compare` covers the share of the samples that it names.
 async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {

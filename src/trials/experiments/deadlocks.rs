@@ -14,7 +14,6 @@ experiments! {
     "003.for-update.no-index" => no_index([false, true]), twin([true, true]);
 }
 
-/// What is looked at of a play.
 #[derive(Deserialize)]
 struct DeadlockRun {
     error: Option<u16>,
@@ -35,7 +34,7 @@ struct Plan {
     key: Option<String>,
 }
 
-/// Plays a deadlock and its cure by the public route: the error comes without the cure, and not with it.
+/// Claim: the deadlock ends with its error, and its cure without one.
 pub(in crate::trials) async fn deadlock(
     on: &Cluster,
     slug: &str,
@@ -115,7 +114,7 @@ pub(in crate::trials) async fn deadlock(
         .value("cure", figures(cure)))
 }
 
-/// Whether the plans show what the cure changes: a way to the rows before, and another index after.
+/// Whether the plans before and after differ in the index they use.
 fn shows_the_cure(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {
@@ -125,7 +124,7 @@ fn shows_the_cure(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     }
 }
 
-/// One locks the row of a code; another wants another row, without an index on the code and with it.
+/// Claim: locking the row of a code locks other rows too, unless the code has an index.
 async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));

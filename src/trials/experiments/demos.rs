@@ -21,13 +21,12 @@ experiments! {
 
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
-/// §2.6.1: 1 where nobody has the lock, or its owner takes it again.
+/// The script of §2.6.1: returns 1 if the lock is free or its owner takes it again.
 const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
-/// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
+/// Claim: the second of two requests, on another instance, waits for the first.
 pub(in crate::trials) async fn exclusive(
     on: &Cluster,
     paths: [&str; 2],
@@ -54,12 +53,12 @@ pub(in crate::trials) async fn exclusive(
     Ok(Observation::holds(statuses == [200, 200] && waited, words))
 }
 
-/// What two idle instances write into the key: their threads are numbered from 1 in each.
+/// Claim: the thread ids that instances write into the key differ.
 async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
         let instance = if all_on_one { on.one() } else { instance };
-        // A product of its own: nobody else's request stands before it.
+        // A new product, so that no other request holds its lock.
         let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
         values.push(key_meanwhile(on, &url, stock_id).await?);
@@ -84,7 +83,7 @@ async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerd
     Ok(Observation::holds(differ, words).value("values", values))
 }
 
-/// What stands in demo2's key while this request has the lock.
+/// The value of demo2's key while this request holds the lock.
 async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
     let mut redis = on.redis().await?;
     let value = async {
@@ -97,8 +96,7 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     value
 }
 
-/// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
-/// has written: the first, and while it has it, the second.
+/// Claim: two calls of one client write different values, so as owners of a re-entrant lock (§2.6.1) the second does not enter.
 async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
@@ -127,7 +125,7 @@ async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     Ok(Observation::holds(holds, words).value("values", values))
 }
 
-/// Ten who come one after the other while the lock is held, and the order in which they get in.
+/// Ten requests queue while the lock is held; claim: they do not enter in order of arrival.
 async fn unfair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();

@@ -32,20 +32,18 @@ experiments! {
     "beyond.lost-release" => lost_release(false), twin(true);
 }
 
-/// The leases of the locks: longer than a fail-over takes.
+/// Longer than a fail-over takes.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
-/// How long a lock is tried for, while nobody leads.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
-/// So many locks each process has had before something happens to the primary.
+/// Each process takes this many locks before the fault.
 const MIN_LOCKS: usize = 20;
-/// How long it may take until there are locks.
 const LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The Sentinels begin no fail-over within 20 s of another one.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The first one that leads.
+/// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
 
-/// The locks that a process has had, and how many of them another one could take as well.
+/// The locks of a process, and how many of them another process could take too.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct HeldTwice {
     twice: usize,
@@ -60,7 +58,7 @@ impl HeldTwice {
         }
     }
 
-    /// At least a tenth was held twice, and not only what was taken in the last moment.
+    /// At least a tenth: more than those taken in the last moment.
     fn most_are_lost(self) -> bool {
         self.of > 0 && self.twice * 10 >= self.of
     }
@@ -76,8 +74,7 @@ impl fmt::Display for HeldTwice {
     }
 }
 
-/// Locks that are held while the Sentinels promote a replica that is well: plain ones, those that one of two replicas has, and
-/// those that both have.
+/// Locks held over a planned fail-over: without waiting for replicas, waiting for one, and for both.
 async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
@@ -104,8 +101,8 @@ async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVe
         .value("held", json!(held)))
 }
 
-/// Locks that are held while the primary is cut off from its replicas and Sentinels, but not from its clients: plain ones, those that
-/// one replica has, and plain ones with `min-replicas-to-write`. Beside them, without a verdict, those of a primary that is killed.
+/// Locks held while the primary is cut off from replicas and Sentinels but not from clients: plain ones, ones that a replica
+/// has, and plain ones with `min-replicas-to-write`. A killed primary is tried too, without a verdict.
 async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
@@ -135,10 +132,10 @@ async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdic
         .value("killed", json!(killed)))
 }
 
-/// A lock that all members have is released at a primary that is cut off by then: who gets it when, from the one that leads next.
+/// A release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
 async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, NoVerdict> {
     const LEASE_TIME: Duration = Duration::from_secs(30);
-    /// So much before the end of the lease another one must lead, else nothing is seen of it.
+    /// The new primary must lead this long before the lease ends, or the run shows nothing.
     const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
@@ -155,7 +152,7 @@ async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, 
     }
     let released = guard.release().await.is_ok();
     if is_replicated {
-        // Both have heard of what was written before it.
+        // It waits for both replicas, which then have the release too.
         let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
         drop(later.map_err(NoVerdict::failed)?);
         on.fault(Action::Cut, PRIMARY).await?;
@@ -183,7 +180,7 @@ async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, 
         .value("had_after_s", had_after))
 }
 
-/// What becomes of locks that processes take and hold while `fault` comes about, one for each number of replicas that must have them.
+/// Has one process per number of awaited replicas take and hold locks over `fault`; counts those that another process can take.
 async fn held_over<const N: usize>(
     on: &Cluster,
     group: &str,
@@ -221,7 +218,7 @@ async fn held_over<const N: usize>(
     Ok(held)
 }
 
-/// The primary is lost, and the Sentinels have another one lead.
+/// Injects the fault and waits for a new primary.
 async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
     on.fault(fault, PRIMARY).await?;
     wait_for_new_leader(on, group).await
@@ -244,7 +241,6 @@ async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict>
     timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
 }
 
-/// The first one leads again, and the others follow it.
 async fn make_first_lead(on: &Cluster) -> Result<(), NoVerdict> {
     on.fault(Action::Mend, PRIMARY).await?;
     on.fault(Action::Promote, PRIMARY).await
@@ -270,7 +266,7 @@ async fn sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoV
     Ok(redis_at(&sentinel.url).await?)
 }
 
-/// What the Sentinels call the primary and its replicas.
+/// The Sentinels' name of the group.
 async fn group(on: &Cluster) -> Result<String, NoVerdict> {
     let mut sentinel = sentinel(on).await?;
     let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
@@ -278,7 +274,7 @@ async fn group(on: &Cluster) -> Result<String, NoVerdict> {
     name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }
 
-/// A process with the lock library, whose locks so many replicas must have.
+/// A client of the lock library that waits for this many replicas.
 fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
@@ -288,12 +284,12 @@ fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVe
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 
-/// Takes locks, one after the other, and holds all of them, until it is over.
+/// Takes lock after lock and holds all of them until `over`.
 async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Vec<(String, Guard)> {
     let mut held = Vec::new();
     while !over.load(SeqCst) {
         let name = own_key("lock");
-        // While nobody leads there is none to be had.
+        // Without a primary no lock can be taken.
         if let Ok(guard) = process
             .lock(&name)
             .lease(LEASE)
@@ -308,7 +304,7 @@ async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Ve
     held
 }
 
-/// How many of them another one can take, while their guards say that they are held.
+/// Counts the locks that another client can take although their guards are not lost.
 async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
     let mut twice = 0;
     for (name, guard) in held {

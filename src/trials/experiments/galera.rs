@@ -26,7 +26,7 @@ experiments! {
     "beyond.snapshots" => snapshots(0), twin(1);
 }
 
-/// A deadlock, and where the row has changed meanwhile: the transaction is rolled back.
+/// The errors of a transaction that was rolled back: deadlock, or a row that has changed.
 const ROLLED_BACK: [u16; 2] = [1213, 1020];
 
 impl SaleCounts {
@@ -42,7 +42,7 @@ impl SaleCounts {
     }
 }
 
-/// So many buyers, at these instances in turn, of whom each buys so often, one piece after the other.
+/// Spreads the buyers over these instances; each buys `each` times, one piece after the other.
 async fn sell(
     product: &Product<'_>,
     at: &[String],
@@ -68,16 +68,16 @@ async fn sell(
     Ok(all)
 }
 
-/// A lock that nobody loses, over a read that is old: with it, with a fence, and with reads that wait for what was committed.
+/// A lock that is never lost does not help against a stale read; a fence does, and reads that wait for all commits do.
 async fn stale(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
-    /// It is a race, and looked for so often at most.
+    /// The race does not show in every round.
     const ROUNDS: usize = 5;
     let causal = galera_with_causal_reads(on).await?;
     let plain = match causal_reads {
         true => &causal.cluster,
         false => galera(on).await?,
     };
-    // Each product has its own lock: the more is committed at once, the longer it takes until each node has applied it.
+    // Many products commit at once, so that nodes fall behind.
     let sells = async |on: &Cluster, strategy| {
         const PRODUCTS: usize = 10;
         let products = try_join_all((0..PRODUCTS).map(|_| on.product_on_each_node(STOCK))).await?;
@@ -125,7 +125,7 @@ async fn stale(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdic
         .value("causal_reads", json!(fresh)))
 }
 
-/// A row that is locked on one node, and is wanted on another one; and a named lock.
+/// Row locks and named locks do not reach another node.
 async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observation, NoVerdict> {
     const LOCK: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     const TAKE: &str = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
@@ -185,12 +185,11 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
         .value("get_lock", json!(named)))
 }
 
-/// A server's error, or that there was none.
 fn shown(error: Option<u16>) -> String {
     error.map_or("OK".to_owned(), |error| error.to_string())
 }
 
-/// The number of the server's error, where it answers with one.
+/// The server's error number, if it answered with one.
 fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),
@@ -201,7 +200,7 @@ fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     }
 }
 
-/// A node that applies nothing for a while: what is read there, and what is sold.
+/// Reads and sales on a node that applies no changes for a while.
 async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
     const WAIT: Duration = Duration::from_secs(1);
     let on = galera(on).await?;
@@ -250,7 +249,7 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
         .value("gone", gone))
 }
 
-/// A node that is read only: what a user of a shop may do there, and what root does.
+/// A read-only node stops a plain user, and not root.
 async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict> {
     const SHOP: &str = "shop@'127.0.0.1'";
     let on = galera(on).await?;
@@ -291,7 +290,7 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     Ok(Observation::holds(holds, words).value("errors", json!([read, by_shop, by_root])))
 }
 
-/// One row that one node writes, or three; and a row for each node.
+/// The rate on one row with one and with three writing nodes, and with a row per node.
 async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
     const ROUNDS: usize = 5;
     let (buyers, terms) = ([12, 25], ("single-update", ""));
@@ -338,7 +337,7 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
         .value("refused", json!([by_one, by_three, by_each])))
 }
 
-/// Transactions that read a piece and write one less, on all nodes at once.
+/// Transactions on all nodes read the count and write one less.
 async fn snapshots(on: &Cluster, isolation: u8) -> Result<Observation, NoVerdict> {
     let on = galera(on).await?;
     let off = read_then_write(on, isolation).await?;
@@ -358,12 +357,11 @@ async fn snapshots(on: &Cluster, isolation: u8) -> Result<Observation, NoVerdict
         .value("on", json!(strict)))
 }
 
-/// What became of transactions.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct CommitCounts {
     committed: i64,
     rolled_back: i64,
-    /// Commits that no piece has left the shelf for.
+    /// Commits that took no piece.
     lost: i64,
 }
 

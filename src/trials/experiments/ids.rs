@@ -12,7 +12,7 @@ experiments! {
     "002.ids" => unique(false), twin(true);
 }
 
-/// The text's test: so many tasks of so many ids each.
+/// The text's test: 300 tasks with 100 ids each.
 const TASKS: usize = 300;
 const EACH: usize = 100;
 
@@ -21,9 +21,8 @@ struct Id {
     id: String,
 }
 
-/// The tasks are spread over the instances; then each instance in turn is asked for one. Their twin: each instance counts for itself.
+/// Claim: ids taken from all instances at once are unique, and ids taken in turn grow.
 async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
-    /// So many are taken one after the other.
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
     let take = async |n: usize, count: usize| {

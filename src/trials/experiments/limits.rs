@@ -18,14 +18,13 @@ experiments! {
 struct BurstResult {
     through: usize,
     refused: usize,
-    /// The slowest of those that came through, and of those that were refused.
+    /// The slowest request that came through, and the slowest refused one.
     slowest_s: f64,
     slowest_refused_s: f64,
-    /// All of it.
     took_s: f64,
 }
 
-/// Sends a burst, and another one later where the claim is about that too: how many come through, and how long the slowest take.
+/// Sends a burst, and if the claim has `again` another one later.
 pub(in crate::trials) async fn burst(
     on: &Cluster,
     burst: &Burst,
@@ -78,7 +77,6 @@ impl Burst {
     }
 }
 
-/// Sends all of these at once.
 async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
     let begun = Instant::now();
     let asked = urls.iter().enumerate().map(|(n, url)| async move {
@@ -103,8 +101,7 @@ async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict
     Ok(came)
 }
 
-/// Twenty requests to each of three instances, all at once: by the bucket of each, and by the one limiter in Redis. In the twin
-/// of the former all go to one instance.
+/// Claim: three buckets let thirty of sixty concurrent requests through, one shared limiter ten.
 async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, NoVerdict> {
     const EACH: usize = 20;
     let [one, _, _] = on.instances() else {
@@ -115,7 +112,7 @@ async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, No
     };
     let mut came = Vec::new();
     for route in ["/seckill/limited", "/seckill/limited/shared"] {
-        // Buckets are full again, and windows empty.
+        // Buckets refill, and windows empty.
         sleep(Duration::from_millis(1200)).await;
         let urls = on.instances().iter().flat_map(|instance| {
             let at = if all_to_one { one } else { instance };
@@ -134,7 +131,7 @@ async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, No
         .value("came", serde_json::to_value(came)?))
 }
 
-/// Ten of each instance, and ten in all; and what flows in meanwhile.
+/// Ten per instance and ten in all, and the tokens that flow in meanwhile.
 fn thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
     let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
     (30..=30 + more(own, 30.0)).contains(&own.through)

@@ -27,19 +27,16 @@ experiments! {
     "beyond.dead-writer" => dead_writer(false), twin(true);
 }
 
-/// How long that may take while most of the servers live, and once a server is started.
+/// Bounds the wait for sales while a majority lives, and after a server was started.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Some seconds: no longer nobody is served while another one leads.
 const MAX_OUTAGE_ON_FAILOVER: Duration = Duration::from_secs(10);
-/// A moment: no longer it takes those to go on who were at a server that dies while the leader lives.
 const MAX_RECONNECT: Duration = Duration::from_secs(2);
-/// How long it stays without a majority.
 const MINORITY_DURATION: Duration = Duration::from_secs(4);
-/// A cluster waits 5 s before it goes on without a node that says nothing, `evs.suspect_timeout`; some seconds more are allowed.
+/// A cluster drops a silent node after 5 s, `evs.suspect_timeout`; some seconds more are allowed.
 const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
-/// Buyers who go on, while an ensemble of three loses a follower, its leader, then its majority, and has it again.
+/// An ensemble of three loses a follower, its leader, then its majority, and recovers, while buyers go on.
 async fn ensemble(on: &Cluster, majority_dies: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
     let seen = ensemble_losses(&own, majority_dies).await?;
@@ -110,7 +107,7 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observatio
         .value("sales", json!(all)))
 }
 
-/// Buyers who go on, while three Galera nodes lose the one that is written by kill -9, and then the next one, which ends in order.
+/// Three Galera nodes lose the writer by kill -9, then the next writer by a shutdown, while buyers go on.
 async fn dead_writer(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
     let seen = writers_lost(&own.cluster, two_die).await?;
@@ -144,7 +141,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
     };
     let [killed, ended] = while_they_buy(&product, "single-update", &purchases, losses).await?;
     let [killed_s, ended_s] = [killed, ended].map(seconds);
-    // Where nobody sells, nobody can count either.
+    // Without a node that sells, the stock cannot be read.
     let gone = match ended {
         Some(_) => STOCK - product.left().await?.mysql,
         None => 0,
@@ -170,7 +167,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
         .value("sales", json!(all)))
 }
 
-/// SIGTERM; returns once it is gone.
+/// Sends SIGTERM and waits for the end.
 async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
     let gone = async {
@@ -182,7 +179,7 @@ async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
 }
 
-/// Has buyers go on at all instances until `losses` are over.
+/// Buyers buy at all instances until `losses` ends.
 async fn while_they_buy<T>(
     product: &Product<'_>,
     strategy: &'static str,
@@ -201,7 +198,7 @@ async fn while_they_buy<T>(
     tokio::join!(losses, buyers).0
 }
 
-/// The longest time without a sale, from a loss until there are sales again; `None` where there are none in time.
+/// The longest gap between sales from a loss on; `None` if sales do not resume in time.
 async fn without_service(
     purchases: &Purchases,
     loss: impl Future<Output = Result<(), NoVerdict>>,

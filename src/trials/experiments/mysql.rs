@@ -34,12 +34,12 @@ async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict>
     Ok(Observation::holds(changed == [1, 1], words).value("rows", changed))
 }
 
-/// What MySQL has counted since its start, in the order of the names.
+/// In the order of the names.
 const COUNTED: &str =
     "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
 
-/// 100 threads at one row: of the UPDATEs that change nothing, most cannot have waited for the row lock, since there were fewer
-/// waits. They were lost before they were sent.
+/// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent: there were fewer waits for
+/// the row lock.
 async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let mut plan = on.plan(strategy, Target::One);
     plan.loops = 20;
@@ -62,7 +62,7 @@ async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
         .value("row_lock_waits", waits))
 }
 
-/// Even if every wait was that of an UPDATE in vain.
+/// Holds even if every wait was by an UPDATE in vain.
 fn most_are_lost_before(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }

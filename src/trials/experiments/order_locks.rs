@@ -13,7 +13,7 @@ experiments! {
     "002.lock.owner" => only_its_own("redis-lock-owner"), twin("redis-lock-fixed-id");
 }
 
-/// One order each under load, and one beside another is refused.
+/// Claim: one order per user under load, and a concurrent second one is refused.
 pub(in crate::trials) async fn refused_beside(
     on: &Cluster,
     step: &str,
@@ -30,7 +30,7 @@ pub(in crate::trials) async fn refused_beside(
     Ok(one_each(on, step, Target::Three).await?.and(refused))
 }
 
-/// While an order is at work its lock ends, and another has it: the unlock must leave that one alone. The first version does not.
+/// Claim: the unlock of an order whose lock has expired leaves the next owner's lock alone.
 async fn only_its_own(on: &Cluster, step: &str) -> Result<Observation, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));

@@ -20,7 +20,7 @@ async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, No
         let voucher = on.voucher(1, from, until).await?;
         let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
         if answer["outcome"] == "sold" {
-            // The one piece is sold: another user hears so.
+            // The only piece is sold; ask as another user.
             answer = voucher.order(on.three(), "redis-rlock", 2, "").await?.1;
         }
         voucher.remove().await?;
@@ -35,7 +35,7 @@ async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, No
     Ok(Observation::holds(holds, words).value("answers", said))
 }
 
-/// A crowd for a few pieces: whether the checker finds this, and nothing where that is `exact`.
+/// Claim: for a crowd on a few pieces the checker reaches this verdict.
 pub(in crate::trials) async fn crowd(
     on: &Cluster,
     step: &str,

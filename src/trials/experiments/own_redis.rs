@@ -57,7 +57,7 @@ impl OwnRedis {
     }
 }
 
-/// A port that nobody has. A node of a Cluster has a second one, 10000 above; both are below those that the kernel gives to clients.
+/// A free port. A Cluster node takes a second one 10000 above; both are below the kernel's ephemeral ports.
 fn free_port() -> Option<u16> {
     let port = fastrand::u16(10_000..22_000);
     let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
@@ -87,7 +87,7 @@ async fn start_server(
         .map_err(absent)?;
     while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
         if let Ok(mut redis) = redis_at(&format!("redis://127.0.0.1:{port}")).await
-            // Not while it loads its file.
+            // It refuses commands while it loads its file.
             && ask::<String>(&mut redis, &["PING"]).await.is_ok()
         {
             return Ok((child, redis));
@@ -97,9 +97,9 @@ async fn start_server(
     Err(NoVerdict::failed("redis-server does not start"))
 }
 
-/// Two nodes with half of the slots each; a key of the other one's that a script names in KEYS, or does not.
+/// Two nodes with half of the slots each; a script uses a key of the other node, with and without naming it in KEYS.
 async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation, NoVerdict> {
-    // Only where servers may be started.
+    // Without a lab this machine may have no servers.
     on.servers()?;
     let [mut node, mut other] = [
         OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
@@ -140,7 +140,7 @@ async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation
     ] {
         said.push(match ask::<Value>(redis, &line).await {
             Ok(_) => "OK".to_owned(),
-            // Behind it stands the script's hash.
+            // The script's hash follows.
             Err(NoVerdict::Failed(error)) => error
                 .to_string()
                 .split(" script:")
@@ -162,7 +162,7 @@ async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation
     Ok(Observation::holds(holds, words).value("said", said))
 }
 
-/// Writes, one after the other, with a file that is flushed each second or each time; and what `kill -9` leaves of the first.
+/// The rate of writes with a file that is flushed every second or every time; and what `kill -9` leaves of the former.
 async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
     let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;

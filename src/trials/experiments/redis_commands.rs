@@ -18,7 +18,7 @@ experiments! {
     "001.rw" => read_lock_hash(&[20_000, 1000]), twin(&[1000]);
 }
 
-/// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
+/// Claim: of fifty clients that send it at once for one key, exactly one gets 1. Repeated twenty times.
 async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 50;
     const TIMES: usize = 20;
@@ -38,7 +38,7 @@ async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdi
     Ok(Observation::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
 }
 
-/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once.
+/// One client locks by SETNX and dies before its EXPIRE, another by SET … EX NX and dies at once.
 async fn dies_in_between(
     on: &Cluster,
     second: &str,
@@ -50,7 +50,7 @@ async fn dies_in_between(
     for line in [&two[..], &one] {
         let mut client = clients(on, 1).await?;
         ask::<Value>(&mut client[0], line).await?;
-        // It ends here, as when its process dies: nothing follows.
+        // The connection ends here, as if its process had died.
     }
     let mut redis = on.redis().await?;
     tokio::time::sleep(Duration::from_millis(1500)).await;

@@ -16,7 +16,7 @@ experiments! {
     "2.10.6" => semaphore("semaphore"), twin("fair");
 }
 
-/// One has the lock; five wait in an instance that is killed, and behind them one in another.
+/// One holds the lock; five waiters of another instance are killed, and one waiter of a third stands behind them.
 async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
         return Err(NoVerdict::unavailable(
@@ -46,7 +46,7 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVer
     };
     let die = async {
         wait_for_key(&mut redis.clone(), &lock).await?;
-        // Nobody answers them any more.
+        // Their instance is killed: no answer comes.
         join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
         Ok::<_, NoVerdict>(())
     };
@@ -96,7 +96,7 @@ async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> 
     let mut left = try_join_all(visits).await?;
     product.remove().await?;
     left.sort_unstable();
-    // Who left within one stay of each other were inside together.
+    // Visits that left within one stay were inside together.
     let together = |from: &u128| {
         let stay = *from..from + STAY * 9 / 10;
         left.iter().filter(|at| stay.contains(at)).count()

@@ -27,13 +27,12 @@ experiments! {
     "003.correctness" => correct(Fault::HolderPaused), twin(Fault::None);
 }
 
-/// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
+/// Longer than a ZooKeeper session, 10 s, and than the lease: a lock still taken then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
-/// Longer than the session and the lease.
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The lease of a lock that has one.
 const LEASE: &str = "&lease_ms=5000";
-/// How long the holder stays, in milliseconds: its server fails meanwhile, or it is paused.
+/// Long enough for the fault to come while the holder is inside.
 const STAY_MS: u64 = 6000;
 
 /// What happens while the lock is held.
@@ -51,7 +50,6 @@ enum Fault {
     ServerLost,
 }
 
-/// The faults, and what they are called.
 const FAULTS: [(Fault, &str, &str); 4] = [
     (Fault::HolderKilled, "持有者被杀", "its holder killed"),
     (
@@ -71,20 +69,20 @@ const FAULTS: [(Fault, &str, &str); 4] = [
     ),
 ];
 
-/// The locks, from the one that is said to be the most reliable.
+/// The locks, in the order of reliability that the text claims.
 const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
 
-/// What came of a lock and a fault.
+/// The result of one lock under one fault.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Cell {
-    /// Answers that said success, beyond the pieces that left the shelf.
+    /// Sales beyond the pieces that left the stock.
     lost: i64,
-    /// How long the second buyer waited; none where it waited in vain.
+    /// How long the second buyer waited; `None` if in vain.
     blocked_ms: Option<u64>,
 }
 
 impl Cell {
-    /// It lost a piece, or it needs somebody who mends it.
+    /// Whether it oversold, or needs a repair.
     fn fails(self) -> bool {
         self.lost > 0 || self.blocked_ms.is_none()
     }
@@ -102,7 +100,7 @@ impl Cell {
     }
 }
 
-/// A lock that one buyer holds and another wants.
+/// A lock that one buyer holds and another waits for.
 struct Contest<'a> {
     on: &'a Cluster,
     strategy: &'static str,
@@ -119,15 +117,14 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Whether a piece was sold. No answer is no sale.
+    /// Buys a piece; returns whether it was sold.
     async fn buys(&self, at: &str, more: String) -> bool {
         let more = format!("{LEASE}{more}");
         let answer = self.product.buy(at, self.strategy, &more).await;
         matches!(outcome(&answer), Outcome::Sold)
     }
 
-    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
-    /// the other waited.
+    /// A buyer holds the lock, `fault` hits, another buyer waits; then `mended`. Returns the pieces sold and the wait.
     async fn under(
         &self,
         stay_ms: u64,
@@ -141,7 +138,7 @@ impl<'a> Contest<'a> {
             ));
         };
         let second = async {
-            // Until another is refused, nobody is inside: it buys like anybody else.
+            // A purchase that succeeds shows that the holder is not inside yet.
             let mut sold = 0;
             while self.buys(other, "&wait_ms=500".to_owned()).await {
                 sold += 1;
@@ -153,7 +150,6 @@ impl<'a> Contest<'a> {
                     if self.buys(other, wait).await {
                         return Ok(Some(begun.elapsed().as_millis()));
                     }
-                    // A server that is down refuses at once.
                     sleep(Duration::from_millis(100)).await;
                 }
                 Ok(None)
@@ -169,7 +165,7 @@ impl<'a> Contest<'a> {
         Ok((sold + i64::from(first), blocked_ms))
     }
 
-    /// What came of it: so many were told that they had a piece. The shelf is counted once it can be again.
+    /// Counts the stock as soon as it can be read again.
     async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
         let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
         let counted = async {
@@ -188,7 +184,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// These locks, which all have the same instance for a holder: a fault of it hits all of them.
+/// Tries locks that share the holder's instance: one fault hits all.
 async fn of_holder(
     on: &Cluster,
     locks: &[&'static str],
@@ -231,7 +227,6 @@ async fn of_holder(
     Ok(cells)
 }
 
-/// A lock whose server dies.
 async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cell, NoVerdict> {
     let on = &own.cluster;
     let server = match lock {
@@ -241,7 +236,7 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
     };
     let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
     if promotes {
-        // It is gone before it has copied the lock: the Sentinel, which goes the same way, promotes the replica.
+        // The replica is cut off before it has the lock, and the Sentinel promotes it.
         on.fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
@@ -255,19 +250,19 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
         }
     };
     let mended = async {
-        // The shelf is in the database.
+        // The stock is in the database, so it must come back.
         match (lock, fault) {
             ("table-lock", Fault::ServerLost) => on.fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
-    // Its product goes with the lab.
+    // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
     let under = contest.under(STAY_MS, dies, mended).await?;
     contest.cell(under).await
 }
 
-/// Four faults and three stores: fewer failures are more reliable.
+/// Claim: of three stores ZooKeeper fails under the fewest faults.
 async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
@@ -306,7 +301,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
         .value("matrix", json!(cells)))
 }
 
-/// A pause of the holder, for which one takes Redlock, ZooKeeper or the database itself.
+/// Claim: under a pause of the holder Redlock oversells, ZooKeeper and the database do not.
 async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = of_holder(on, &LOCKS, fault).await?;
@@ -328,7 +323,7 @@ async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
     Ok(Observation::holds(holds, words).value("lost", json!(lost)))
 }
 
-/// Three servers of ZooKeeper, of which one dies, and then a second one.
+/// Claim: three ZooKeeper servers survive one death, and not two.
 async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;

@@ -18,12 +18,12 @@ experiments! {
 
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
-/// Two clients in every order in which their five commands can come, then as it happens; then twenty that send a script.
+/// Two clients in every interleaving of their five commands, then at once in no order; then twenty clients with a script.
 async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, NoVerdict> {
-    /// So often both send at once, where nobody orders them.
+    /// Rounds in which both send at once.
     const TIMES: usize = 500;
     let (mut clients, counter) = (clients(on, 20).await?, own_key("counter"));
-    // Bit n says whose command comes n-th.
+    // Bit n is the client of the n-th command.
     let orders: Vec<u32> = (0..1_u32 << 10)
         .filter(|order| order.count_ones() == 5)
         .collect();
@@ -67,7 +67,7 @@ async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, No
         .value("orders", orders.len()))
 }
 
-/// The n-th command of the five: what the counter is after it.
+/// Sends the n-th of the five commands; returns the counter after it.
 async fn command(
     client: &mut MultiplexedConnection,
     counter: &str,
@@ -83,7 +83,7 @@ async fn command(
     }
 }
 
-/// All five, one after the other: what the last one sees.
+/// Sends all five; returns what the last one reads.
 async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, NoVerdict> {
     let mut saw = 0;
     for n in 0..5 {

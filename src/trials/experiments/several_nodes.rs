@@ -21,12 +21,9 @@ experiments! {
     "001.two-masters" => two_masters(2), twin(1);
 }
 
-/// What a node may take for its answer.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
-/// How long a lock is had at the longest.
 const LEASE_MS: &str = "30000";
 
-/// The nodes of the lab, the main one first.
 async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     let mut nodes = Vec::new();
     for node in &on.servers()?.redis {
@@ -35,7 +32,7 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     Ok(nodes)
 }
 
-/// Locks and unlocks on one node and on two, in turn; and a second node that dies between the two writes.
+/// The rate of locking on one node and on two; and a second node that dies between the two writes.
 async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
@@ -43,7 +40,6 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
         one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
         two_rate.push(locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
-    // The second one dies after the first has the lock.
     ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
     if masters == 2 {
         on.fault(Action::Kill, "redis-3").await?;
@@ -82,7 +78,6 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     Ok(Observation::of(verdict, words))
 }
 
-/// Locks and unlocks on these nodes, one after the other.
 async fn locks_per_second(
     nodes: &mut [MultiplexedConnection],
     key: &str,
@@ -100,7 +95,7 @@ async fn locks_per_second(
     Ok(f64::from(locked) / begun.elapsed().as_secs_f64())
 }
 
-/// A node that stands still is asked for the lock too: it does as it was asked once it goes on, and so it must hear of the release.
+/// A paused node executes the lock command later, so the release must reach it too.
 async fn released_everywhere(
     on: &Cluster,
     releases_everywhere: bool,
@@ -116,7 +111,7 @@ async fn released_everywhere(
     let took = begun.elapsed().as_millis();
     on.fault(Action::Resume, "redis-5").await?;
     let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
-    // It answers in their order what has come meanwhile.
+    // The node now executes what has arrived meanwhile.
     sleep(Duration::from_millis(500)).await;
     let left: i64 = ask(&mut hung, &["EXISTS", &key]).await?;
     ask::<()>(&mut hung, &["DEL", &key]).await?;
@@ -129,7 +124,7 @@ async fn released_everywhere(
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
-/// The algorithm without its last sentence: who has not answered is told nothing.
+/// The algorithm without its last sentence: it does not release a node that has not answered.
 async fn locks_and_releases_what_it_has(
     mut nodes: Vec<MultiplexedConnection>,
     key: &str,
@@ -149,8 +144,7 @@ async fn locks_and_releases_what_it_has(
     Ok(if most { 200 } else { 503 })
 }
 
-/// Contenders who begin at once, each with another node first: how many attempts one of them needs where all wait equally
-/// long between two attempts, and where each waits as chance has it.
+/// Contenders start at once, each at another node: the attempts until one wins, with equal and with random delays.
 async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
@@ -179,7 +173,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
     Ok(Observation::of(Says::Faster.verdict(ratio), words))
 }
 
-/// The rounds until one has most of the nodes; 20 at most.
+/// The rounds until one has a majority; at most 20.
 async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
     let key = own_key("lock");
@@ -215,7 +209,7 @@ async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, No
     Ok(20)
 }
 
-/// On all of these nodes, where it is one's own.
+/// Deletes the key on each node that still has this owner.
 async fn release(
     nodes: &mut [MultiplexedConnection],
     key: &str,

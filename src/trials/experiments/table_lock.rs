@@ -14,7 +14,7 @@ experiments! {
     "003.table-lock" => four_cautions("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
 }
 
-/// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
+/// A second insert by the same connection is refused; a strategy with a count of holds can take its lock twice.
 async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
     let [name, again] = ["re-entry", again].map(|name| format!("{name}:{}", product.id));
@@ -68,7 +68,7 @@ async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdi
     Ok(Observation::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
 }
 
-/// The course's row is inserted by one whose connection then ends.
+/// The holder's connection ends, and its row stays.
 async fn four_cautions(
     on: &Cluster,
     strategy: &str,
@@ -87,7 +87,7 @@ async fn four_cautions(
     let (mut another, begun) = (on.mysql().await?, Instant::now());
     let refused = is_duplicate(&another.execute(insert.as_str()).await);
     let took = begun.elapsed();
-    // An insert that waited for the holder would wait for ever: it is dead.
+    // The holder is dead: an insert that waited for it would wait for ever.
     let at_once = refused && took < Duration::from_secs(1);
     let (no_expiry, _) = product.buy(on.one(), strategy, "&wait_ms=3000").await?;
     let delete = format!(

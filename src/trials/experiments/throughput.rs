@@ -15,7 +15,8 @@ experiments! {
     "003.balance" => balance(false), twin(true);
 }
 
-/// It holds while all are under way, as in a closed loop. At a fixed rate most connections have no request.
+/// Claim: throughput is connections divided by the average time. It holds in a closed loop; at a fixed rate most connections
+/// are idle.
 async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Observation, NoVerdict> {
     let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
@@ -113,7 +114,7 @@ async fn statics(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
     ))
 }
 
-/// In turn: among as many answers in a row as there are instances, each has answered once, but where another's request came between.
+/// Claim: nginx goes round: of three consecutive answers each instance gave one, unless another client's request came between.
 async fn balance(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     let (all, mut names) = (on.instances(), Vec::new());
     for _ in 0..30 {

@@ -27,7 +27,7 @@ experiments! {
     "3.7.7.2.promoted" => promoted(true), twin(false);
 }
 
-/// The lines that those who came in and left have written.
+/// The log of the visits: `true` for one that came in, `false` for one that left.
 async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
     let mut redis = on.redis().await?;
     let lines: Result<Vec<String>, _> = redis::cmd("LRANGE")
@@ -93,7 +93,7 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
         if holder_dies {
             on.fault(Action::Kill, &dies.name).await?;
         }
-        // Once the session has ended, by itself.
+        // Until the session has timed out.
         while holder_dies && count_children(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
@@ -105,7 +105,7 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
             .await?;
         Ok::<_, NoVerdict>((before, after.status.as_u16()))
     };
-    // Those who were inside have no answer: their instance is dead.
+    // The visits inside get no answer: their instance is dead.
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
     if holder_dies {
@@ -120,7 +120,7 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
     Ok(Observation::holds((before, after) == (503, 200), words))
 }
 
-/// A client of its own, with a session of its own.
+/// A client with its own session.
 fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
 }
@@ -128,7 +128,7 @@ fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One says that there are two leases, the other five.
+/// Two clients disagree on the number of leases.
 async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
     let (zookeeper, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
@@ -155,7 +155,7 @@ async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdic
     Ok(Observation::holds(inside > 2, words).value("inside", inside))
 }
 
-/// A lease that nobody gives back, while its client lives and after.
+/// A lease that is never returned, while its client lives and after.
 async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Observation, NoVerdict> {
     let (forgetful, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
@@ -249,7 +249,7 @@ async fn promoted(on: &Cluster, at_once: bool) -> Result<Observation, NoVerdict>
     ))
 }
 
-/// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
+/// The nodes of its three locks: while it is held, after the release, and when another holds the second lock.
 async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
@@ -295,7 +295,7 @@ async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
     Ok(Observation::holds(holds, words))
 }
 
-/// Six wait behind a barrier, which is removed a second later.
+/// Claim: six waiters pass when the barrier is removed, and not before.
 async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
     const WAITERS: usize = 6;
     let (product, begun) = (on.product(1).await?, Instant::now());
@@ -310,7 +310,7 @@ async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
     }
     let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));
     let removed = async {
-        // Whoever is let through has time to be.
+        // Gives a broken barrier time to let waiters pass.
         sleep(Duration::from_secs(1)).await;
         let from = begun.elapsed().as_millis();
         Ok::<_, NoVerdict>([from, go(on.three(), "remove").await?])

@@ -59,7 +59,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         done = all(&args, &mut found, &stop) => done,
         () = stop.cancelled() => Err(stopped()),
     };
-    // What was found before it was stopped is printed all the same.
+    // A run that was stopped prints its results too.
     if !found.runs.is_empty() {
         say!("{}", page::shown(&found, lang));
     }
@@ -79,7 +79,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
 }
 
-/// All engines that are asked for; a lab that several have in common is started once.
+/// Runs the chosen engines; engines with the same lab share it.
 async fn all(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Result<(), Failure> {
     let asked = |engine: &&Engine| {
         args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id)
@@ -113,7 +113,7 @@ fn failure(why: NoVerdict) -> Failure {
     }
 }
 
-/// The promises that were not kept, a line for each.
+/// The broken promises, one line each.
 fn broken(found: &Matrix) -> Vec<String> {
     let cells = |run: &FaultRun| {
         let (engine, fault) = (run.engine.clone(), run.fault.words().here());

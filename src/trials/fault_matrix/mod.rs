@@ -32,12 +32,12 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Servers on one machine or on several.
+/// A lab, and the server of it that is hit.
 #[derive(Debug)]
 pub(super) struct Engine {
     id: &'static str,
     title: Bilingual,
-    /// What `oversell lab` is told to start it.
+    /// The options of `oversell lab`.
     lab: &'static str,
     hits: Hits,
     faults: &'static [Fault],
@@ -47,27 +47,26 @@ pub(super) struct Engine {
 /// Which server is hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hits {
-    /// The database, or the node of the cluster that is written: with several, that of the first instance.
+    /// The database; of a cluster the first instance's node.
     MySql,
-    /// The Redis that leads.
+    /// The primary Redis.
     Redis,
-    /// The ZooKeeper server that leads.
+    /// The ZooKeeper leader.
     ZooKeeper,
 }
 
-/// What happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Fault {
-    /// Nothing: what the strategy does on this engine while all is well.
+    /// The baseline: nothing breaks.
     None,
-    /// `kill -9`; it is started again.
+    /// `kill -9`, then a start.
     Kill,
-    /// SIGSTOP; it goes on.
+    /// SIGSTOP, then SIGCONT.
     Pause,
-    /// No instance reaches it; of a Redis with Sentinels, none of the others in its group. Then they do again.
+    /// Cut off from the instances, then connected again; a Redis with Sentinels is cut off from its group instead.
     Cut,
-    /// Another is promoted in its place, by plan.
+    /// A planned fail-over to another server.
     Promote,
 }
 
@@ -102,7 +101,7 @@ const IN_REDIS: &[&str] = &[
 ];
 const IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
 
-/// All engines; those with the same lab stand behind each other, so that it is started once.
+/// All engines. Engines with the same lab are neighbours, so that it is started once.
 static ENGINES: [Engine; 7] = [
     Engine {
         id: "mysql",
@@ -184,13 +183,13 @@ const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
 
-/// Without a sale for so long, something is broken: while all is well there is a sale every 0.3 s at least.
+/// A gap this long shows a fault: while all is well there is a sale every 0.3 s.
 const MIN_NOTICED_GAP_MS: u64 = 1000;
 
 impl Engine {
-    /// Whether every strategy must notice the fault: nobody is served by a server that is killed or paused. Where one of several is
-    /// only cut off from the instances, they may be at another one. A planned fail-over, and the election of another ZooKeeper
-    /// server, can be over between two purchases: that another one leads is asked of the servers.
+    /// Whether every strategy must notice the fault: a killed or paused server serves nobody. If one of several is only cut
+    /// off, the instances may be connected to another. A planned fail-over or an election can be over between two purchases;
+    /// there the servers are asked for the new leader.
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
@@ -199,9 +198,8 @@ impl Engine {
         }
     }
 
-    /// Whether a strategy, or a step of the seckill, promises to sell each piece once, and to lose none: what is safe does, but for
-    /// what is in a Redis whose replica may lack the last sales; a lock with a lease does while nothing breaks, but for one that each
-    /// node has for itself.
+    /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a
+    /// Redis whose replica may lack the last sales. A lease does while nothing breaks, unless each node has a lock of its own.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
         let step = seckill::find(slug).map(|step| (step.promise, Store::Redis));
         let strategy = stock::find(slug).map(|strategy| (strategy.promise, strategy.store));
@@ -217,15 +215,15 @@ impl Engine {
     }
 }
 
-/// What was found, as `oversell faults --json` writes it.
+/// The results, as `oversell faults --json` writes them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Matrix {
-    /// Where and how it was run; empty where it was not yet.
+    /// Where and how it was run; empty before the first run.
     conditions: Map<String, Value>,
     runs: Vec<FaultRun>,
 }
 
-/// A fault of an engine, and what came of its strategies.
+/// One fault of one engine, with the results of its strategies.
 #[derive(Debug, Serialize, Deserialize)]
 struct FaultRun {
     engine: String,
@@ -233,33 +231,29 @@ struct FaultRun {
     cells: Vec<Cell>,
 }
 
-/// What came of a strategy.
+/// The result of one strategy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cell {
     strategy: String,
-    /// Whether it promises to sell each piece once, and to lose none.
     promises: bool,
-    /// Answers that said that a piece was sold.
     sold: i64,
-    /// Sold by answer, and still on the shelf.
+    /// Answered as sold, and still in stock.
     lost: i64,
-    /// Answers that told of a piece of which another answer had told: by the number that each says is left.
+    /// Duplicate sales: answers with the same number left as another.
     doubled: i64,
-    /// Left the shelf, and nobody can have been told.
+    /// Left the stock, and no answer can account for it.
     vanished: i64,
-    /// Answers that said that nothing was done.
     refused: i64,
-    /// Requests of which nobody knows.
+    /// Requests with an unknown effect.
     unknown: i64,
-    /// How many of them were done, at least.
+    /// The least number of unknown requests that took a piece.
     done: i64,
-    /// The longest time from one sale to the next; `None` where there was none any more.
+    /// The longest time from one sale to the next; `None` if it never sold again.
     without_service_ms: Option<u64>,
 }
 
 impl Cell {
-    /// Judges what buyers were told, and how many pieces have left the shelf. `left` is what each answer says is left, where it
-    /// says so.
+    /// Compares the buyers' answers with the pieces that left the stock.
     fn of(told: &BuyerAnswers, gone: i64) -> Self {
         let mut left = told.left.clone();
         left.sort_unstable();
@@ -279,8 +273,8 @@ impl Cell {
         }
     }
 
-    /// The same of a voucher, whose orders are in these books: an order that was answered and is not there is lost, and one that a
-    /// user or a number has twice is doubled.
+    /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
+    /// user or a number is doubled.
     fn of_orders(told: &BuyerAnswers, books: &Books) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
@@ -301,7 +295,6 @@ impl Cell {
         }
     }
 
-    /// Whether its buyers noticed that something was broken.
     fn was_noticed(&self) -> bool {
         let waited = self
             .without_service_ms
@@ -309,7 +302,7 @@ impl Cell {
         waited || self.refused + self.unknown > 0
     }
 
-    /// What is not as it was promised. Whatever it promises, it sells again once the fault is mended.
+    /// The broken promise, if any. Every strategy must sell again once the fault is mended.
     fn broken(&self) -> Option<Words> {
         let Self {
             lost,
@@ -332,9 +325,8 @@ impl Cell {
 #[derive(Debug, Default)]
 struct BuyerAnswers {
     counts: SaleCounts,
-    /// What is left of a product, where an answer says so.
+    /// The number left, of each answer that has it.
     left: Vec<i64>,
-    /// The orders of a voucher.
     orders: Vec<Entry>,
 }
 
@@ -381,7 +373,7 @@ mod tests {
         }
     }
 
-    /// The twins: cells that break a promise, each in one way, and the judge names it.
+    /// The twins: each cell breaks a promise in one way.
     #[test]
     fn a_cell_that_breaks_its_promise_is_refused() {
         // Sold, the numbers left, unknown, gone; lost, doubled, vanished, done.
@@ -494,7 +486,7 @@ mod tests {
         }
     }
 
-    /// The twin: a fault that nobody has made.
+    /// The twin: a run without a fault.
     #[test]
     fn a_fault_that_no_buyer_noticed_does_not_count() {
         let seen = |refused, gap| Cell {

@@ -25,20 +25,18 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// Each request stays inside for a moment, so that others wait for it, and waits for 3 s at most.
+/// Each request holds 10 ms, so that others must wait, and waits 3 s at most.
 const TERMS: &str = "&hold_ms=10&wait_ms=3000";
-/// What a buyer does between two purchases.
 const POLL_PAUSE: Duration = Duration::from_millis(50);
-/// How long the server stays broken: longer than others wait before they go on without it.
+/// Longer than other servers wait before they go on without it.
 const FAULT_DURATION: Duration = Duration::from_secs(8);
-/// How long all sell where nothing breaks.
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
-/// How long it may take until instances are ready, and until all sell again.
+/// Bounds the start of instances, and the time until all sell again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may take until orders that were answered are written.
+/// Answered orders must be written within this.
 const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
-/// A strategy or step that is sold by, what is sold, and what its buyers have seen.
+/// A strategy or step, what it sells, and what its buyers were answered.
 struct StrategyUnderTest<'a> {
     slug: &'static str,
     goods: Offer<'a>,
@@ -47,9 +45,9 @@ struct StrategyUnderTest<'a> {
 }
 
 enum Offer<'a> {
-    /// A product, and where its pieces are counted.
+    /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),
-    /// A voucher, and how many users have ordered it: each once.
+    /// A voucher, and the number of its users; each orders once.
     Voucher(Voucher<'a>, AtomicI64),
 }
 
@@ -62,7 +60,7 @@ impl<'a> Offer<'a> {
         Ok(Self::Product(product, strategy.store))
     }
 
-    /// Buys a piece, or orders one for a user who has none: the answer, and that user.
+    /// Buys a piece, or orders the voucher for a new user; returns the answer and that user.
     async fn buy(&self, at: &str, slug: &str) -> (Result<(u16, Value), HttpError>, Option<i64>) {
         match self {
             Self::Product(product, _) => (product.buy(at, slug, TERMS).await, None),
@@ -74,7 +72,7 @@ impl<'a> Offer<'a> {
         }
     }
 
-    /// What came of it, as soon as it can be counted.
+    /// Waits until the stock or the orders can be read, and judges them.
     async fn counted(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
         let begun = Instant::now();
         loop {
@@ -94,7 +92,7 @@ impl<'a> Offer<'a> {
                     let books = get_json(on, &books).await.ok();
                     let books = books.and_then(|books| serde_json::from_value(books).ok());
                     let cell = books.map(|books| Cell::of_orders(told, &books));
-                    // What is answered first and written behind may not be there yet.
+                    // Orders that are written behind may still be missing.
                     cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
                 }
             };
@@ -114,7 +112,6 @@ impl<'a> Offer<'a> {
 }
 
 impl StrategyUnderTest<'_> {
-    /// Buys at an instance, until it is over.
     async fn buy_at(&self, at: &str, over: &AtomicBool) {
         while !over.load(Relaxed) {
             let buys = async {
@@ -129,7 +126,7 @@ impl StrategyUnderTest<'_> {
         }
     }
 
-    /// What came of it, from `since` on; `back`: whether it sold again.
+    /// The result since the fault; `back`: whether it sold again.
     async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
         let told = mem::take(&mut *self.told.lock());
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
@@ -143,14 +140,14 @@ impl StrategyUnderTest<'_> {
     }
 }
 
-/// Breaks the server that the engine's strategies need, and mends it.
+/// Has all strategies sell while the engine's server is broken and mended.
 pub(super) async fn run(
     own: &OwnLab,
     engine: &'static Engine,
     fault: Fault,
 ) -> Result<FaultRun, NoVerdict> {
     let on = &own.cluster;
-    // Their connections go to where they go first, wherever the last fault has led them.
+    // Restarted instances connect to their first server again, whatever the last fault did.
     for instance in &on.servers()?.instances {
         on.fault(Action::Kill, &instance.name).await?;
         on.fault(Action::Start, &instance.name).await?;
@@ -216,7 +213,6 @@ pub(super) async fn run(
     })
 }
 
-/// Does to the server what the fault says, for as long as it stays so.
 async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
@@ -253,7 +249,7 @@ async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), No
     on.fault(does, &server).await?;
     sleep(FAULT_DURATION).await;
     if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
-        // Buyers may not notice the election. Where the server that was hit still leads, nothing was broken.
+        // Buyers may not notice the election: require a new leader, or nothing was broken.
         own.ensemble(&server).await?;
     }
     on.fault(mends, &server).await?;
@@ -263,7 +259,7 @@ async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), No
     }
 }
 
-/// The Redis that leads, as the Sentinels say: its name, and where it is.
+/// Name and address of the primary Redis, as the Sentinels say.
 async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
     let at = on.servers()?;
     let none = || NoVerdict::failed("the Sentinels know nobody who leads");
@@ -279,7 +275,7 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     Ok((name, member.url.clone()))
 }
 
-/// Waits until the Redis that led follows another: until then it takes writes, which are lost.
+/// Waits until the old primary is a replica: until then it takes writes, which are lost.
 async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
     let followed = async {
         loop {

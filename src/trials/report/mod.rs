@@ -21,11 +21,6 @@ use askama::Template;
 use modules::{import_map, timeline_style};
 use serde_json::json;
 
-/// Fills the template.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where the template cannot be filled.
 pub(super) fn html(found: &CourseResults) -> Result<String, Failure> {
     Report::of(found)
         .render()
@@ -38,19 +33,18 @@ struct Report<'a> {
     found: &'a CourseResults,
     chapters: Vec<ChapterPart<'a>>,
     conditions: String,
-    /// What happened in the races, as the script of the page reads it.
+    /// The races' events, for the page's script.
     races: String,
     import_map: String,
     timeline_style: String,
 }
 
-/// A chapter, and what came of its lessons.
 struct ChapterPart<'a> {
     chapter: &'static Chapter,
     lessons: Vec<LessonFigures<'a>>,
 }
 
-/// A lesson in pictures.
+/// A lesson's figures, ready to draw.
 struct LessonFigures<'a> {
     lesson: &'static Lesson,
     tried: &'a TrialResult,
@@ -61,12 +55,12 @@ struct LessonFigures<'a> {
 
 /// A race that is drawn.
 struct Race<'a> {
-    /// Which of all that the page has.
+    /// Its index among all races of the page.
     number: usize,
     play: &'a Play,
 }
 
-/// A load as a bar, in percent of the longest of its lesson.
+/// A load as a bar, in percent of its lesson's longest.
 struct Bar<'a> {
     sale: &'a Sale,
     gone: f64,
@@ -101,7 +95,7 @@ impl<'a> Report<'a> {
             .map(part)
             .filter(|part| !part.lessons.is_empty())
             .collect();
-        // No event can end the script element that it stands in.
+        // An event must not end the script element.
         let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
             found,
@@ -168,7 +162,6 @@ impl<'a> LessonFigures<'a> {
         })
     }
 
-    /// The mark of its verdict, which is also a class of the style.
     fn mark(&self) -> &'static str {
         self.tried.verdict().mark()
     }
@@ -199,7 +192,6 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// The two sides, each with its name.
     fn sides(&self) -> [(Words, &Rated); 2] {
         let [first, second] = self.ratio.names();
         [(first, &self.ratio.first), (second, &self.ratio.second)]
