@@ -39,6 +39,12 @@ fn main() {
         "&crate::classroom::window::Lesson",
         |module, _| format!("&{module}::LESSON"),
     );
+    register(
+        "experiments",
+        "src/trials/experiments",
+        "&[crate::trials::experiments::Experiment]",
+        |module, _| format!("{module}::EXPERIMENTS"),
+    );
     register_with_text(
         "strategies",
         "src/stock/strategies",

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// The files, in the documents' order; what goes beyond them is the last.
+/// In the documents' order, then the claims beyond them.
 const FILES: [(&str, &str); 9] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
@@ -27,11 +27,11 @@ const FILES: [(&str, &str); 9] = [
     ("beyond.toml", include_str!("lessons/beyond.toml")),
 ];
 
-/// Every chapter, in the documents' order. A strategy or a step that no lesson names stands in a lesson all the same.
+/// Every chapter, in the documents' order. A strategy or step that no lesson names is added to a lesson.
 ///
 /// # Panics
 ///
-/// Where a file is not as it must be, which a unit test sees.
+/// If a file is malformed; a unit test reads all of them.
 pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
     let mut chapters: Vec<Chapter> = FILES
         .iter()
@@ -49,7 +49,7 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
     chapters
 });
 
-/// An entry that no lesson names joins the first lesson of the one that it stands behind, or the lesson of its chapter.
+/// Adds an entry that no lesson names to the first lesson of its predecessor, or to the lesson of its chapter.
 fn join<F: Spec>(
     chapters: &mut [Chapter],
     entry: &RegistryEntry<F>,
@@ -149,7 +149,7 @@ fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Lesson {
-    /// Why it is not run on our service, where it is not.
+    /// Why it is not run on our service; `None` if it is.
     #[must_use]
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
@@ -176,7 +176,7 @@ impl Lesson {
         compared.collect()
     }
 
-    /// Whether it is tried at all, on ours or on theirs.
+    /// Whether it is tried at all, on our service or on the reference implementation.
     #[must_use]
     pub const fn is_tried(&self) -> bool {
         self.why_not().is_none() || self.theirs.is_some()

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
 /// pass, or where nothing shows from outside that another has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(from = "Written")]
+#[serde(from = "LineForm")]
 #[schema(as = Typed)]
 pub struct Line {
     /// Which terminal: each student's second window is 2.
@@ -29,33 +29,30 @@ pub struct Line {
     pub again: bool,
 }
 
-/// A line as a file has it.
+/// A line's form in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
-    Shared(Shared),
-    Own(Own),
+enum LineForm {
+    Shared(SharedLine),
+    Own(OwnLine),
 }
 
-/// Lines that many lessons share.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Shared {
+enum SharedLine {
     /// 5000 pieces again, as before each run of the course.
     Restock,
     /// A voucher that is on sale.
     NewVoucher,
 }
 
-/// A line of one lesson.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct OwnLine {
     terminal: Option<u8>,
     run: String,
-    /// What it prints.
     prints: Option<String>,
-    /// What it prints at last, typed again and again until then.
+    /// Typed again until it prints this.
     until: Option<String>,
 }
 
@@ -71,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Whether this is what it prints; space at the end of a line does not count.
+    /// Whether the text matches; trailing space does not count.
     #[must_use]
     pub fn is_printed(&self, text: &str) -> bool {
         let trimmed = |text: &str| {
@@ -101,18 +98,18 @@ impl Line {
     }
 }
 
-impl From<Written> for Line {
-    fn from(written: Written) -> Self {
+impl From<LineForm> for Line {
+    fn from(written: LineForm) -> Self {
         match written {
-            Written::Shared(Shared::Restock) => Self::new(
+            LineForm::Shared(SharedLine::Restock) => Self::new(
                 r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock{?id}"#,
                 r#"{"mysql":{"id":…,"count":5000,…"#,
             ),
-            Written::Shared(Shared::NewVoucher) => Self::new(
+            LineForm::Shared(SharedLine::NewVoucher) => Self::new(
                 r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
                 r#"{"id":…}"#,
             ),
-            Written::Own(Own {
+            LineForm::Own(OwnLine {
                 terminal,
                 run,
                 prints,

@@ -18,7 +18,7 @@ mod words;
 pub use lesson::{ALL, Chapter, Lesson};
 pub use line::Line;
 pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
-pub use script::{Instead, Library, Script, Told};
+pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::Verdict;
 pub use words::Words;
 pub(crate) use words::words;
@@ -92,7 +92,7 @@ mod tests {
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
-            // What the page opens knows one place only.
+            // A path for the browser has one place only.
             for path in &lesson.r#try {
                 assert!(!path.replace("{who}", "").contains('{'), "{path}");
             }

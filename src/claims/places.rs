@@ -4,12 +4,10 @@ use super::{Chapter, Lesson, Line};
 use crate::addresses::Addresses;
 use http::Uri;
 
-/// The addresses of one cluster, as the lines need them.
 #[derive(Debug, Clone)]
 pub struct Places(Vec<(String, String)>);
 
 impl Places {
-    /// Of these addresses: nginx, the instances, MySQL, the Redis nodes, ZooKeeper.
     #[must_use]
     pub fn new(
         http: &str,
@@ -53,7 +51,6 @@ impl Places {
         Self(places)
     }
 
-    /// Of a lab.
     #[must_use]
     pub fn of_lab(at: &Addresses) -> Self {
         let instances: Vec<_> = at.instances.iter().map(|instance| &instance.url).collect();
@@ -67,13 +64,12 @@ impl Places {
         )
     }
 
-    /// With another command for `{fault}`.
     #[must_use]
     pub fn with_fault(&self, command: &str) -> Self {
         self.with("{fault}", command)
     }
 
-    /// With another product than the first, in keys and in queries.
+    /// With this product in keys and in queries.
     #[must_use]
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
@@ -88,7 +84,7 @@ impl Places {
         Self(places)
     }
 
-    /// The chapter with these addresses in its lines.
+    /// Fills the lines of a chapter.
     #[must_use]
     pub fn fill(&self, chapter: &Chapter) -> Chapter {
         let lessons = chapter.lessons.iter().map(|lesson| self.lesson(lesson));
@@ -98,7 +94,7 @@ impl Places {
         }
     }
 
-    /// The lesson with these addresses in its lines.
+    /// Fills the lines of a lesson.
     #[must_use]
     pub fn lesson(&self, lesson: &Lesson) -> Lesson {
         Lesson {
@@ -107,7 +103,7 @@ impl Places {
         }
     }
 
-    /// The line with these addresses.
+    /// Fills a line.
     #[must_use]
     pub fn typed(&self, line: &Line) -> Line {
         let fill = |text: &str| {
@@ -124,7 +120,7 @@ impl Places {
     }
 }
 
-/// The options that lead `mysql` there; a password is asked for, and shown to nobody.
+/// The options of `mysql`. It asks for the password, which is never shown.
 fn mysql_options(url: &str) -> String {
     let (host, port) = host_and_port(url, 3306);
     let uri = url.parse::<Uri>().ok();

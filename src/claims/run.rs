@@ -11,29 +11,25 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Run {
-    /// All of these, one after the other: the claim holds where each does.
+    /// All of these in turn; the claim holds if each does.
     All(Vec<Run>),
-    /// The race of this lesson ends as the registry of replays says, and so does its cure.
+    /// The race of this lesson and its cure end as the registry of replays says.
     Replay,
-    /// A load sells not one piece too many on any of these targets.
+    /// A load sells exactly on each of these targets.
     #[serde(rename_all = "kebab-case")]
     Exact {
-        /// The strategy.
         #[serde(deserialize_with = "text")]
         strategy: &'static str,
-        /// Where.
         on: Vec<Target>,
-        /// Connections; 100 where it is not said.
+        /// Connections; default 100.
         threads: Option<usize>,
-        /// Requests of each; 50 where it is not said, 10 in the quick form.
+        /// Requests of each; default 50, or 10 in the quick form.
         loops: Option<usize>,
     },
     /// The course's load, 100 × 50, oversells.
     Oversells {
-        /// The strategy.
         #[serde(deserialize_with = "text")]
         strategy: &'static str,
-        /// Where.
         on: Target,
     },
     /// Two rates, measured in pairs.
@@ -42,51 +38,50 @@ pub enum Run {
         first: Side,
         /// The one beside it.
         second: Side,
-        /// What is said of their ratio.
+        /// The claim about their ratio.
         says: Says,
-        /// Why it does not hold here, where it does not.
+        /// Why it may not hold here.
         otherwise: Option<Bilingual>,
     },
-    /// From 100 connections this strategy retries at least 1.5 times as often for each piece as from 10.
+    /// With 100 connections this strategy retries at least 1.5 times as often per piece as with 10.
     #[serde(deserialize_with = "text")]
     RetriesGrow(&'static str),
-    /// From 2 connections fewer than half of this strategy's attempts are in vain, from 100 more than half.
+    /// With 2 connections fewer than half of this strategy's attempts fail, with 100 more than half.
     #[serde(deserialize_with = "text")]
     FewThenMostFail(&'static str),
-    /// A crowd orders a voucher: the checker's verdict is this one.
+    /// A crowd orders a voucher, and the checker reaches this verdict.
     #[serde(rename_all = "kebab-case")]
     Crowd {
         /// The step of the seckill.
         #[serde(deserialize_with = "text")]
         step: &'static str,
-        /// Where.
         on: Target,
         /// How often each user orders.
         orders_each: u64,
         /// The checker's verdict.
         comes_to: Orders,
     },
-    /// Each user has one order, and an order beside it is refused: by this step of the seckill.
+    /// This step of the seckill gives each user one order and refuses a concurrent second one.
     #[serde(deserialize_with = "text")]
     RefusedBeside(&'static str),
     /// This deadlock ends with its error, and its cure without one.
     #[serde(deserialize_with = "text")]
     Deadlock(&'static str),
-    /// Of many requests at once so many come through, and the others are refused.
+    /// A limit lets some of many concurrent requests through and refuses the others.
     Burst(Burst),
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "text")]
     ExclusiveRoute(&'static str),
-    /// The lines that are typed by hand print what they say: `redis-cli`, `mysql`, `curl` and faults of the lab.
+    /// Each typed line prints what it should: `redis-cli`, `mysql`, `curl` and faults of the lab.
     Typed,
-    /// By the function that `experiments` has for this lesson.
+    /// An experiment in `trials/experiments/`.
     Custom,
-    /// It is not, and why.
+    /// It is not tried, for this reason.
     NotRun(Bilingual),
 }
 
 impl Run {
-    /// The experiments of a list; else itself.
+    /// The experiments of a list; otherwise itself.
     #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
@@ -115,7 +110,7 @@ impl Run {
     }
 }
 
-/// What stands in the place of what a lesson tries.
+/// The twin of a lesson, if its kind of experiment does not imply one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     rename_all = "kebab-case",
@@ -123,11 +118,11 @@ impl Run {
     bound(deserialize = "'de: 'static")
 )]
 pub enum Twin {
-    /// What the lesson's own function takes instead, in words.
+    /// The twin of the lesson's own experiment, in words.
     Is(Bilingual),
-    /// The line of this number, from 1, is this one; where it is empty, it is left out.
+    /// Replaces the line of this number, from 1; an empty text removes it.
     Typed(usize, String),
-    /// This is tried.
+    /// Another experiment.
     Run(Run),
 }
 
@@ -144,25 +139,25 @@ pub struct Burst {
     pub requests: usize,
     /// The fewest and the most that come through.
     pub through: [usize; 2],
-    /// So many more come through in each second that all of it takes.
+    /// Tokens per second that flow in while the burst lasts.
     #[serde(default)]
     pub more_per_second: f64,
-    /// The least and the most that the slowest of these takes, in seconds; any time where it is not said.
+    /// Bounds of the slowest request that comes through, in seconds.
     pub slowest_s: Option<[f64; 2]>,
-    /// The most that the slowest of those takes that are refused, in seconds; any time where it is not said.
+    /// Bound of the slowest refused request, in seconds.
     pub refused_s: Option<f64>,
-    /// As many again, later; not sent where it is not said.
+    /// A second burst.
     pub again: Option<Again>,
-    /// So long before there is no request, in seconds: until buckets and windows are as at first.
+    /// Seconds without a request before the burst, until buckets and windows are as at first.
     #[serde(default)]
     pub quiet_s: f64,
 }
 
-/// A burst after a burst: how much of the limit is free again.
+/// A second burst: how much of the limit is free again.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Again {
-    /// So long after the first was answered, in seconds.
+    /// Seconds after the first burst was answered.
     pub after_s: f64,
     /// The fewest and the most that come through.
     pub through: [usize; 2],
@@ -221,7 +216,7 @@ impl Side {
     }
 }
 
-/// What is said of two rates: of the first by the second.
+/// A claim about the ratio of two rates, the first by the second.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
@@ -235,12 +230,12 @@ pub enum Says {
     AboutAsFast,
     /// Near: half as fast to twice as fast.
     Near,
-    /// The first is so many times as fast, from the one to the other.
+    /// Between these two ratios.
     Between(f64, f64),
 }
 
 impl Says {
-    /// The least and the most of the ratio.
+    /// The bounds of the ratio.
     #[must_use]
     pub const fn bounds(self) -> (f64, f64) {
         match self {

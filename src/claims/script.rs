@@ -3,7 +3,7 @@
 use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
 
-/// Whom a claim is about.
+/// The library that a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Library {
@@ -16,7 +16,6 @@ pub enum Library {
 }
 
 impl Library {
-    /// For people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +25,7 @@ impl Library {
         }
     }
 
-    /// Its versions, which the Makefile has too: the text's own first, of which the verdict is.
+    /// Its versions, as in the Makefile. The first is the text's own, and decides the verdict.
     #[must_use]
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {
@@ -39,56 +38,53 @@ impl Library {
     }
 }
 
-/// What the processes are told, line by line: the claim holds where each line comes to what it says.
+/// The lines for the Java processes; the claim holds if each prints what it should.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Whose.
     pub on: Library,
-    /// The lines.
-    pub lines: Vec<Told>,
+    pub lines: Vec<ScriptLine>,
     /// What differs in a system in which the claim is false.
-    pub twin: Instead,
-    /// What a reader should know of it, besides what is seen.
+    pub twin: TwinChange,
+    /// A note for the reader.
     pub note: Option<Bilingual>,
 }
 
 /// A line. What a process can be told stands in the project's `Commands.java`; besides there are
 ///
 /// - `kill`, `stop` and `go-on`: the process ends by `kill -9`, stands still, goes on;
-/// - `sleep S`: so many seconds pass;
+/// - `sleep S` waits for S seconds;
 /// - `redis-cli {redis} …`;
 /// - `wait`, until the lines of this thread that ended in ` &` are answered.
 ///
 /// `{key}` is a name of the run's own, `{port}` a free port, `{2}` what the second line has printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
-    /// Which process; 1 where it is not said.
+pub struct ScriptLine {
+    /// The process; default 1.
     #[serde(default = "one")]
     pub process: u8,
-    /// Which of its threads; A where it is not said.
+    /// Its thread; default A.
     #[serde(default = "a")]
     pub thread: String,
-    /// The line.
     pub run: String,
-    /// What it prints; `…` stands for anything, and the exception of a command that fails stands behind `failed`.
+    /// What it must print; `…` stands for anything. A failed command prints `failed` and its exception.
     pub prints: Option<String>,
-    /// What it prints at last, told again and again until then.
+    /// Repeated until it prints this.
     pub until: Option<String>,
-    /// The least and the most of the number that it prints.
+    /// Bounds of the number that it prints.
     pub between: Option<[i64; 2]>,
-    /// The least and the most that it takes, in milliseconds.
+    /// Bounds of its duration, in milliseconds.
     pub takes_ms: Option<[u64; 2]>,
 }
 
-/// What differs in the twin.
+/// How the twin differs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Instead {
-    /// The line of this number, from 1, is this one; where it is empty, it is left out.
+pub enum TwinChange {
+    /// Replaces the line of this number, from 1; an empty text removes it.
     Line(usize, String),
-    /// Wherever the first stands, the second does.
+    /// Replaces the first text by the second, in all lines.
     Word(String, String),
 }
 
@@ -103,13 +99,13 @@ fn a() -> String {
 impl Script {
     /// The lines, or those of the twin.
     #[must_use]
-    pub fn told(&self, twin: bool) -> Vec<Told> {
+    pub fn lines(&self, twin: bool) -> Vec<ScriptLine> {
         let mut lines = self.lines.clone();
         match &self.twin {
             _ if !twin => {}
-            Instead::Line(n, run) if run.is_empty() => drop(lines.remove(n - 1)),
-            Instead::Line(n, run) => run.clone_into(&mut lines[n - 1].run),
-            Instead::Word(word, other) => {
+            TwinChange::Line(n, run) if run.is_empty() => drop(lines.remove(n - 1)),
+            TwinChange::Line(n, run) => run.clone_into(&mut lines[n - 1].run),
+            TwinChange::Word(word, other) => {
                 for line in &mut lines {
                     line.run = line.run.replace(word, other);
                 }
@@ -131,7 +127,7 @@ mod tests {
                 continue;
             };
             let runs = |twin| -> Vec<_> {
-                let lines = script.told(twin).into_iter();
+                let lines = script.lines(twin).into_iter();
                 lines.map(|line| line.run).collect()
             };
             assert_ne!(runs(false), runs(true), "{}", lesson.id);

@@ -3,12 +3,11 @@
 use crate::terminal::bilingual::leak;
 use serde::{Deserialize, Deserializer};
 
-/// A text that is kept for as long as the program runs.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     String::deserialize(from).map(leak)
 }
 
-/// What no file says, for it follows from the rest.
+/// Refuses a field that is computed.
 pub(super) fn follows<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
     Err(serde::de::Error::custom(
         "it follows from the experiment, and is not written",

@@ -20,24 +20,23 @@ pub struct Verdicts {
     /// A verdict for each lesson that was run.
     #[garde(length(min = 1, max = 1000), dive)]
     #[schema(min_items = 1, max_items = 1000)]
-    pub(crate) lessons: Vec<LessonSeen>,
+    pub(crate) lessons: Vec<LessonResult>,
 }
 
 impl Verdicts {
-    /// From the file that `oversell course --json` writes.
     pub(crate) fn read(file: &str) -> Self {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
-    /// What a lesson came to.
-    pub(crate) fn of(&self, id: &str) -> Option<&LessonSeen> {
+    pub(crate) fn of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }
 }
 
 /// What a lesson came to, as `oversell course --json` writes it.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
-pub struct LessonSeen {
+#[schema(as = LessonSeen)]
+pub struct LessonResult {
     /// One of `GET /course`.
     #[garde(custom(a_lesson))]
     #[schema(schema_with = one_of_the_lessons)]

@@ -25,7 +25,6 @@ macro_rules! words {
 pub(crate) use words;
 
 impl Words {
-    /// The two.
     #[must_use]
     pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self {
@@ -43,13 +42,13 @@ impl Words {
         }
     }
 
-    /// All of them, one after the other with this between two.
+    /// Joins them with these separators.
     pub(crate) fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
         let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);
         Self::new(of(|w| &w.zh, zh), of(|w| &w.en, en))
     }
 
-    /// Where there is one wording for both, such as a server's own message.
+    /// One text for both languages, such as a server's own message.
     pub(crate) fn same(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {

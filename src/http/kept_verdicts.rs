@@ -3,7 +3,7 @@
 //! A run of a few lessons replaces theirs only.
 
 use crate::{
-    claims::verdicts::{LessonSeen, Verdicts},
+    claims::verdicts::{LessonResult, Verdicts},
     ctx::Ctx,
     error::Error,
     section::session::Session,
@@ -16,21 +16,22 @@ use sqlx::{MySql, QueryBuilder};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const KEEP: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
 const LAST: &str = "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
 
 /// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Kept {
+#[schema(as = Kept)]
+pub(super) struct LastVerdicts {
     /// When the last run ended.
     at: DateTime<Utc>,
     /// Where and how it was run.
     #[schema(value_type = Object)]
     conditions: Map<String, Value>,
     /// A verdict for each lesson that was ever run.
-    lessons: Vec<LessonSeen>,
+    lessons: Vec<LessonResult>,
 }
 
 /// Keeps the verdicts of a run, all or none.
@@ -47,9 +48,9 @@ pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
             .push_bind(json!(run.conditions).to_string())
             .push_bind(json!(lesson).to_string());
     });
-    let mut conn = ctx.admin_conn(PATIENCE).await?;
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     Session::of(&conn)
-        .bounded(PATIENCE, rows.build().execute(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, rows.build().execute(&mut *conn))
         .await
         .map_err(|error| match error {
             sqlx::Error::Database(_) => error.into(),
@@ -64,10 +65,10 @@ pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::Unavailable`] where MySQL is down.
-pub(super) async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
-    let mut conn = ctx.admin_conn(PATIENCE).await?;
+pub(super) async fn last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
+    let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
-        .bounded(PATIENCE, sqlx::query_as(LAST).fetch_all(&mut *conn))
+        .bounded(MYSQL_TIMEOUT, sqlx::query_as(LAST).fetch_all(&mut *conn))
         .await?;
     conn.done();
     let Some((at, conditions, _)) = rows.first() else {
@@ -77,7 +78,7 @@ pub(super) async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
     let lessons = rows
         .iter()
         .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
-    Ok(Some(Kept {
+    Ok(Some(LastVerdicts {
         at: at.and_utc(),
         conditions: serde_json::from_str(conditions).unwrap_or_default(),
         lessons: lessons.collect(),

@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, stand::Stand};
+use super::{NoVerdict, Rated, Ratio, java_libraries::JavaLibraries};
 use crate::{
     addresses::Addresses,
     claims::{Says, Side, Target, places::Places},
@@ -41,9 +41,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Longer than any request of an experiment takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// How a rate is measured: the warm-up of each measurement.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// The warm-up of each measurement of a rate.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// A running cluster, and what anybody outside can do with it.
@@ -55,27 +54,24 @@ pub struct Cluster {
     token: Option<SecretString>,
     /// Whether the quick form is run: with fewer rounds and requests.
     pub quick: bool,
-    /// The Java processes that can be started beside it.
-    pub(super) stand: Stand,
-    /// Cancelled where the command is told to stop.
+    pub(super) java_libraries: JavaLibraries,
+    /// Cancelled when the command must stop.
     pub stop: CancellationToken,
-    /// The faults of a lab that takes orders.
+    /// The faults that the lab injects, if it takes commands.
     faults: Option<Faults>,
-    /// A lab with a Galera cluster, once an experiment has needed it.
+    /// A lab with a Galera cluster; the first experiment that needs it starts it.
     pub(super) galera: OnceCell<Box<OwnLab>>,
 }
 
-/// A lab that an experiment has started beside the one that is tried. It is stopped when it is dropped.
+/// A second lab, which an experiment has started. Dropping it stops it.
 #[derive(Debug)]
 pub(super) struct OwnLab {
-    /// What can be done with it.
     pub(super) cluster: Cluster,
     pub(super) child: Child,
     pub(super) _folder: TempDir,
 }
 
 impl OwnLab {
-    /// Stops it, in order.
     pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
         if let Some(pid) = self.child.id() {
             kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
@@ -86,7 +82,6 @@ impl OwnLab {
 }
 
 impl Target {
-    /// Its name in figures.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::One => ONE,
@@ -97,10 +92,6 @@ impl Target {
 
 impl Cluster {
     /// The cluster that a command has found.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where an address is missing.
     pub(super) fn new(
         found: target::Cluster,
         quick: bool,
@@ -136,7 +127,7 @@ impl Cluster {
             token: token(found.lab.as_ref()),
             lab: found.lab,
             quick,
-            stand: Stand::default(),
+            java_libraries: JavaLibraries::default(),
             stop,
             faults,
             galera: OnceCell::new(),
@@ -155,13 +146,12 @@ impl Cluster {
         self.instances.first().map_or(&self.http, String::as_str)
     }
 
-    /// The instances' addresses: of a cluster that is no lab's, one only.
+    /// The instances' addresses; of a cluster without a lab only one is known.
     #[must_use]
     pub fn instances(&self) -> &[String] {
         &self.instances
     }
 
-    /// Where a target is.
     #[must_use]
     pub fn address(&self, target: Target) -> &str {
         match target {
@@ -170,42 +160,30 @@ impl Cluster {
         }
     }
 
-    /// GET of a whole address; the answer is the text of the course.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ask::answer`].
+    /// Sends a GET to a whole address; the answer is the text of the course.
     pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
         self.request(Method::GET, url).answer().await
     }
 
-    /// A request to a whole address, with the admin token where there is one.
+    /// Builds a request to a whole address, with the admin token if there is one.
     pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
-        let request = client().request(method, url).timeout(PATIENCE);
+        let request = client().request(method, url).timeout(REQUEST_TIMEOUT);
         request.token(self.token.as_ref())
     }
 
-    /// The answer as JSON, whatever its status: a problem is JSON too.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ask::answer`], and where the answer is not JSON.
+    /// Sends a request and returns status and JSON, of a problem too.
     pub async fn answer(&self, method: Method, url: &str) -> Result<(u16, Value), HttpError> {
         let request = self.request(method, url).header(ACCEPT, "application/json");
         let answer = request.answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
-    /// The course's load, 100 × 50 on 5000 pieces of a product of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the target does not answer.
+    /// Sends the course's load: 100 × 50 requests for 5000 pieces of a new product.
     pub async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
         self.send(self.plan(strategy, target)).await
     }
 
-    /// That load as a plan, to change what differs.
+    /// The same load as a plan, which a caller may change.
     #[must_use]
     pub fn plan(&self, strategy: &str, target: Target) -> Plan {
         let mut plan = Plan::new(self.address(target), target.name(), strategy);
@@ -214,19 +192,11 @@ impl Cluster {
     }
 
     /// Sends a load.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the target does not answer.
     pub async fn send(&self, plan: Plan) -> Result<Row, Failure> {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
-    /// Sends a load of so many requests a second for two seconds, whatever the connections could do.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the target does not answer.
+    /// Sends a load at this rate for two seconds.
     pub(super) async fn at_rate(&self, plan: Plan, per_second: f64) -> Result<Row, Failure> {
         let timed = Timed {
             rate: Some(per_second),
@@ -243,12 +213,8 @@ impl Cluster {
             })
     }
 
-    /// How much more the first sells in a second than the second: in each round both are measured, one right after the
-    /// other, and the next round begins with the other one. So what slows the machine down slows both.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where most of the rounds could not be made, or had errors.
+    /// Measures how much more the first sells in a second than the second. Each round measures both in turn, and rounds
+    /// alternate which comes first, so a slow machine slows both.
     pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
@@ -292,21 +258,12 @@ impl Cluster {
         })
     }
 
-    /// Orders the lab to break or to mend a member: `fault(Action::Pause, "8100")`. What is broken is mended after the experiment
-    /// at the latest.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
+    /// Has the lab break or mend a member: `fault(Action::Pause, "8100")`. All faults are mended after the experiment.
     pub async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
         self.fault_by(action, member, Duration::ZERO).await
     }
 
-    /// The same, of what happens by so much: a clock that jumps.
-    ///
-    /// # Errors
-    ///
-    /// As [`fault`](Self::fault).
+    /// The same with an amount: how far a clock jumps.
     pub async fn fault_by(
         &self,
         action: Action,
@@ -314,7 +271,7 @@ impl Cluster {
         by: Duration,
     ) -> Result<(), NoVerdict> {
         let none = || {
-            NoVerdict::without(
+            NoVerdict::unavailable(
                 "没有能下命令的实验环境：用 --lab",
                 "no lab that takes orders: pass --lab",
             )
@@ -323,7 +280,6 @@ impl Cluster {
         Ok(faults.inject_by(action, member, by).await?)
     }
 
-    /// Mends what an experiment has left broken.
     pub(super) async fn mend(&self) {
         if let Some(faults) = &self.faults {
             let failed =
@@ -332,15 +288,15 @@ impl Cluster {
         }
     }
 
-    /// Stops the lab that its experiments have started and share.
+    /// Stops the Galera lab that experiments share.
     pub(super) async fn stop_galera(&mut self) {
         if let Some(lab) = self.galera.take() {
-            // Where it cannot be stopped in order, it is killed.
+            // If it cannot be stopped, dropping it kills it.
             lab.stop().await.ok();
         }
     }
 
-    /// Its addresses, for the lines that a student types.
+    /// The addresses for the lines that a student types.
     #[must_use]
     pub fn places(&self) -> Places {
         let no_redis: [&str; 0] = [];
@@ -351,13 +307,9 @@ impl Cluster {
     }
 
     /// The addresses of the servers.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Unavailable`] where the cluster is not a lab's.
     pub fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
-            NoVerdict::without(
+            NoVerdict::unavailable(
                 "不知道服务器的地址：要有实验环境",
                 "the servers' addresses are not known: it takes a lab",
             )
@@ -365,20 +317,12 @@ impl Cluster {
     }
 
     /// A connection to the main Redis, as `redis-cli` has one.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
     pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.main_redis();
         redis_at(url).await.map_err(silent(Server::Redis, url))
     }
 
     /// A connection to the database, as `mysql` has one.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict`]: there is no lab, or its MySQL does not answer.
     pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
         let url = &self.servers()?.mysql.url;
         let connected = MySqlConnection::connect(url).await;
@@ -386,10 +330,6 @@ impl Cluster {
     }
 
     /// A session of ZooKeeper, as `zkCli.sh` has one.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict`]: there is no lab, or its ZooKeeper does not answer.
     pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
         let at = &self.servers()?.zookeeper.connect;
         let connected = zookeeper_client::Client::connect(at).await;
@@ -397,7 +337,7 @@ impl Cluster {
     }
 }
 
-/// Which server does not answer an experiment, and what to type.
+/// The error for a server that does not answer; it says what to type.
 fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> NoVerdict {
     let (name, at) = (server.name(), at.to_owned());
     move |why| {
@@ -407,8 +347,8 @@ fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> N
     }
 }
 
-/// The rates of the rounds: of each side requests that failed, and pieces sold per second. A round with errors is no round: who
-/// fails fast is not fast.
+/// The rates of the rounds without errors; failing fast must not count as selling fast. Each side is its failed requests and
+/// its pieces sold per second.
 fn without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Vec<f64>, Vec<f64>) {
     let is_one = |(failed, rate): (u64, f64)| failed == 0 && rate > 0.0;
     rounds
@@ -422,7 +362,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_does_not_answer_an_experiment_is_named_with_what_to_type() {
+    async fn a_silent_server_is_named_with_what_to_type() {
         let at = |url: &str| serde_json::json!({"url": url, "pid": 1});
         let lab = serde_json::from_value(serde_json::json!({
             "http": "http://127.0.0.1:1", "instances": [], "nginx": at("http://127.0.0.1:1"),
@@ -464,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_which_either_side_failed_or_sold_nothing_does_not_count() {
+    fn a_round_with_errors_does_not_count() {
         let rounds = [
             ((0, 30.0), (0, 20.0)),
             ((1, 900.0), (0, 20.0)),

@@ -1,10 +1,10 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    Cluster, NoVerdict, experiments,
-    found::{Found, Tried},
-    report,
-    stand::Stand,
+    Cluster, NoVerdict,
+    java_libraries::JavaLibraries,
+    kinds, report,
+    results::{CourseResults, TrialResult},
     table::{self, Lang},
 };
 use crate::{
@@ -29,10 +29,9 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// An experiment that takes longer has gone wrong.
-const LONGEST: Duration = Duration::from_secs(300);
-/// How long one has to end by itself once the command is told to stop.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
+/// An experiment has this long to clean up when the command must stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tries every claim of the course, and says which came out so.
 #[derive(Debug, clap::Args)]
@@ -72,7 +71,7 @@ pub struct Args {
     place: Where,
 }
 
-/// A lesson by its section; clap says which is meant where one is mistyped.
+/// Parses a lesson by its section; clap suggests the nearest for a mistyped one.
 fn known() -> impl TypedValueParser<Value = &'static Lesson> {
     let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
     all.map(|id| find(&id).expect("it is one of them"))
@@ -84,22 +83,20 @@ impl Outputs for Args {
     }
 }
 
-/// A run of the command: what was found so far.
+/// A run of the command, with its results so far.
 #[derive(Debug)]
 pub struct Course {
     args: Args,
-    found: Option<Found>,
+    found: Option<CourseResults>,
 }
 
 impl Course {
-    /// One that has tried nothing.
     #[must_use]
     pub const fn new(args: Args) -> Self {
         Self { args, found: None }
     }
 
-    /// Tries those lessons that are asked for and of which `is_its` is so, against the lab at `at` or the cluster that the arguments
-    /// name.
+    /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
     /// # Errors
     ///
@@ -121,11 +118,11 @@ impl Course {
         let mut tried_now = Vec::new();
         let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
         if !args.quick {
-            on.stand = Stand::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
+            on.java_libraries = JavaLibraries::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
             let (can, cannot): (Vec<_>, _) =
-                (chosen.into_iter()).partition(|(_, lesson)| on.stand.has_a_twin(lesson));
+                (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.has_a_twin(lesson));
             for (_, lesson) in cannot {
                 say!(
                     "{}",
@@ -142,7 +139,7 @@ impl Course {
         let bar = progress(all.count(), true);
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-            let tried = tried(&on, chapter, lesson, args.twins).await;
+            let tried = try_lesson(&on, chapter, lesson, args.twins).await;
             if stop.is_cancelled() {
                 break;
             }
@@ -158,7 +155,7 @@ impl Course {
         }
         on.stop_galera().await;
         bar.finish_and_clear();
-        let found = Found {
+        let found = CourseResults {
             conditions,
             lessons: tried_now,
         };
@@ -183,13 +180,13 @@ impl Course {
         Ok(())
     }
 
-    /// Whether a lesson of which this is so is asked for.
+    /// Whether a chosen lesson matches.
     #[must_use]
     pub fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.args.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
-    /// Prints and writes what was found.
+    /// Prints and writes the results.
     ///
     /// # Errors
     ///
@@ -209,7 +206,7 @@ impl Course {
             }
             say!("");
         }
-        let is_shown = |tried: &&Tried| {
+        let is_shown = |tried: &&TrialResult| {
             !args.quick
                 || args.twins
                 || tried.verdict() != Verdict::Reproduced
@@ -231,8 +228,8 @@ impl Course {
     }
 }
 
-/// All of it but the races event by event, which only the report draws.
-fn without_events(found: &Found) -> Result<Value, Failure> {
+/// The results as JSON, without the events of races, which only the report draws.
+fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
         for play in lesson["figures"]["plays"]
@@ -247,7 +244,7 @@ fn without_events(found: &Found) -> Result<Value, Failure> {
     Ok(found)
 }
 
-/// Gives the verdicts to the instances, for their page.
+/// Sends the verdicts to the instances, which keep them for their page.
 async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
     let kept = on
         .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
@@ -259,23 +256,28 @@ async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
         .map_err(|why| Failure::Unusable(why.to_string()))
 }
 
-/// Tries one lesson; what it has left broken is mended.
-async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson, twin: bool) -> Tried {
+/// Tries one lesson, then mends its faults.
+async fn try_lesson(
+    on: &Cluster,
+    chapter: &Chapter,
+    lesson: &'static Lesson,
+    twin: bool,
+) -> TrialResult {
     let begun = Instant::now();
-    let mut running = Box::pin(experiments::run(on, lesson, twin));
+    let mut running = Box::pin(kinds::run(on, lesson, twin));
     let seen = tokio::select! {
-        seen = timeout(LONGEST, &mut running) => {
-            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
+        seen = timeout(EXPERIMENT_TIMEOUT, &mut running) => {
+            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {EXPERIMENT_TIMEOUT:?}"))))
         }
-        // A load that hears it too removes its product.
-        () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
+        // A load hears the stop too, and removes its product.
+        () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
-    Tried::of(chapter.id, lesson, twin, seen, begun.elapsed())
+    TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed())
 }
 
 impl Args {
-    /// The lessons that are asked for, in the documents' order.
+    /// The chosen lessons, in the documents' order.
     fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
         let all = ALL
             .iter()
@@ -285,7 +287,7 @@ impl Args {
 
     fn takes(&self, lesson: &Lesson) -> bool {
         match (&self.lessons[..], self.quick) {
-            // What is not tried has no twin.
+            // A lesson that is not tried has no twin.
             _ if self.twins && !lesson.is_tried() => false,
             ([], quick) => !quick || lesson.quick,
             (named, _) => named.iter().any(|named| named.id == lesson.id),

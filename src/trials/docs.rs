@@ -11,8 +11,8 @@ use crate::{
 };
 use std::{collections::HashSet, env, fmt::Write, fs};
 
-/// Every claim and what the last full run has found of it, by document and heading, in Chinese or in English; the errata
-/// and what goes beyond the documents by themselves.
+/// Every claim with the result of the last full run, by document and heading; then the errata, and the claims beyond the
+/// documents.
 fn course_md(lang: Lang) -> String {
     let mut page = format!("{}\n{}\n", lang.of(HEAD), totals(lang));
     let (apart, texts): (Vec<_>, Vec<_>) =
@@ -51,7 +51,7 @@ fn course_md(lang: Lang) -> String {
     page
 }
 
-/// The chapters that are none of a document.
+/// The chapters that belong to no document.
 const APART: [&str; 2] = ["errata", "beyond"];
 
 /// The documents and their titles; the third has none.
@@ -83,7 +83,7 @@ const COLUMNS: Bilingual = Bilingual::of(
     "| lesson | claim | seen | verdict |\n|---|---|---|---|",
 );
 
-/// The heading under which a lesson stands, and the others.
+/// A lesson's main heading, and its other headings.
 fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
     match lesson.place.split_once("; ") {
         Some((first, others)) => (first, Some(others)),
@@ -91,16 +91,16 @@ fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// A lesson, where else it stands, and what was found of it.
+/// The row of a lesson; `and` is where else it stands.
 fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
-    let (seen, verdict) = found(lesson, lang);
+    let (seen, verdict) = seen_and_verdict(lesson, lang);
     let and = and.map(|place| format!(" ({place})")).unwrap_or_default();
     let [claim, seen] = [lang.of(lesson.claim), seen].map(|text| text.replace('|', "\\|"));
     format!("| {}{and} | {claim} | {seen} | {verdict} |\n", lesson.id)
 }
 
-/// What was seen, and the verdict.
-fn found(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
+/// The last full run's observation and verdict, as table cells.
+fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     let Some(found) = LAST_RUN.of(lesson.id) else {
         let none = Bilingual::of("还没有运行过", "not run yet");
         return ("", lang.of(none).to_owned());
@@ -115,7 +115,7 @@ fn found(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     (lang.words(&found.seen), verdict)
 }
 
-/// How many claims the last full run found to come out how.
+/// The number of claims per verdict, in the last full run.
 fn totals(lang: Lang) -> String {
     let all = &LAST_RUN.lessons;
     let of = |verdict| {
@@ -132,7 +132,7 @@ fn totals(lang: Lang) -> String {
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
 }
 
-/// A README, with how the last full run came out.
+/// A README with the current totals.
 fn readme(lang: Lang, file: &str, begins: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines().map(|line| match line.starts_with(begins) {
@@ -142,7 +142,6 @@ fn readme(lang: Lang, file: &str, begins: &str) -> String {
     lines.collect()
 }
 
-/// Every strategy and every step of the seckill, in Chinese or in English.
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL.iter() {
@@ -155,7 +154,7 @@ fn strategies_md(lang: Lang) -> String {
     page
 }
 
-/// Its name leads to its code, and what it is to its text.
+/// The name links to the code, the title to the text.
 fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Promise) -> String {
     let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
     let rank = lang.of(match entry.spec.rank() {
@@ -216,7 +215,6 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 ",
 );
 
-/// Each page: its path, and its text.
 fn pages() -> [(&'static str, String); 8] {
     let [en, zh] = ["README.md", "README.zh-CN.md"];
     [

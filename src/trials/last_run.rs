@@ -6,12 +6,11 @@
 use crate::claims::{Verdict, verdicts::Verdicts};
 use std::sync::LazyLock;
 
-/// What it has found.
 pub(super) static LAST_RUN: LazyLock<Verdicts> =
     LazyLock::new(|| Verdicts::read(include_str!("last_run.json")));
 
-/// What a lesson should come to, tried on these: what the last full run has seen on the same, and where it has seen nothing,
-/// that the claim holds. `None` where it was tried on others.
+/// The expected verdict of a lesson tried on these systems: that of the last full run, or `Reproduced` if it has none. `None`
+/// if that run tried other systems.
 pub(super) fn verdict(id: &str, on: &[String]) -> Option<Verdict> {
     match LAST_RUN.of(id) {
         None => Some(Verdict::Reproduced),

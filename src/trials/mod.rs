@@ -2,9 +2,9 @@
 //!
 //! 1. An experiment is handed a [`Cluster`], which can do what anybody outside can: requests, loads, replays, the lab's
 //!    faults, and the servers' own clients.
-//! 2. What it has [`Seen`] is a verdict, words in both languages, and figures in the forms that the report draws.
+//! 2. What it has [`Observation`] is a verdict, words in both languages, and figures in the forms that the report draws.
 //!
-//! Next: `experiments/mod.rs`, `seen.rs`; `command.rs` runs them.
+//! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
 mod cluster;
 pub mod command;
@@ -12,22 +12,28 @@ pub mod command;
 mod docs;
 mod experiments;
 pub mod fault_matrix;
-mod found;
+mod java_libraries;
+mod kinds;
 mod last_run;
+mod observation;
+mod own_lab;
 mod product;
+mod purchases;
+mod reference;
 mod replay;
 mod report;
-mod seen;
-mod stand;
+mod results;
 mod table;
+mod tools;
 mod twin;
+mod typed;
 mod voucher;
 
 pub use cluster::Cluster;
-pub use product::{Left, Product};
-pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen};
+pub use observation::{Figures, NoVerdict, Observation, Play, Rated, Ratio, Sale};
+pub use product::{Product, StockCounts};
 
-/// What the lessons say of other rooms is so.
+/// The lessons agree with the registries of other rooms.
 #[cfg(test)]
 mod tests {
     use super::experiments;
@@ -39,7 +45,7 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     #[test]
-    fn a_lesson_has_one_race_at_most_and_each_that_plays_one_has_it() {
+    fn each_replayed_lesson_has_exactly_one_race() {
         let shown: Vec<_> = replay::lessons().map(|(lesson, _)| lesson).collect();
         let unique: HashSet<_> = shown.iter().copied().collect();
         assert_eq!(unique.len(), shown.len(), "{shown:?}");
@@ -55,11 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn each_custom_experiment_belongs_to_one_lesson_that_asks_for_it() {
+    fn each_custom_experiment_belongs_to_one_lesson() {
         let is_custom = |run: &Run| matches!(run, Run::Custom);
         let asked = lessons().filter(|lesson| lesson.run.parts().iter().any(is_custom));
-        let asked: Vec<_> = asked.map(|lesson| lesson.id).collect();
-        let known: Vec<_> = experiments::CUSTOM.iter().map(|(id, _)| *id).collect();
+        let mut asked: Vec<_> = asked.map(|lesson| lesson.id).collect();
+        let mut known: Vec<_> = experiments::all().map(|known| known.lesson).collect();
+        asked.sort_unstable();
+        known.sort_unstable();
         assert_eq!(asked, known);
     }
 

@@ -1,6 +1,6 @@
 //! A product of an experiment's own, so that nobody else in the room changes what is seen.
 
-use super::{Cluster, NoVerdict};
+use super::{Cluster, NoVerdict, tools::get_json};
 use crate::{
     clients::http_client::{Ask, HttpError},
     load::plan::own_product,
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct Product<'a> {
     pub(super) on: &'a Cluster,
-    /// Its number, for `stock_id`.
+    /// The `stock_id`.
     pub id: i64,
 }
 
-/// The pieces that each store has.
+/// The pieces in each store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct StockCounts {
     /// The row.
     pub mysql: i64,
     /// The key.
@@ -26,11 +26,7 @@ pub struct Left {
 }
 
 impl Cluster {
-    /// Makes a product with so many pieces.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where the service does not.
+    /// Makes a product with `count` pieces.
     pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
         let put = format!("{}/stock?stock_id={id}", self.three());
@@ -42,29 +38,32 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Makes a product, and waits until each instance's node of the database has it.
+    pub(super) async fn product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
+        let product = self.product(count).await?;
+        for at in self.instances() {
+            get_json(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
+        }
+        Ok(product)
+    }
+}
+
 impl Product<'_> {
     /// `GET /stock`.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where a store does not answer.
-    pub async fn left(&self) -> Result<Left, NoVerdict> {
+    pub async fn left(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
         let count = |store: &str| {
             let count = stock[store]["count"].as_i64();
             count.ok_or_else(|| NoVerdict::failed("a store is missing"))
         };
-        Ok(Left {
+        Ok(StockCounts {
             mysql: count("mysql")?,
             redis: count("redis")?,
         })
     }
 
-    /// Buys a piece at an instance: status and answer. `more` is more of the query: `&hold_ms=3000`.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError`], but not for a status.
+    /// Buys a piece at an instance; returns status and answer. `more` is added to the query: `&hold_ms=3000`.
     pub async fn buy(
         &self,
         at: &str,
@@ -79,11 +78,6 @@ impl Product<'_> {
             .await
     }
 
-    /// Removes it.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where the service does not.
     pub async fn remove(self) -> Result<(), NoVerdict> {
         let removed = self.on.request(Method::DELETE, &self.stock()).answer();
         removed.await?.success()?;

@@ -1,6 +1,6 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
-use super::{Cluster, NoVerdict, Play, Seen, cluster::PATIENCE};
+use super::{Cluster, NoVerdict, Observation, Play, cluster::REQUEST_TIMEOUT};
 use crate::{
     claims::{Words, words},
     clients::http_client::{Ask, Events, HttpError},
@@ -12,22 +12,21 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Known {
+struct ReplayList {
     enabled: bool,
-    replays: Vec<Listed>,
+    replays: Vec<ReplayEntry>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ReplayEntry {
     lesson: String,
     cannot: Option<Words>,
-    ends: Meant,
-    cured_ends: Meant,
+    ends: ExpectedEnd,
+    cured_ends: ExpectedEnd,
 }
 
-/// How it must end.
 #[derive(Default, Deserialize)]
-struct Meant {
+struct ExpectedEnd {
     sold: i64,
     gone: i64,
     inside: usize,
@@ -36,20 +35,16 @@ struct Meant {
 }
 
 #[derive(Deserialize)]
-struct Started {
+struct StartedReplay {
     events: String,
 }
 
-/// Plays the flaw and its cure: the claim holds where both end as they must. The twin is the flaw in the place of its cure.
-///
-/// # Errors
-///
-/// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+/// Claim: the flaw and its cure both end as they must. The twin plays the flaw instead of the cure.
 pub(super) async fn flaw_and_cure(
     on: &Cluster,
     lesson: &str,
     twin: bool,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let flaw = on.replay(lesson, false, false).await?;
     let cure = on.replay(lesson, !twin, true).await?;
     let words = |Play { ends, said, .. }: &Play| {
@@ -78,19 +73,11 @@ pub(super) async fn flaw_and_cure(
         "重演{how_zh}：{flaw_zh}；换成解法：{cure_zh}。",
         "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
     );
-    Ok(Seen::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
+    Ok(Observation::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
 }
 
 impl Cluster {
-    /// Plays a race by the clock, or in the quick form by force, and waits for its end, which must be that of the flaw or that of
-    /// the cure.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
-    ///
-    /// # Cancel safety
-    ///
+    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the flaw or of the cure.
     /// Dropping it leaves the race to end by itself.
     pub async fn replay(
         &self,
@@ -99,9 +86,9 @@ impl Cluster {
         ends_cured: bool,
     ) -> Result<Play, NoVerdict> {
         let at = self.one();
-        let none = || NoVerdict::without("这个集群不能重演", "this cluster plays no replays");
+        let none = || NoVerdict::unavailable("这个集群不能重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
-        let known: Known = match known.success() {
+        let known: ReplayList = match known.success() {
             Ok(answer) => answer.json()?,
             Err(HttpError::Refused {
                 status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN,
@@ -115,7 +102,7 @@ impl Cluster {
             .find(|listed| listed.lesson == lesson);
         let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
         if let Some(Words { zh, en }) = listed.cannot {
-            return Err(NoVerdict::without(zh, en));
+            return Err(NoVerdict::unavailable(zh, en));
         }
         let meant = if ends_cured {
             listed.cured_ends
@@ -124,19 +111,19 @@ impl Cluster {
         };
         let pace = if self.quick { "fast" } else { "clock" };
         let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
-        let started: Started = self
+        let started: StartedReplay = self
             .request(Method::POST, &start)
             .answer()
             .await?
             .success()?
             .json()?;
-        // The stream begins with the first event for whoever comes, and ends after the last.
-        ended(
+        // Every stream starts at the first event and ends after the last.
+        read_to_end(
             lesson,
             cured,
             meant,
             self.request(Method::GET, &format!("{at}{}", started.events))
-                .events(PATIENCE)
+                .events(REQUEST_TIMEOUT)
                 .await?,
         )
         .await
@@ -144,10 +131,10 @@ impl Cluster {
 }
 
 /// Reads a whole stream of events.
-async fn ended(
+async fn read_to_end(
     lesson: &str,
     cured: bool,
-    meant: Meant,
+    meant: ExpectedEnd,
     mut stream: Events,
 ) -> Result<Play, NoVerdict> {
     let mut events = Vec::new();
@@ -209,7 +196,7 @@ mod tests {
         for (gone, as_meant) in [("2", true), ("3", false)] {
             let meant = serde_json::from_str(&meant.replace('2', gone)).unwrap();
             let events = stream(&[READ, ["done", ends]]);
-            let play = ended("2.3", false, meant, events).await.unwrap();
+            let play = read_to_end("2.3", false, meant, events).await.unwrap();
             assert_eq!((play.events.len(), play.ends.as_meant), (1, as_meant));
         }
     }
@@ -219,7 +206,7 @@ mod tests {
         for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
             assert!(
                 matches!(
-                    ended("2.3", false, Meant::default(), stream(events)).await,
+                    read_to_end("2.3", false, ExpectedEnd::default(), stream(events)).await,
                     Err(NoVerdict::Failed(_))
                 ),
                 "{events:?}"

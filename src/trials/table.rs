@@ -1,6 +1,6 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
-use super::found::{Found, Tried};
+use super::results::{CourseResults, TrialResult};
 use crate::{
     claims::{Verdict, Words},
     terminal::{
@@ -11,17 +11,17 @@ use crate::{
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
-/// As wide as it gets, also where it goes to no terminal.
+/// The greatest width, and the width without a terminal.
 const WIDTH: u16 = 100;
-/// On a terminal that is narrower its lines break.
-const NARROWEST: u16 = 60;
+/// A narrower terminal breaks its lines.
+const MIN_WIDTH: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
 const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
 const SEEN: Bilingual = Bilingual::of("看到", "seen");
 const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
 const TIMING: Bilingual = Bilingual::of("（结果取决于计时）", " (timing)");
-const OTHERWISE: Bilingual = Bilingual::of(
+const CHANGED: Bilingual = Bilingual::of(
     "，与上次完整运行不同",
     ", otherwise than in the last full run",
 );
@@ -51,17 +51,17 @@ impl Lang {
     }
 }
 
-/// A line for a claim: verdict and claim, as much of it as one line of a terminal takes.
-pub(super) fn verdict_line(tried: &Tried, lang: Lang) -> String {
+/// Verdict and claim, cut to one line of the terminal.
+pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
     let verdict = verdict(tried, lang);
     let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
-    // Its mark and a space stand before it.
+    // The mark and a space come before it.
     let width = columns().map(|width| width.saturating_sub(2));
     let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
     format!("{} {line}", mark(tried.verdict().mark()))
 }
 
-/// The words that fit in one line, and a sign that there are more.
+/// The first line of the words, and `…` if there are more.
 fn shortened(line: &str, width: usize) -> String {
     if textwrap::core::display_width(line) <= width {
         return line.to_owned();
@@ -70,21 +70,21 @@ fn shortened(line: &str, width: usize) -> String {
     format!("{} …", lines.lines().next().unwrap_or_default())
 }
 
-/// The verdict in words, and what is to be known of it.
-fn verdict(tried: &Tried, lang: Lang) -> String {
+/// The verdict in words, and whether it rests on timing or has changed.
+fn verdict(tried: &TrialResult, lang: Lang) -> String {
     let mut verdict = lang.of(tried.verdict().words()).to_owned();
     if tried.timing {
         verdict += lang.of(TIMING);
     }
     if tried.is_otherwise() {
-        verdict += lang.of(OTHERWISE);
+        verdict += lang.of(CHANGED);
     }
     verdict
 }
 
-pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
+pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
     let width = columns().and_then(|columns| u16::try_from(columns).ok());
-    let width = width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH));
+    let width = width.map_or(WIDTH, |width| width.clamp(MIN_WIDTH, WIDTH));
     let mut table = Table::new();
     if !has_colours() {
         table.force_no_tty();
@@ -111,8 +111,8 @@ pub(super) fn of(lessons: &[&Tried], lang: Lang) -> Table {
     table
 }
 
-/// How many claims came out how.
-pub(super) fn summary(found: &Found, lang: Lang) -> String {
+/// The number of claims per verdict.
+pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     let (so, otherwise, noise, unavailable) = (
         found.count(Verdict::Reproduced),
         found.count(Verdict::NotReproduced),

@@ -4,7 +4,7 @@
 //! experiment is a function of its own names its twin, and the function knows it.
 
 use crate::{
-    claims::{Instead, Lesson, Run, Twin, Words, words},
+    claims::{Lesson, Run, Twin, TwinChange, Words, words},
     seckill::check::Verdict as Orders,
     terminal::bilingual::Bilingual,
 };
@@ -13,7 +13,7 @@ use crate::{
 pub(super) const OVERSELLS: &str = "none";
 /// Sells exactly, and never tries again.
 pub(super) const EXACT: &str = "single-update";
-/// The step of the seckill of which the checker's verdict is another than this.
+/// A step of the seckill with another verdict of the checker.
 pub(super) const fn other_step(comes_to: Orders) -> &'static str {
     match comes_to {
         Orders::Exact => "check-then-deduct",
@@ -24,7 +24,7 @@ pub(super) const fn other_step(comes_to: Orders) -> &'static str {
 pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
 impl Lesson {
-    /// Its twin in words: `None` where a lesson that is tried has none, which a unit test refuses.
+    /// Its twin in words. A unit test refuses a tried lesson without one.
     pub(super) fn twin_words(&self) -> Option<Words> {
         let theirs = self.theirs.as_ref().map(|script| instead(&script.twin));
         if self.why_not().is_some() {
@@ -53,29 +53,29 @@ impl Lesson {
     }
 }
 
-/// What a Java process is told otherwise.
-fn instead(twin: &Instead) -> Words {
+/// How the lines for the Java process differ.
+fn instead(twin: &TwinChange) -> Words {
     match twin {
-        Instead::Line(n, run) if run.is_empty() => words!(
+        TwinChange::Line(n, run) if run.is_empty() => words!(
             "Java 进程少第 {n} 行",
             "line {n} for the Java process is left out"
         ),
-        Instead::Line(n, run) => words!(
+        TwinChange::Line(n, run) => words!(
             "Java 进程的第 {n} 行换成 {run}",
             "line {n} for the Java process is {run}"
         ),
-        Instead::Word(word, other) if other.is_empty() => words!(
+        TwinChange::Word(word, other) if other.is_empty() => words!(
             "Java 进程里去掉{word}",
             "the Java process is not told{word}"
         ),
-        Instead::Word(word, other) => words!(
+        TwinChange::Word(word, other) => words!(
             "Java 进程里 {word} 换成 {other}",
             "the Java process is told {other} for {word}"
         ),
     }
 }
 
-/// What stands in the place of this; where it is itself what the lesson has instead, what it is.
+/// The twin of this kind of experiment; `instead` if `run` is itself the lesson's twin.
 fn of(run: &Run, instead: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {

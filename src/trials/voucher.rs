@@ -11,23 +11,17 @@ use chrono::{TimeDelta, Utc};
 use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
-/// How long each order of a crowd stays inside the section in which its step breaks.
+/// How long each order stays in the section in which its step breaks.
 const HOLD_MS: u64 = 20;
 
-/// A voucher.
 #[derive(Debug)]
 pub(super) struct Voucher<'a> {
     on: &'a Cluster,
-    /// Its number.
     pub id: i64,
 }
 
 impl Cluster {
-    /// Puts a voucher on sale, from so long from now until so long from now.
-    ///
-    /// # Errors
-    ///
-    /// [`NoVerdict::Failed`] where the service does not.
+    /// Puts a voucher on sale; `from` and `until` are relative to now.
     pub(super) async fn voucher(
         &self,
         pieces: i64,
@@ -49,17 +43,12 @@ impl Cluster {
         Ok(Voucher { on: self, id })
     }
 
-    /// One that is on sale now.
     pub(super) async fn on_sale(&self, pieces: i64) -> Result<Voucher<'_>, NoVerdict> {
         self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
             .await
     }
 
-    /// So many users order a voucher of so many pieces, each so often and all at once.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the target does not answer.
+    /// Each of `users` orders the same voucher `repeats` times, all at once.
     pub(super) async fn crowd(
         &self,
         step: &str,
@@ -78,7 +67,7 @@ impl Cluster {
 }
 
 impl Voucher<'_> {
-    /// Orders it for one of the users that only this voucher has: status and answer.
+    /// Orders it for one of its own users; returns status and answer.
     pub(super) async fn order(
         &self,
         at: &str,
@@ -99,12 +88,11 @@ impl Voucher<'_> {
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
-    /// The number of a user that only this voucher has.
+    /// The id of one of this voucher's own users.
     pub(super) const fn user(&self, user: i64) -> i64 {
         self.id * 1_000_000 + user
     }
 
-    /// Removes it, with its orders.
     pub(super) async fn remove(self) -> Result<(), NoVerdict> {
         self.on
             .request(

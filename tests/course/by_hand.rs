@@ -60,7 +60,7 @@ fn first_of_each_kind() -> Lessons {
 /// `oversell lab` with everything that the lines may need.
 #[apply(test!)]
 #[over(parts())]
-async fn every_line_prints_what_its_lesson_says(lessons: Lessons) -> Result<()> {
+async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> {
     let options = [
         "--instances=0,0,0",
         "--redis-ports=0,0,0,0,0",

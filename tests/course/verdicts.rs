@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 /// With no order written, nobody has two orders; that is not what the claim says.
 #[apply(test!)]
-async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()> {
+async fn without_written_orders_no_claim_about_orders_holds() -> Result<()> {
     let lab = labs::full_lab().await?;
     let at = lab.addresses();
     let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
@@ -39,7 +39,7 @@ async fn a_service_without_orders_reproduces_no_claim_about_them() -> Result<()>
 
 /// Every instance shows a verdict that one received; a later run replaces it.
 #[apply(test!)]
-async fn the_verdicts_of_a_run_are_the_same_on_each_instance() -> Result<()> {
+async fn each_instance_serves_the_same_kept_verdicts() -> Result<()> {
     let lab = labs::full_lab().await?;
     let [one, other] =
         [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));

@@ -6,7 +6,7 @@ use crate::{
     ctx::Ctx,
     http::{
         extract::Admin,
-        kept_verdicts::{self, Kept},
+        kept_verdicts::{self, LastVerdicts},
     },
 };
 use secrecy::ExposeSecret;
@@ -79,7 +79,7 @@ pub(in crate::http) async fn rates(
 /// The verdicts of the last run, the same on each instance.
 #[utoipa::path(get, path = "/course/verdicts", tag = "course",
     responses(
-        (status = 200, description = "What the last run has found of each lesson", body = Kept),
+        (status = 200, description = "What the last run has found of each lesson", body = LastVerdicts),
         (status = 204, description = "There was no run yet"),
     ))]
 pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Response, Error> {

@@ -6,16 +6,20 @@ use crate::{
         history::{AnswerDetails, History, Outcome},
         stats::{Bytes, Stats},
     },
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
 
+experiments! {
+    "1.4.printed" => lines(|stats| [stats.p90_line, stats.p95_line, stats.p99_line]), twin(|stats| [stats.p90_line; 3]);
+}
+
 /// Buyers at once, and the purchases of each.
 const LOAD: [usize; 2] = [20, 50];
 
-/// The lines are those that `oversell compare` prints; how many requests they cover is counted on the samples themselves.
-pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: each line of `oversell compare` covers the share of the samples that it names.
+async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();
@@ -33,10 +37,7 @@ pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         history.record(&Outcome::Sold, *latency, None, &AnswerDetails::default());
     }
     let stats = Stats::of(&history, Bytes::default(), Duration::ZERO);
-    let lines = match twin {
-        true => [stats.p90_line; 3],
-        false => [stats.p90_line, stats.p95_line, stats.p99_line],
-    };
+    let lines = of(&stats);
     let covered = lines.map(|line| {
         let within = took
             .iter()
@@ -52,5 +53,5 @@ pub(super) async fn lines(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     );
     let near = |(line, covered): (f64, f64)| (line - 0.5..line + 1.0).contains(&covered);
     let holds = [90.0, 95.0, 99.0].into_iter().zip(covered).all(near);
-    Ok(Seen::holds(holds, words).value("covered_percent", covered.to_vec()))
+    Ok(Observation::holds(holds, words).value("covered_percent", covered.to_vec()))
 }

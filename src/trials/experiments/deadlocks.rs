@@ -3,15 +3,19 @@
 use crate::{
     claims::Words,
     classroom::deadlocks,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use serde::Deserialize;
 use serde_json::json;
 use sqlx::{Connection, Executor};
 
-/// What is looked at of a play.
+experiments! {
+    "5.kinds.table" => tables(WHOLE_TABLES), twin(ROWS);
+    "003.for-update.no-index" => no_index([false, true]), twin([true, true]);
+}
+
 #[derive(Deserialize)]
-struct Played {
+struct DeadlockRun {
     error: Option<u16>,
     committed: Vec<String>,
     steps: Vec<Step>,
@@ -30,8 +34,12 @@ struct Plan {
     key: Option<String>,
 }
 
-/// Plays a deadlock and its cure by the public route: the error comes without the cure, and not with it.
-pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: the deadlock ends with its error, and its cure without one.
+pub(in crate::trials) async fn deadlock(
+    on: &Cluster,
+    slug: &str,
+    twin: bool,
+) -> Result<Observation, NoVerdict> {
     let lesson = deadlocks::find(slug)
         .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
     let mut played = Vec::new();
@@ -45,9 +53,9 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<See
         if status != 200 {
             return Err(NoVerdict::failed(answer));
         }
-        played.push(serde_json::from_value::<Played>(answer)?);
+        played.push(serde_json::from_value::<DeadlockRun>(answer)?);
     }
-    let most = |played: &Played| {
+    let most = |played: &DeadlockRun| {
         played
             .steps
             .iter()
@@ -55,7 +63,7 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<See
             .max()
             .unwrap_or(0)
     };
-    let plan = |played: &Played| {
+    let plan = |played: &DeadlockRun| {
         let plan = played.plans.last();
         let of = |word: Option<&String>| word.map_or("NULL", String::as_str).to_owned();
         plan.map(|plan| (of(plan.r#type.as_ref()), of(plan.key.as_ref())))
@@ -100,14 +108,14 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str, twin: bool) -> Result<See
         && flaw.committed.len() == 1
         && cure.error.is_none()
         && cure.committed.len() == 2;
-    let figures = |played: &Played| json!({"error": played.error, "committed": played.committed, "row_locks": most(played)});
-    Ok(Seen::holds(holds, Words::new(zh, en))
+    let figures = |played: &DeadlockRun| json!({"error": played.error, "committed": played.committed, "row_locks": most(played)});
+    Ok(Observation::holds(holds, Words::new(zh, en))
         .value("flaw", figures(flaw))
         .value("cure", figures(cure)))
 }
 
-/// Whether the plans show what the cure changes: a way to the rows before, and another index after.
-fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
+/// Whether the plans before and after differ in the index they use.
+fn shows_the_cure(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {
             before.r#type.is_some() && after.key.is_some() && before.key != after.key
@@ -116,8 +124,8 @@ fn shows_the_cure(flaw: &Played, cure: &Played) -> bool {
     }
 }
 
-/// One locks the row of a code; another wants another row, without an index on the code and with it.
-pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: locking the row of a code locks other rows too, unless the code has an index.
+async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));
     let mut refused = Vec::new();
@@ -131,9 +139,9 @@ pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         other
             .execute("SET SESSION innodb_lock_wait_timeout = 1")
             .await?;
-        for index in [false, true] {
-            if index || twin {
-                one.execute(format!("CREATE INDEX by_code_{index} ON {table} (code)").as_str())
+        for (round, has_index) in has_index.into_iter().enumerate() {
+            if has_index {
+                one.execute(format!("CREATE INDEX by_code_{round} ON {table} (code)").as_str())
                     .await?;
             }
             one.execute("START TRANSACTION").await?;
@@ -172,11 +180,23 @@ pub(super) async fn no_index(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
             without.1, with.1
         ),
     );
-    Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
+    Ok(Observation::holds(refused == [true, false], words).value("refused", refused))
 }
 
-/// Two lock two tables in opposite order, or in the twin a row in each.
-pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// How a transaction begins, locks and unlocks.
+const WHOLE_TABLES: [&str; 3] = [
+    "SET autocommit = 1",
+    "LOCK TABLES {table} WRITE",
+    "UNLOCK TABLES",
+];
+const ROWS: [&str; 3] = [
+    "START TRANSACTION",
+    "SELECT id FROM {table} FOR UPDATE",
+    "ROLLBACK",
+];
+
+/// Two connections lock in two tables, in opposite order.
+async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let [a, b] = ["a", "b"].map(|of| format!("course_{:08x}_{of}", fastrand::u32(..)));
     for table in [&a, &b] {
@@ -185,15 +205,7 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         one.execute(format!("INSERT INTO {table} VALUES (1)").as_str())
             .await?;
     }
-    let lock = |table: &str| match twin {
-        true => format!("SELECT id FROM {table} FOR UPDATE"),
-        false => format!("LOCK TABLES {table} WRITE"),
-    };
-    let begin = if twin {
-        "START TRANSACTION"
-    } else {
-        "SET autocommit = 1"
-    };
+    let lock = |table: &str| lock.replace("{table}", table);
     let played = async {
         for (conn, first) in [(&mut one, &a), (&mut other, &b)] {
             conn.execute(begin).await?;
@@ -207,9 +219,8 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         Ok::<_, sqlx::Error>([both.0, both.1].map(|done| done.err()))
     };
     let errors = played.await?;
-    let unlocked = if twin { "ROLLBACK" } else { "UNLOCK TABLES" };
     for conn in [&mut one, &mut other] {
-        conn.execute(unlocked).await?;
+        conn.execute(unlock).await?;
     }
     one.execute(format!("DROP TABLE {a}, {b}").as_str()).await?;
     for conn in [one, other] {
@@ -228,7 +239,7 @@ pub(super) async fn tables(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
             "Two each, in opposite order, error: {error}. LOCK TABLES gives back what it has before it takes the next: nobody has one table and waits for another."
         ),
     );
-    Ok(Seen::holds(errors.iter().all(Option::is_none), words).value("error", error))
+    Ok(Observation::holds(errors.iter().all(Option::is_none), words).value("error", error))
 }
 
 #[cfg(test)]
@@ -237,7 +248,7 @@ mod tests {
 
     #[test]
     fn without_a_plan_the_cure_is_not_shown() {
-        let played = |plans: serde_json::Value| -> Played {
+        let played = |plans: serde_json::Value| -> DeadlockRun {
             let answer = json!({"error": null, "committed": [], "steps": [], "plans": plans});
             serde_json::from_value(answer).unwrap()
         };
@@ -262,7 +273,7 @@ mod tests {
     #[test]
     fn what_a_route_answers_is_read() {
         let answer: serde_json::Value = json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
-        let played: Played = serde_json::from_value(answer).unwrap();
+        let played: DeadlockRun = serde_json::from_value(answer).unwrap();
         assert_eq!(
             (
                 played.error,

@@ -1,9 +1,11 @@
 //! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
-use super::tools::{ask, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, own_key},
+    },
 };
 use futures::future::{join, join_all, try_join};
 use http::Method;
@@ -11,16 +13,24 @@ use redis::AsyncCommands;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
+experiments! {
+    "004.thread-id" => thread_id(false), twin(true);
+    "004.uuid" => uuid("uuid"), twin("thread");
+    "004.unfair" => unfair("demo1"), twin("test/fair");
+}
+
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
-/// §2.6.1: 1 where nobody has the lock, or its owner takes it again.
+/// The script of §2.6.1: returns 1 if the lock is free or its owner takes it again.
 const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
-/// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
-pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, NoVerdict> {
+/// Claim: the second of two requests, on another instance, waits for the first.
+pub(in crate::trials) async fn exclusive(
+    on: &Cluster,
+    paths: [&str; 2],
+) -> Result<Observation, NoVerdict> {
     let other = on.instances().last().map_or(on.one(), String::as_str);
     let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
         .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
@@ -40,15 +50,15 @@ pub(super) async fn exclusive(on: &Cluster, paths: [&str; 2]) -> Result<Seen, No
         "两个实例上各一个：都是 {statuses:?}，第二个{zh}。",
         "One on each of two instances: {statuses:?}; the second {en}."
     );
-    Ok(Seen::holds(statuses == [200, 200] && waited, words))
+    Ok(Observation::holds(statuses == [200, 200] && waited, words))
 }
 
-/// What two idle instances write into the key: their threads are numbered from 1 in each.
-pub(super) async fn thread_id(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: the thread ids that instances write into the key differ.
+async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
-        let instance = if twin { on.one() } else { instance };
-        // A product of its own: nobody else's request stands before it.
+        let instance = if all_on_one { on.one() } else { instance };
+        // A new product, so that no other request holds its lock.
         let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
         values.push(key_meanwhile(on, &url, stock_id).await?);
@@ -70,10 +80,10 @@ pub(super) async fn thread_id(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
         "What the instances wrote into the key: {}: {en}.",
         values.join(", ")
     );
-    Ok(Seen::holds(differ, words).value("values", values))
+    Ok(Observation::holds(differ, words).value("values", values))
 }
 
-/// What stands in demo2's key while this request has the lock.
+/// The value of demo2's key while this request holds the lock.
 async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
     let mut redis = on.redis().await?;
     let value = async {
@@ -86,12 +96,10 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     value
 }
 
-/// What two calls of one client write into the key; then both take a lock that counts its owner's holds (§2.6.1), each as what it
-/// has written: the first, and while it has it, the second.
-pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: two calls of one client write different values, so as owners of a re-entrant lock (§2.6.1) the second does not enter.
+async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
-    let id = if twin { "thread" } else { "uuid" };
     for _ in 0..2 {
         let url = format!(
             "{}/demo2?id={id}&hold_ms={WORK_MS}&stock_id={stock_id}",
@@ -99,7 +107,7 @@ pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         );
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
-    let (mut redis, lock) = (on.redis().await?, own("lock"));
+    let (mut redis, lock) = (on.redis().await?, own_key("lock"));
     let mut entered = Vec::new();
     for value in &values {
         let take = ["EVAL", COUNTS_ITS_OWNER, "1", &lock, value];
@@ -114,14 +122,13 @@ pub(super) async fn uuid(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         entered[1]
     );
     let holds = entered == [1, 0] && values.iter().all(|value| !value.is_empty());
-    Ok(Seen::holds(holds, words).value("values", values))
+    Ok(Observation::holds(holds, words).value("values", values))
 }
 
-/// Ten who come one after the other while the lock is held, and the order in which they get in.
-pub(super) async fn unfair(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Ten requests queue while the lock is held; claim: they do not enter in order of arrival.
+async fn unfair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();
-    let route = if twin { "test/fair" } else { "demo1" };
     let visits = (0..11_u32).map(|n| async move {
         sleep(Duration::from_millis(60) * n).await;
         let hold = if n == 0 { 900 } else { 20 };
@@ -149,5 +156,5 @@ pub(super) async fn unfair(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         "按到达编号 1 到 10，进去的先后：{order:?}。",
         "Numbered 1 to 10 as they came, they got in in this order: {order:?}."
     );
-    Ok(Seen::holds(!order.is_sorted(), words).value("order", order))
+    Ok(Observation::holds(!order.is_sorted(), words).value("order", order))
 }

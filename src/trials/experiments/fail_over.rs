@@ -1,15 +1,15 @@
 //! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off from them, or because it
 //! dies. What is lost of locks that were had, and what stays of one that was released.
 
-use super::{
-    own_lab::{OwnLab, SENTINELS},
-    tools::{ask, own},
-};
 use crate::{
     claims::words,
     clients::redis_at::redis_at,
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        own_lab::{OwnLab, SENTINELS},
+        tools::{ask, own_key},
+    },
 };
 use futures::future::join_all;
 use oversell_lock::{
@@ -26,27 +26,31 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The leases of the locks: longer than a fail-over takes.
+experiments! {
+    "beyond.fail-over" => planned([0, 1, 2]), twin([2; 3]);
+    "beyond.cut-off" => cut_off(0), twin(1);
+    "beyond.lost-release" => lost_release(false), twin(true);
+}
+
+/// Longer than a fail-over takes.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
-/// How long a lock is tried for, while nobody leads.
-const SHORT: Duration = Duration::from_millis(500);
-/// So many locks each process has had before something happens to the primary.
-const BEFORE: usize = 20;
-/// How long it may take until there are locks.
-const LOCKS: Duration = Duration::from_secs(30);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Each process takes this many locks before the fault.
+const MIN_LOCKS: usize = 20;
+const LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The Sentinels begin no fail-over within 20 s of another one.
-const PROMOTED: Duration = Duration::from_secs(60);
-/// The first one that leads.
+const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
 
-/// The locks that a process has had, and how many of them another one could take as well.
+/// The locks of a process, and how many of them another process could take too.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Held {
+struct HeldTwice {
     twice: usize,
     of: usize,
 }
 
-impl Held {
+impl HeldTwice {
     fn and(self, other: Self) -> Self {
         Self {
             twice: self.twice + other.twice,
@@ -54,7 +58,7 @@ impl Held {
         }
     }
 
-    /// At least a tenth was held twice, and not only what was taken in the last moment.
+    /// At least a tenth: more than those taken in the last moment.
     fn most_are_lost(self) -> bool {
         self.of > 0 && self.twice * 10 >= self.of
     }
@@ -64,20 +68,18 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for HeldTwice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.twice, self.of)
     }
 }
 
-/// Locks that are held while the Sentinels promote a replica that is well: plain ones, those that one of two replicas has, and
-/// those that both have.
-pub(super) async fn planned(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Locks held over a planned fail-over: without waiting for replicas, waiting for one, and for both.
+async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = group(on).await?;
-    let waited_for = if twin { [2; 3] } else { [0, 1, 2] };
-    let (mut held, mut fail_overs) = ([Held::default(); 3], 0);
+    let (mut held, mut fail_overs) = ([HeldTwice::default(); 3], 0);
     for to in ["replica-2", "replica", PRIMARY] {
         let promoted = on.fault(Action::Promote, to);
         let these = held_over(on, &group, waited_for, promoted).await?;
@@ -94,26 +96,26 @@ pub(super) async fn planned(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         "Planned fail-overs: {fail_overs}. Locks held twice at once: {plain} plain ones, {one} that one replica had, {both} that both had."
     );
     let holds = plain.twice > 0 && one.twice > 0 && both.all_are_kept();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("fail_overs", fail_overs)
         .value("held", json!(held)))
 }
 
-/// Locks that are held while the primary is cut off from its replicas and Sentinels, but not from its clients: plain ones, those that
-/// one replica has, and plain ones with `min-replicas-to-write`. Beside them, without a verdict, those of a primary that is killed.
-pub(super) async fn cut_off(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Locks held while the primary is cut off from replicas and Sentinels but not from clients: plain ones, ones that a replica
+/// has, and plain ones with `min-replicas-to-write`. A killed primary is tried too, without a verdict.
+async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = group(on).await?;
-    let is_cut = || lost(on, &group, Action::Cut);
-    needs_a_replica(on, twin).await?;
+    let is_cut = || lose_primary(on, &group, Action::Cut);
+    set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
-    leads_again(on).await?;
-    needs_a_replica(on, true).await?;
+    make_first_lead(on).await?;
+    set_min_replicas(on, 1).await?;
     let [refused] = held_over(on, &group, [0], is_cut()).await?;
-    leads_again(on).await?;
-    needs_a_replica(on, false).await?;
-    let [killed] = held_over(on, &group, [0], lost(on, &group, Action::Kill)).await?;
+    make_first_lead(on).await?;
+    set_min_replicas(on, 0).await?;
+    let [killed] = held_over(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
     lab.stop().await?;
     let words = words!(
         "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
@@ -123,75 +125,79 @@ pub(super) async fn cut_off(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         && waited.all_are_kept()
         && refused.of > 0
         && refused.twice * 10 <= plain.twice;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("plain", json!(plain))
         .value("wait_1", json!(waited))
         .value("min_replicas", json!(refused))
         .value("killed", json!(killed)))
 }
 
-/// A lock that all members have is released at a primary that is cut off by then: who gets it when, from the one that leads next.
-pub(super) async fn lost_release(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    const STANDS: Duration = Duration::from_secs(30);
-    /// So much before the end of the lease another one must lead, else nothing is seen of it.
-    const IN_TIME: Duration = Duration::from_secs(5);
+/// A release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
+async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, NoVerdict> {
+    const LEASE_TIME: Duration = Duration::from_secs(30);
+    /// The new primary must lead this long before the lease ends, or the run shows nothing.
+    const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let (group, name) = (group(on).await?, own("lock"));
+    let (group, name) = (group(on).await?, own_key("lock"));
     let holder = process(on, &group, 2)?;
-    let lock = holder.lock(&name).lease(Lease::Fixed(STANDS));
+    let lock = holder.lock(&name).lease(Lease::Fixed(LEASE_TIME));
     let taken = Instant::now();
-    let guard = lock.acquire(SHORT).await.map_err(NoVerdict::failed)?;
-    if !twin {
+    let guard = lock
+        .acquire(ACQUIRE_TIMEOUT)
+        .await
+        .map_err(NoVerdict::failed)?;
+    if !is_replicated {
         on.fault(Action::Cut, PRIMARY).await?;
     }
     let released = guard.release().await.is_ok();
-    if twin {
-        // Both have heard of what was written before it.
-        let later = holder.lock(&own("lock")).acquire(SHORT).await;
+    if is_replicated {
+        // It waits for both replicas, which then have the release too.
+        let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
         drop(later.map_err(NoVerdict::failed)?);
         on.fault(Action::Cut, PRIMARY).await?;
     }
-    another_leads(on, &group).await?;
+    wait_for_new_leader(on, &group).await?;
     let promoted = taken.elapsed();
-    if promoted + IN_TIME > STANDS {
+    if promoted + MIN_LEASE_LEFT > LEASE_TIME {
         return Err(NoVerdict::failed("the Sentinels took as long as the lease"));
     }
     let next = process(on, &group, 0)?;
-    let had = next.lock(&name).acquire(2 * STANDS).await;
+    let had = next.lock(&name).acquire(2 * LEASE_TIME).await;
     let had_after = taken.elapsed();
     drop(had.map_err(NoVerdict::failed)?);
     lab.stop().await?;
-    let [promoted, had_after, lease] = [promoted, had_after, STANDS].map(|time| time.as_secs_f64());
+    let [promoted, had_after, lease] =
+        [promoted, had_after, LEASE_TIME].map(|time| time.as_secs_f64());
     let words = words!(
         "锁的租约是 {lease} s；释放成功：{released}，新的主节点没有收到。加锁 {promoted:.1} s 后别的节点成了主节点，{had_after:.1} s 后下一个人才拿到锁。",
         "The lease is {lease} s; released: {released}, which the new primary has not heard of. Another one leads {promoted:.1} s after the lock was taken, and the next one has it after {had_after:.1} s."
     );
     let holds = released && had_after + 0.5 >= lease;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("lease_s", lease)
         .value("promoted_after_s", promoted)
         .value("had_after_s", had_after))
 }
 
-/// What becomes of locks that processes take and hold while `fault` comes about, one for each number of replicas that must have them.
+/// Has one process per number of awaited replicas take and hold locks over `fault`; counts those that another process can take.
 async fn held_over<const N: usize>(
     on: &Cluster,
     group: &str,
     waited_for: [u32; N],
     fault: impl Future<Output = Result<(), NoVerdict>>,
-) -> Result<[Held; N], NoVerdict> {
+) -> Result<[HeldTwice; N], NoVerdict> {
     let processes = waited_for.iter().map(|n| process(on, group, *n));
     let processes: Vec<_> = processes.collect::<Result<_, _>>()?;
     let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
     let fault = async {
         let begun = async {
-            while had.iter().any(|had| had.load(SeqCst) < BEFORE) {
+            while had.iter().any(|had| had.load(SeqCst) < MIN_LOCKS) {
                 sleep(Duration::from_millis(10)).await;
             }
         };
         let none = |_| NoVerdict::failed("there are no locks before the fail-over");
-        let done = match timeout(LOCKS, begun).await.map_err(none) {
+        let done = match timeout(LOCKS_TIMEOUT, begun).await.map_err(none) {
             Ok(()) => fault.await,
             Err(none) => Err(none),
         };
@@ -203,8 +209,8 @@ async fn held_over<const N: usize>(
     let (done, locks) = tokio::join!(fault, locks);
     done?;
     let other = process(on, group, 0)?;
-    locks_again(&other).await?;
-    let mut held = [Held::default(); N];
+    wait_for_locks(&other).await?;
+    let mut held = [HeldTwice::default(); N];
     for (held, locks) in held.iter_mut().zip(&locks) {
         held.twice = held_twice(&other, locks).await?;
         held.of = locks.len();
@@ -212,13 +218,13 @@ async fn held_over<const N: usize>(
     Ok(held)
 }
 
-/// The primary is lost, and the Sentinels have another one lead.
-async fn lost(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
+/// Injects the fault and waits for a new primary.
+async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
     on.fault(fault, PRIMARY).await?;
-    another_leads(on, group).await
+    wait_for_new_leader(on, group).await
 }
 
-async fn another_leads(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
+async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
     let mut sentinel = sentinel(on).await?;
     let first = on.servers()?.main_redis();
     let promoted = async {
@@ -232,23 +238,21 @@ async fn another_leads(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
         }
     };
     let late = |_| NoVerdict::failed("the Sentinels promote nobody");
-    timeout(PROMOTED, promoted).await.map_err(late)?
+    timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
 }
 
-/// The first one leads again, and the others follow it.
-async fn leads_again(on: &Cluster) -> Result<(), NoVerdict> {
+async fn make_first_lead(on: &Cluster) -> Result<(), NoVerdict> {
     on.fault(Action::Mend, PRIMARY).await?;
     on.fault(Action::Promote, PRIMARY).await
 }
 
-/// Whether who leads takes no write without a replica that has answered within 2 s.
-async fn needs_a_replica(on: &Cluster, needs: bool) -> Result<(), NoVerdict> {
+/// The leader refuses writes unless this many replicas have answered within 2 s.
+async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     let at = on.servers()?;
     let replicas = at.replicas.iter().map(|node| node.url.as_str());
     for url in replicas.chain([at.main_redis()]) {
         let mut member = redis_at(url).await?;
-        let least = if needs { "1" } else { "0" };
-        for (setting, value) in [("to-write", least), ("max-lag", "2")] {
+        for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
             let setting = format!("min-replicas-{setting}");
             ask::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
         }
@@ -262,7 +266,7 @@ async fn sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoV
     Ok(redis_at(&sentinel.url).await?)
 }
 
-/// What the Sentinels call the primary and its replicas.
+/// The Sentinels' name of the group.
 async fn group(on: &Cluster) -> Result<String, NoVerdict> {
     let mut sentinel = sentinel(on).await?;
     let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
@@ -270,7 +274,7 @@ async fn group(on: &Cluster) -> Result<String, NoVerdict> {
     name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }
 
-/// A process with the lock library, whose locks so many replicas must have.
+/// A client of the lock library that waits for this many replicas.
 fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
@@ -280,13 +284,18 @@ fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVe
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 
-/// Takes locks, one after the other, and holds all of them, until it is over.
+/// Takes lock after lock and holds all of them until `over`.
 async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Vec<(String, Guard)> {
     let mut held = Vec::new();
     while !over.load(SeqCst) {
-        let name = own("lock");
-        // While nobody leads there is none to be had.
-        if let Ok(guard) = process.lock(&name).lease(LEASE).acquire(SHORT).await {
+        let name = own_key("lock");
+        // Without a primary no lock can be taken.
+        if let Ok(guard) = process
+            .lock(&name)
+            .lease(LEASE)
+            .acquire(ACQUIRE_TIMEOUT)
+            .await
+        {
             held.push((name, guard));
             had.store(held.len(), SeqCst);
         }
@@ -295,7 +304,7 @@ async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Ve
     held
 }
 
-/// How many of them another one can take, while their guards say that they are held.
+/// Counts the locks that another client can take although their guards are not lost.
 async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
     let mut twice = 0;
     for (name, guard) in held {
@@ -311,14 +320,19 @@ async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usi
     Ok(twice)
 }
 
-async fn locks_again(process: &RedisClient) -> Result<(), NoVerdict> {
+async fn wait_for_locks(process: &RedisClient) -> Result<(), NoVerdict> {
     let had = async {
-        while process.lock(&own("lock")).acquire(SHORT).await.is_err() {
+        while process
+            .lock(&own_key("lock"))
+            .acquire(ACQUIRE_TIMEOUT)
+            .await
+            .is_err()
+        {
             sleep(Duration::from_millis(50)).await;
         }
     };
     let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(LOCKS, had).await.map_err(late)
+    timeout(LOCKS_TIMEOUT, had).await.map_err(late)
 }
 
 #[cfg(test)]
@@ -326,14 +340,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_of_the_last_moment_is_not_many_and_without_locks_nothing_is_kept() {
+    fn few_lost_locks_are_not_many_and_no_locks_prove_nothing() {
         for (twice, of, lost, kept) in [
             (2500, 3700, true, false),
             (5, 3700, false, false),
             (0, 3700, false, true),
             (0, 0, false, false),
         ] {
-            let held = Held { twice, of };
+            let held = HeldTwice { twice, of };
             assert_eq!(held.most_are_lost(), lost, "{held}");
             assert_eq!(held.all_are_kept(), kept, "{held}");
         }

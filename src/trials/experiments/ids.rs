@@ -1,15 +1,18 @@
 //! [002] Global ids: a time stamp and a counter of Redis.
 
-use super::tools::got;
 use crate::{
     claims::Words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation, tools::get_json},
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use std::collections::HashSet;
 
-/// The text's test: so many tasks of so many ids each.
+experiments! {
+    "002.ids" => unique(false), twin(true);
+}
+
+/// The text's test: 300 tasks with 100 ids each.
 const TASKS: usize = 300;
 const EACH: usize = 100;
 
@@ -18,18 +21,18 @@ struct Id {
     id: String,
 }
 
-/// The tasks are spread over the instances; then each instance in turn is asked for one. Their twin: each instance counts for itself.
-pub(super) async fn unique(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    /// So many are taken one after the other.
+/// Claim: ids taken from all instances at once are unique, and ids taken in turn grow.
+async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
     let take = async |n: usize, count: usize| {
         let instance = n % on.instances().len();
         let mut url = format!("{}/id/{prefix}", on.instances()[instance]);
-        if twin {
+        if own_counters {
             url += &format!("-{instance}");
         }
-        let ids: Vec<Id> = serde_json::from_value(got(on, &format!("{url}?count={count}")).await?)?;
+        let ids: Vec<Id> =
+            serde_json::from_value(get_json(on, &format!("{url}?count={count}")).await?)?;
         ids.iter()
             .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
             .collect::<Result<Vec<_>, _>>()
@@ -58,7 +61,7 @@ pub(super) async fn unique(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         ),
     );
     Ok(
-        Seen::holds(all == TASKS * EACH && distinct == all && grow, words)
+        Observation::holds(all == TASKS * EACH && distinct == all && grow, words)
             .value("ids", all)
             .value("distinct", distinct),
     )

@@ -2,27 +2,34 @@
 
 use crate::{
     claims::{Burst, Words, words},
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use futures::future::try_join_all;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
+experiments! {
+    "003.limits" => each_instance(false), twin(true);
+}
+
 /// How a burst was answered, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Came {
+struct BurstResult {
     through: usize,
     refused: usize,
-    /// The slowest of those that came through, and of those that were refused.
+    /// The slowest request that came through, and the slowest refused one.
     slowest_s: f64,
     slowest_refused_s: f64,
-    /// All of it.
     took_s: f64,
 }
 
-/// Sends a burst, and another one later where the claim is about that too: how many come through, and how long the slowest take.
-pub(super) async fn burst(on: &Cluster, burst: &Burst, route: &str) -> Result<Seen, NoVerdict> {
+/// Sends a burst, and if the claim has `again` another one later.
+pub(in crate::trials) async fn burst(
+    on: &Cluster,
+    burst: &Burst,
+    route: &str,
+) -> Result<Observation, NoVerdict> {
     sleep(Duration::from_secs_f64(burst.quiet_s)).await;
     let url = format!("{}{}", on.address(burst.on), route);
     let urls = vec![url; burst.requests];
@@ -52,13 +59,13 @@ pub(super) async fn burst(on: &Cluster, burst: &Burst, route: &str) -> Result<Se
         )
     }));
     let words = Words::join(&words, ["", " "]);
-    let seen = Seen::holds(burst.holds(&first, again.as_ref()), words);
+    let seen = Observation::holds(burst.holds(&first, again.as_ref()), words);
     Ok(seen.value("burst", serde_json::to_value((first, again))?))
 }
 
 impl Burst {
-    fn holds(&self, first: &Came, again: Option<&Came>) -> bool {
-        let within = |[fewest, most]: [usize; 2], came: &Came| {
+    fn holds(&self, first: &BurstResult, again: Option<&BurstResult>) -> bool {
+        let within = |[fewest, most]: [usize; 2], came: &BurstResult| {
             let most = most + (came.took_s * self.more_per_second) as usize;
             (fewest..=most).contains(&came.through)
         };
@@ -70,8 +77,7 @@ impl Burst {
     }
 }
 
-/// Sends all of these at once.
-async fn at_once(on: &Cluster, urls: &[String]) -> Result<Came, NoVerdict> {
+async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
     let begun = Instant::now();
     let asked = urls.iter().enumerate().map(|(n, url)| async move {
         let joint = if url.contains('?') { '&' } else { '?' };
@@ -82,7 +88,7 @@ async fn at_once(on: &Cluster, urls: &[String]) -> Result<Came, NoVerdict> {
             _ => Err(NoVerdict::failed(format!("{url} answers {status}"))),
         }
     });
-    let mut came = Came::default();
+    let mut came = BurstResult::default();
     for (is_through, took) in try_join_all(asked).await? {
         let (count, slowest) = match is_through {
             true => (&mut came.through, &mut came.slowest_s),
@@ -95,22 +101,21 @@ async fn at_once(on: &Cluster, urls: &[String]) -> Result<Came, NoVerdict> {
     Ok(came)
 }
 
-/// Twenty requests to each of three instances, all at once: by the bucket of each, and by the one limiter in Redis. In the twin
-/// of the former all go to one instance.
-pub(super) async fn each_instance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: three buckets let thirty of sixty concurrent requests through, one shared limiter ten.
+async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, NoVerdict> {
     const EACH: usize = 20;
     let [one, _, _] = on.instances() else {
-        return Err(NoVerdict::without(
+        return Err(NoVerdict::unavailable(
             "要有三个实例",
             "it takes three instances",
         ));
     };
     let mut came = Vec::new();
     for route in ["/seckill/limited", "/seckill/limited/shared"] {
-        // Buckets are full again, and windows empty.
+        // Buckets refill, and windows empty.
         sleep(Duration::from_millis(1200)).await;
         let urls = on.instances().iter().flat_map(|instance| {
-            let at = if twin { one } else { instance };
+            let at = if all_to_one { one } else { instance };
             vec![format!("{at}{route}"); EACH]
         });
         came.push(at_once(on, &urls.collect::<Vec<_>>()).await?);
@@ -122,15 +127,13 @@ pub(super) async fn each_instance(on: &Cluster, twin: bool) -> Result<Seen, NoVe
         own.through,
         shared.through
     );
-    Ok(
-        Seen::holds(thirty_and_ten(&own, &shared), words)
-            .value("came", serde_json::to_value(came)?),
-    )
+    Ok(Observation::holds(thirty_and_ten(&own, &shared), words)
+        .value("came", serde_json::to_value(came)?))
 }
 
-/// Ten of each instance, and ten in all; and what flows in meanwhile.
-fn thirty_and_ten(own: &Came, shared: &Came) -> bool {
-    let more = |came: &Came, a_second: f64| (came.took_s * a_second).ceil() as usize;
+/// Ten per instance and ten in all, and the tokens that flow in meanwhile.
+fn thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
+    let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
     (30..=30 + more(own, 30.0)).contains(&own.through)
         && (10..=10 + more(shared, 10.0)).contains(&shared.through)
 }
@@ -140,13 +143,13 @@ mod tests {
     use super::*;
     use crate::claims::{Again, Target};
 
-    fn came(through: usize, slowest_s: f64, slowest_refused_s: f64, took_s: f64) -> Came {
-        Came {
+    fn came(through: usize, slowest_s: f64, slowest_refused_s: f64, took_s: f64) -> BurstResult {
+        BurstResult {
             through,
             slowest_s,
             slowest_refused_s,
             took_s,
-            ..Came::default()
+            ..BurstResult::default()
         }
     }
 

@@ -2,13 +2,18 @@
 
 use crate::{
     claims::{Target, words},
-    trials::{Cluster, NoVerdict, Seen, twin::EXACT},
+    trials::{Cluster, NoVerdict, Observation, twin::EXACT},
 };
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
+experiments! {
+    "1.7.1.last" => last_piece(1), twin(0);
+    "1.7.3.stale" => lost_before("version-cas"), twin(EXACT);
+}
+
 /// The text's statement, on a product with one piece.
-pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let product = on.product(if twin { 0 } else { 1 }).await?;
+async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
+    let product = on.product(pieces).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
     for condition in ["(count - 1) > 0", "count > 0"] {
@@ -26,17 +31,17 @@ pub(super) async fn last_piece(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
         changed[0],
         changed[1]
     );
-    Ok(Seen::holds(changed == [1, 1], words).value("rows", changed))
+    Ok(Observation::holds(changed == [1, 1], words).value("rows", changed))
 }
 
-/// What MySQL has counted since its start, in the order of the names.
+/// In the order of the names.
 const COUNTED: &str =
     "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
 
-/// 100 threads at one row: of the UPDATEs that change nothing, most cannot have waited for the row lock, since there were fewer
-/// waits. They were lost before they were sent.
-pub(super) async fn lost_before(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let mut plan = on.plan(if twin { EXACT } else { "version-cas" }, Target::One);
+/// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent: there were fewer waits for
+/// the row lock.
+async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
+    let mut plan = on.plan(strategy, Target::One);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
     let before = counted(&mut conn).await?;
@@ -50,14 +55,14 @@ pub(super) async fn lost_before(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Seen::holds(most_are_lost_before(updates, in_vain, waits), words);
+    let seen = Observation::holds(most_are_lost_before(updates, in_vain, waits), words);
     Ok(seen
         .sales([&row])
         .value("updates", updates)
         .value("row_lock_waits", waits))
 }
 
-/// Even if every wait was that of an UPDATE in vain.
+/// Holds even if every wait was by an UPDATE in vain.
 fn most_are_lost_before(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_tries_are_lost_before_the_row_only_where_most_are_in_vain_and_few_have_waited() {
+    fn most_tries_in_vain_have_not_waited() {
         for (updates, in_vain, waits, lost) in [
             (84_000, 82_000, 19_000, true),
             (84_000, 82_000, 41_000, false),

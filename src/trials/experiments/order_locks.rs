@@ -1,16 +1,23 @@
 //! [002] The locks of the orders in Redis, from SETNX to Redisson.
 
-use super::{
-    orders::{beside, one_each},
-    tools::{ask, until_there},
-};
+use super::orders::{beside, one_each};
 use crate::{
     claims::{Target, words},
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
+    },
 };
 
-/// One order each under load, and one beside another is refused.
-pub(super) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+experiments! {
+    "002.lock.owner" => only_its_own("redis-lock-owner"), twin("redis-lock-fixed-id");
+}
+
+/// Claim: one order per user under load, and a concurrent second one is refused.
+pub(in crate::trials) async fn refused_beside(
+    on: &Cluster,
+    step: &str,
+) -> Result<Observation, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (status, said) = beside(on, &voucher, step).await?;
     voucher.remove().await?;
@@ -18,22 +25,17 @@ pub(super) async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoV
         "同时来的第二单：{status} {said}。",
         "One beside it: {status} {said}."
     );
-    let refused =
-        Seen::holds(status == 409 && said.contains("不允许重复下单"), words).value("beside", said);
+    let refused = Observation::holds(status == 409 && said.contains("不允许重复下单"), words)
+        .value("beside", said);
     Ok(one_each(on, step, Target::Three).await?.and(refused))
 }
 
-/// While an order is at work its lock ends, and another has it: the unlock must leave that one alone. The first version does not.
-pub(super) async fn only_its_own(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let step = if twin {
-        "redis-lock-fixed-id"
-    } else {
-        "redis-lock-owner"
-    };
+/// Claim: the unlock of an order whose lock has expired leaves the next owner's lock alone.
+async fn only_its_own(on: &Cluster, step: &str) -> Result<Observation, NoVerdict> {
     let voucher = on.on_sale(10).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
     let replaced = async {
-        until_there(&mut redis, &key).await?;
+        wait_for_key(&mut redis, &key).await?;
         ask::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
     };
     let ordered = voucher.order(on.one(), step, 1, "&hold_ms=1500");
@@ -49,5 +51,5 @@ pub(super) async fn only_its_own(on: &Cluster, twin: bool) -> Result<Seen, NoVer
         "Half-way the lock became another's: ordered {status}, its own lock {lock}, and {left} is still in the key."
     );
     let holds = status == 200 && lock == "lost" && left == "another";
-    Ok(Seen::holds(holds, words).value("left", left))
+    Ok(Observation::holds(holds, words).value("left", left))
 }

@@ -3,24 +3,24 @@
 use crate::{
     claims::{Target, Words, words},
     seckill::check::Verdict as Checked,
-    trials::{Cluster, NoVerdict, Seen, voucher::Voucher},
+    trials::{Cluster, NoVerdict, Observation, voucher::Voucher},
 };
 use chrono::TimeDelta;
 use serde_json::json;
 
-pub(super) async fn on_sale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (past, soon, later) = (
-        -TimeDelta::hours(1),
-        TimeDelta::hours(1),
-        TimeDelta::hours(2),
-    );
+experiments! {
+    "002.on-sale" => on_sale([[1, 2], [-2, -1], [-1, 1]]), twin([[-1, 1]; 3]);
+    "002.global-mutex" => global_mutex("global-mutex"), twin("user-mutex");
+}
+
+async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, NoVerdict> {
     let mut said = Vec::new();
-    for times in [(soon, later), (past * 2, past), (past, soon)] {
-        let (from, until) = if twin { (past, soon) } else { times };
+    for hours in periods {
+        let [from, until] = hours.map(TimeDelta::hours);
         let voucher = on.voucher(1, from, until).await?;
         let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
         if answer["outcome"] == "sold" {
-            // The one piece is sold: another user hears so.
+            // The only piece is sold; ask as another user.
             answer = voucher.order(on.three(), "redis-rlock", 2, "").await?.1;
         }
         voucher.remove().await?;
@@ -32,17 +32,17 @@ pub(super) async fn on_sale(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         .iter()
         .zip(&said)
         .all(|(wanted, said)| said.contains(wanted));
-    Ok(Seen::holds(holds, words).value("answers", said))
+    Ok(Observation::holds(holds, words).value("answers", said))
 }
 
-/// A crowd for a few pieces: whether the checker finds this, and nothing where that is `exact`.
-pub(super) async fn crowd(
+/// Claim: for a crowd on a few pieces the checker reaches this verdict.
+pub(in crate::trials) async fn crowd(
     on: &Cluster,
     step: &str,
     target: Target,
     repeats: u64,
     verdict: Checked,
-) -> Result<Seen, NoVerdict> {
+) -> Result<Observation, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
@@ -66,7 +66,7 @@ pub(super) async fn crowd(
         "oversold": oversold,
         "report": ordered,
     });
-    Ok(Seen::holds(holds, words).value("crowd", figures))
+    Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
 /// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
@@ -79,15 +79,18 @@ fn comes_to(verdict: Checked, faults: &[Checked], orders: [i64; 3], all: i64) ->
 }
 
 /// 40 users order three times each, all at once: nothing is oversold, and each has one order.
-pub(super) async fn one_each(on: &Cluster, step: &str, target: Target) -> Result<Seen, NoVerdict> {
+pub(super) async fn one_each(
+    on: &Cluster,
+    step: &str,
+    target: Target,
+) -> Result<Observation, NoVerdict> {
     crowd(on, step, target, 3, Checked::Exact).await
 }
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
-pub(super) async fn global_mutex(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVerdict> {
     let exact = one_each(on, "global-mutex", Target::One).await?;
     let mut statuses = Vec::new();
-    let one_lock = if twin { "user-mutex" } else { "global-mutex" };
     for step in [one_lock, "user-mutex"] {
         let voucher = on.on_sale(10).await?;
         let second = async {
@@ -106,7 +109,7 @@ pub(super) async fn global_mutex(on: &Cluster, twin: bool) -> Result<Seen, NoVer
         statuses[0],
         statuses[1]
     );
-    Ok(exact.and(Seen::holds(statuses == [503, 200], words).value("statuses", statuses)))
+    Ok(exact.and(Observation::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }
 
 /// An order that stays inside, while another of the same user comes to another instance: what the second hears.

@@ -1,12 +1,11 @@
 //! A Redis of an experiment's own, for what the lab's are not set to: a node of a Cluster, and files that are flushed in two ways.
 
-use super::tools::ask;
+use crate::programs::path as program;
 use crate::{
     claims::{Says, Verdict, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
-    programs::path as program,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation, tools::ask},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -19,6 +18,11 @@ use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
+
+experiments! {
+    "2.4.4.cluster" => undeclared(false), twin(true);
+    "003.aof" => flushed("always"), twin("everysec");
+}
 
 /// A server that is killed when it is dropped.
 struct OwnRedis {
@@ -34,7 +38,7 @@ impl OwnRedis {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         let port = (0..50).find_map(|_| free_port());
         let port = port.ok_or_else(|| NoVerdict::failed("no port is free"))?;
-        let (child, redis) = started(port, &folder, options).await?;
+        let (child, redis) = start_server(port, &folder, options).await?;
         let options = options.to_vec();
         Ok(Self {
             redis,
@@ -48,24 +52,24 @@ impl OwnRedis {
     /// `kill -9`, and a start with the same files.
     async fn restart(&mut self) -> Result<(), NoVerdict> {
         self.child.kill().await.map_err(NoVerdict::failed)?;
-        (self.child, self.redis) = started(self.port, &self.folder, &self.options).await?;
+        (self.child, self.redis) = start_server(self.port, &self.folder, &self.options).await?;
         Ok(())
     }
 }
 
-/// A port that nobody has. A node of a Cluster has a second one, 10000 above; both are below those that the kernel gives to clients.
+/// A free port. A Cluster node takes a second one 10000 above; both are below the kernel's ephemeral ports.
 fn free_port() -> Option<u16> {
     let port = fastrand::u16(10_000..22_000);
     let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
     both.iter().all(Option::is_some).then_some(port)
 }
 
-async fn started(
+async fn start_server(
     port: u16,
     folder: &TempDir,
     options: &[&str],
 ) -> Result<(Child, MultiplexedConnection), NoVerdict> {
-    let absent = |_| NoVerdict::without("没有 redis-server", "there is no redis-server");
+    let absent = |_| NoVerdict::unavailable("没有 redis-server", "there is no redis-server");
     let mut child = Command::new(program("redis-server"))
         .args([
             "--bind",
@@ -83,7 +87,7 @@ async fn started(
         .map_err(absent)?;
     while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
         if let Ok(mut redis) = redis_at(&format!("redis://127.0.0.1:{port}")).await
-            // Not while it loads its file.
+            // It refuses commands while it loads its file.
             && ask::<String>(&mut redis, &["PING"]).await.is_ok()
         {
             return Ok((child, redis));
@@ -93,16 +97,16 @@ async fn started(
     Err(NoVerdict::failed("redis-server does not start"))
 }
 
-/// Two nodes with half of the slots each; a key of the other one's that a script names in KEYS, or does not.
-pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    // Only where servers may be started.
+/// Two nodes with half of the slots each; a script uses a key of the other node, with and without naming it in KEYS.
+async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation, NoVerdict> {
+    // Without a lab this machine may have no servers.
     on.servers()?;
     let [mut node, mut other] = [
         OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
         OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
     ];
     let redis = &mut node.redis;
-    if twin {
+    if one_has_all_slots {
         ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
     } else {
         let port = other.port.to_string();
@@ -136,7 +140,7 @@ pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
     ] {
         said.push(match ask::<Value>(redis, &line).await {
             Ok(_) => "OK".to_owned(),
-            // Behind it stands the script's hash.
+            // The script's hash follows.
             Err(NoVerdict::Failed(error)) => error
                 .to_string()
                 .split(" script:")
@@ -155,14 +159,13 @@ pub(super) async fn undeclared(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
     );
     let holds =
         said[0] == "OK" && said[1].starts_with("Moved") && said[2].contains("non local key");
-    Ok(Seen::holds(holds, words).value("said", said))
+    Ok(Observation::holds(holds, words).value("said", said))
 }
 
-/// Writes, one after the other, with a file that is flushed each second or each time; and what `kill -9` leaves of the first.
-pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// The rate of writes with a file that is flushed every second or every time; and what `kill -9` leaves of the former.
+async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
     let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
-    let when = if twin { "everysec" } else { "always" };
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
     let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
@@ -178,7 +181,7 @@ pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),
-        Says::Faster.told(ratio, 0),
+        Says::Faster.explain(ratio, 0),
     );
     let words = Words::new(
         format!(
@@ -195,7 +198,7 @@ pub(super) async fn flushed(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,
     };
-    Ok(Seen::of(verdict, words))
+    Ok(Observation::of(verdict, words))
 }
 
 async fn writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {

@@ -1,22 +1,30 @@
 //! Text 001: the same way in short, and Redisson's read-write lock as a hash.
 
-use super::tools::{ask, clients, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, clients, own_key},
+    },
 };
 use futures::future::try_join_all;
 use redis::Value;
 use std::time::Duration;
 
-/// Fifty clients send it at once for one key, twenty times: the claim is that one of them gets 1 each time, and the others 0.
-pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+experiments! {
+    "2.1" => one_of_many("SETNX"), twin("SET");
+    "2.2.expire" => dies_in_between("SET", &["EX", "1", "NX"]), twin("SETNX", &[]);
+    "001.set-nx" => set_nx(false), twin(true);
+    "001.rw" => read_lock_hash(&[20_000, 1000]), twin(&[1000]);
+}
+
+/// Claim: of fifty clients that send it at once for one key, exactly one gets 1. Repeated twenty times.
+async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 50;
     const TIMES: usize = 20;
-    let command = if twin { "SET" } else { "SETNX" };
     let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
     for _ in 0..TIMES {
-        let key = own("lock");
+        let key = own_key("lock");
         let line = [command, &key, "111"];
         let sent = clients.iter_mut().map(|client| ask(client, &line));
         let answers: Vec<Value> = try_join_all(sent).await?;
@@ -27,21 +35,22 @@ pub(super) async fn one_of_many(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         "{CLIENTS} 个客户端同时发，{TIMES} 次；每次成功的个数：{ones:?}。",
         "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
     );
-    Ok(Seen::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
+    Ok(Observation::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
 }
 
-/// One client locks by SETNX and is gone before its EXPIRE, another by SET … EX NX and is gone at once. In the twin both do as the
-/// first.
-pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let keys = [own("lock"), own("lock")];
+/// One client locks by SETNX and dies before its EXPIRE, another by SET … EX NX and dies at once.
+async fn dies_in_between(
+    on: &Cluster,
+    second: &str,
+    with_expiry: &[&str],
+) -> Result<Observation, NoVerdict> {
+    let keys = [own_key("lock"), own_key("lock")];
     let two = ["SETNX", &keys[0], "111"];
-    let one = ["SET", &keys[1], "111", "EX", "1", "NX"];
-    let again = ["SETNX", &keys[1], "111"];
-    let second = if twin { &again[..] } else { &one[..] };
-    for line in [&two[..], second] {
+    let one = [&[second, &keys[1], "111"], with_expiry].concat();
+    for line in [&two[..], &one] {
         let mut client = clients(on, 1).await?;
         ask::<Value>(&mut client[0], line).await?;
-        // It ends here, as when its process dies: nothing follows.
+        // The connection ends here, as if its process had died.
     }
     let mut redis = on.redis().await?;
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -56,13 +65,13 @@ pub(super) async fn dies_in_between(on: &Cluster, twin: bool) -> Result<Seen, No
         left[0],
         left[1]
     );
-    Ok(Seen::holds(left == [-1, -2], words).value("ttl", left))
+    Ok(Observation::holds(left == [-1, -2], words).value("ttl", left))
 }
 
-pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (mut redis, key) = (on.redis().await?, own("lock"));
+async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
+    let (mut redis, key) = (on.redis().await?, own_key("lock"));
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
-    if twin {
+    if is_deleted {
         ask::<()>(&mut redis, &["DEL", &key]).await?;
     }
     let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
@@ -71,17 +80,16 @@ pub(super) async fn set_nx(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。",
         "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         first == Value::Int(1) && second == Value::Int(0),
         words,
     ))
 }
 
-pub(super) async fn read_lock_hash(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
-    let leases = [20_000, 1000];
-    for stay in &leases[usize::from(twin)..] {
+    for stay in leases {
         on.get(&format!(
             "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
             on.three(),
@@ -105,7 +113,7 @@ pub(super) async fn read_lock_hash(on: &Cluster, twin: bool) -> Result<Seen, NoV
         "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
         "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         mode == "read" && readers == 2 && left > 1000,
         words,
     ))

@@ -1,18 +1,25 @@
 //! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
 
-use super::tools::{ask, until_there};
 use crate::{
     claims::words,
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
+    },
 };
 use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 
-/// One has the lock; five wait in an instance that is killed, and behind them one in another.
-pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+experiments! {
+    "2.10.2.dead" => five_dead(true), twin(false);
+    "2.10.6" => semaphore("semaphore"), twin("fair");
+}
+
+/// One holds the lock; five waiters of another instance are killed, and one waiter of a third stands behind them.
+async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
-        return Err(NoVerdict::without(
+        return Err(NoVerdict::unavailable(
             "要有三个实例",
             "it takes three instances",
         ));
@@ -38,8 +45,8 @@ pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
         Ok::<_, NoVerdict>(())
     };
     let die = async {
-        until_there(&mut redis.clone(), &lock).await?;
-        // Nobody answers them any more.
+        wait_for_key(&mut redis.clone(), &lock).await?;
+        // Their instance is killed: no answer comes.
         join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
         Ok::<_, NoVerdict>(())
     };
@@ -52,13 +59,13 @@ pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
     };
     let killed = async {
         queued(6).await?;
-        if !twin {
+        if waiters_die {
             on.fault(Action::Kill, &third.name).await?;
         }
         Ok::<_, NoVerdict>(begun.elapsed())
     };
     let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
-    if !twin {
+    if waiters_die {
         on.fault(Action::Start, &third.name).await?;
     }
     product.remove().await?;
@@ -69,13 +76,12 @@ pub(super) async fn five_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
              for 5 s leave the queue together, not one after the other."
     );
     let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-    Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
+    Ok(Observation::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     const STAY: u128 = 500;
     let (product, begun) = (on.product(5000).await?, Instant::now());
-    let route = if twin { "fair" } else { "semaphore" };
     let visits = (0..10).map(|n| {
         let at = format!(
             "{}/test/{route}?stock_id={}&hold_ms={STAY}&who={n}",
@@ -90,7 +96,7 @@ pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
     let mut left = try_join_all(visits).await?;
     product.remove().await?;
     left.sort_unstable();
-    // Who left within one stay of each other were inside together.
+    // Visits that left within one stay were inside together.
     let together = |from: &u128| {
         let stay = *from..from + STAY * 9 / 10;
         left.iter().filter(|at| stay.contains(at)).count()
@@ -104,5 +110,5 @@ pub(super) async fn semaphore(on: &Cluster, twin: bool) -> Result<Seen, NoVerdic
         .into_iter()
         .map(|at| u64::try_from(at).unwrap_or(u64::MAX))
         .collect();
-    Ok(Seen::holds(most == 3, words).value("left_ms", left))
+    Ok(Observation::holds(most == 3, words).value("left_ms", left))
 }

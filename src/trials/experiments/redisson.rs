@@ -1,20 +1,30 @@
 //! §2.7 and §2.10.1: how long a lease is and how often it is renewed, and the waits of Redisson's lock, which here is
 //! `redis-lock`.
 
-use super::tools::{ask, until_there};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, wait_for_key},
+    },
 };
 use futures::StreamExt;
 use redis::Client;
 use std::time::{Duration, Instant};
 
-pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (strategy, lock) = match twin {
-        true => ("redis-setnx-ttl", "lock:redis-setnx-ttl"),
-        false => ("redis-lock", "lock"),
-    };
+experiments! {
+    "2.7.third" => every_third("redis-watchdog"), twin("redis-setnx-ttl");
+    "2.10.1.watchdog" => thirty_seconds("redis-lock", "lock"), twin("redis-setnx-ttl", "lock:redis-setnx-ttl");
+    "2.10.1.lease" => lease_time(1500), twin(4000);
+    "2.10.1.try" => try_lock("redis-lock"), twin("redis-watchdog");
+    "002.watchdog" => waits_for_the_rest("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
+}
+
+async fn thirty_seconds(
+    on: &Cluster,
+    strategy: &str,
+    lock: &str,
+) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     let left = watched(
@@ -33,16 +43,15 @@ pub(super) async fn thirty_seconds(on: &Cluster, twin: bool) -> Result<Seen, NoV
         "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
     );
     let holds = (29_000..=30_000).contains(&most) && renewed == 1;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("renewed", renewed)
         .value("most_ms", most))
 }
 
-pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let begun = Instant::now();
-    let lease_ms = if twin { 4000 } else { 1500 };
     on.get(&format!(
         "{}/test/write?stock_id={}&hold_ms={lease_ms}",
         on.one(),
@@ -66,19 +75,18 @@ pub(super) async fn lease_time(on: &Cluster, twin: bool) -> Result<Seen, NoVerdi
         "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。",
         "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         (0..=1500).contains(&left) && (1400..3000).contains(&gone),
         words,
     ))
 }
 
-pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn try_lock(on: &Cluster, lock: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
     let other = on.instances().last().map_or(on.one(), String::as_str);
-    let lock = if twin { "redis-watchdog" } else { "redis-lock" };
     let tries = async {
-        until_there(&mut redis, &key).await?;
+        wait_for_key(&mut redis, &key).await?;
         let begun = Instant::now();
         let (short, _) = product.buy(other, lock, "&wait_ms=500").await?;
         let waited = begun.elapsed().as_millis();
@@ -93,18 +101,13 @@ pub(super) async fn try_lock(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。",
         "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
     );
-    Ok(Seen::holds(
+    Ok(Observation::holds(
         short == 503 && (490..2000).contains(&waited) && long == 200,
         words,
     ))
 }
 
-pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let strategy = if twin {
-        "redis-setnx-ttl"
-    } else {
-        "redis-watchdog"
-    };
+async fn every_third(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
     // Nine seconds of work under a lease of three.
@@ -122,7 +125,7 @@ pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
     );
     let holds = (8..=9).contains(&renewed) && lowest > 1500;
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("renewed", renewed)
         .value("lowest_ms", lowest))
 }
@@ -130,14 +133,14 @@ pub(super) async fn every_third(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
 /// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
 /// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
 /// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
-pub(super) async fn waits_for_the_rest(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn waits_for_the_rest(
+    on: &Cluster,
+    strategy: &str,
+    lock: &str,
+) -> Result<Observation, NoVerdict> {
     const LEFT_MS: u64 = 3250;
     /// At first, once more when it listens for the release, and every 500 ms.
-    const FEW: usize = 10;
-    let (strategy, lock) = match twin {
-        true => ("redis-watchdog", "lock:redis-watchdog"),
-        false => ("redis-lock", "lock"),
-    };
+    const MAX_TRIES: usize = 10;
     let product = on.product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
@@ -177,11 +180,12 @@ pub(super) async fn waits_for_the_rest(on: &Cluster, twin: bool) -> Result<Seen,
         "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
     );
     let in_time = (LEFT_MS - 250..LEFT_MS + 200).contains(&waited);
-    Ok(
-        Seen::holds((1..=FEW).contains(&asked) && in_time && renewed >= 4, words)
-            .value("asked", asked)
-            .value("renewed", renewed),
+    Ok(Observation::holds(
+        (1..=MAX_TRIES).contains(&asked) && in_time && renewed >= 4,
+        words,
     )
+    .value("asked", asked)
+    .value("renewed", renewed))
 }
 
 /// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.

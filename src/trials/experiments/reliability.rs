@@ -1,14 +1,16 @@
 //! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
 //! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
 
-use super::{
-    own_lab::{OwnLab, REPLICATED},
-    tools::{got, until_below},
-};
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Product, Seen},
+    load::history::Outcome,
+    trials::{
+        Cluster, NoVerdict, Observation, Product,
+        own_lab::{OwnLab, REPLICATED},
+        purchases::outcome,
+        tools::{get_json, wait_for_children},
+    },
 };
 use futures::future::{try_join, try_join_all};
 use serde::Serialize;
@@ -19,13 +21,18 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Who waits longer needs somebody who mends it: longer than a session of ZooKeeper, 10 s, and than the lease.
-const PATIENCE: Duration = Duration::from_secs(16);
-/// Longer than the session and the lease.
-const PAUSE: Duration = Duration::from_secs(13);
+experiments! {
+    "3.2.majority" => majority(false), twin(true);
+    "5.reliability" => ranked(FAULTS.map(|(fault, ..)| fault)), twin([Fault::None; 4]);
+    "003.correctness" => correct(Fault::HolderPaused), twin(Fault::None);
+}
+
+/// Longer than a ZooKeeper session, 10 s, and than the lease: a lock still taken then needs a repair.
+const MAX_WAIT: Duration = Duration::from_secs(16);
+const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The lease of a lock that has one.
 const LEASE: &str = "&lease_ms=5000";
-/// How long the holder stays, in milliseconds: its server fails meanwhile, or it is paused.
+/// Long enough for the fault to come while the holder is inside.
 const STAY_MS: u64 = 6000;
 
 /// What happens while the lock is held.
@@ -43,7 +50,6 @@ enum Fault {
     ServerLost,
 }
 
-/// The faults, and what they are called.
 const FAULTS: [(Fault, &str, &str); 4] = [
     (Fault::HolderKilled, "持有者被杀", "its holder killed"),
     (
@@ -63,20 +69,20 @@ const FAULTS: [(Fault, &str, &str); 4] = [
     ),
 ];
 
-/// The locks, from the one that is said to be the most reliable.
+/// The locks, in the order of reliability that the text claims.
 const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
 
-/// What came of a lock and a fault.
+/// The result of one lock under one fault.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Cell {
-    /// Answers that said success, beyond the pieces that left the shelf.
+    /// Sales beyond the pieces that left the stock.
     lost: i64,
-    /// How long the second buyer waited; none where it waited in vain.
+    /// How long the second buyer waited; `None` if in vain.
     blocked_ms: Option<u64>,
 }
 
 impl Cell {
-    /// It lost a piece, or it needs somebody who mends it.
+    /// Whether it oversold, or needs a repair.
     fn fails(self) -> bool {
         self.lost > 0 || self.blocked_ms.is_none()
     }
@@ -94,7 +100,7 @@ impl Cell {
     }
 }
 
-/// A lock that one buyer holds and another wants.
+/// A lock that one buyer holds and another waits for.
 struct Contest<'a> {
     on: &'a Cluster,
     strategy: &'static str,
@@ -111,15 +117,14 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Whether a piece was sold. No answer is no sale.
+    /// Buys a piece; returns whether it was sold.
     async fn buys(&self, at: &str, more: String) -> bool {
         let more = format!("{LEASE}{more}");
         let answer = self.product.buy(at, self.strategy, &more).await;
-        matches!(answer, Ok((200, _)))
+        matches!(outcome(&answer), Outcome::Sold)
     }
 
-    /// One holds the lock, `fault` comes while it does, and another buys; at last `mended`. How many pieces were sold, and how long
-    /// the other waited.
+    /// A buyer holds the lock, `fault` hits, another buyer waits; then `mended`. Returns the pieces sold and the wait.
     async fn under(
         &self,
         stay_ms: u64,
@@ -127,22 +132,24 @@ impl<'a> Contest<'a> {
         mended: impl Future<Output = Result<(), NoVerdict>>,
     ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
-            return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+            return Err(NoVerdict::unavailable(
+                "要有两个实例",
+                "it takes two instances",
+            ));
         };
         let second = async {
-            // Until another is refused, nobody is inside: it buys like anybody else.
+            // A purchase that succeeds shows that the holder is not inside yet.
             let mut sold = 0;
             while self.buys(other, "&wait_ms=500".to_owned()).await {
                 sold += 1;
             }
             let begun = Instant::now();
             let waits = async {
-                while let Some(left) = PATIENCE.checked_sub(begun.elapsed()) {
+                while let Some(left) = MAX_WAIT.checked_sub(begun.elapsed()) {
                     let wait = format!("&wait_ms={}", left.as_millis());
                     if self.buys(other, wait).await {
                         return Ok(Some(begun.elapsed().as_millis()));
                     }
-                    // A server that is down refuses at once.
                     sleep(Duration::from_millis(100)).await;
                 }
                 Ok(None)
@@ -158,12 +165,12 @@ impl<'a> Contest<'a> {
         Ok((sold + i64::from(first), blocked_ms))
     }
 
-    /// What came of it: so many were told that they had a piece. The shelf is counted once it can be again.
+    /// Counts the stock as soon as it can be read again.
     async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
         let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
         let counted = async {
             loop {
-                let count = got(self.on, &stock).await.ok();
+                let count = get_json(self.on, &stock).await.ok();
                 if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
                     return count;
                 }
@@ -171,13 +178,13 @@ impl<'a> Contest<'a> {
             }
         };
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
-        let left = timeout(PATIENCE, counted).await.map_err(late)?;
+        let left = timeout(MAX_WAIT, counted).await.map_err(late)?;
         let lost = sold - (5000 - left);
         Ok(Cell { lost, blocked_ms })
     }
 }
 
-/// These locks, which all have the same instance for a holder: what befalls it befalls all of them.
+/// Tries locks that share the holder's instance: one fault hits all.
 async fn of_holder(
     on: &Cluster,
     locks: &[&'static str],
@@ -187,7 +194,7 @@ async fn of_holder(
     let holder = on.servers()?.instances.last();
     let holder = holder.map_or("", |instance| instance.name.as_str());
     let all_inside = Barrier::new(contests.len());
-    let befalls = || async {
+    let fault_all = || async {
         if !all_inside.wait().await.is_leader() {
             return Ok(());
         }
@@ -195,7 +202,7 @@ async fn of_holder(
             Fault::HolderKilled => on.fault(Action::Kill, holder).await,
             Fault::HolderPaused => {
                 on.fault(Action::Pause, holder).await?;
-                sleep(PAUSE).await;
+                sleep(HOLDER_PAUSE).await;
                 on.fault(Action::Resume, holder).await
             }
             _ => Ok(()),
@@ -207,7 +214,7 @@ async fn of_holder(
         STAY_MS
     };
     let still = || std::future::ready(Ok(()));
-    let under = (contests.iter()).map(|contest| contest.under(stay_ms, befalls(), still()));
+    let under = (contests.iter()).map(|contest| contest.under(stay_ms, fault_all(), still()));
     let under = try_join_all(under).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
@@ -220,7 +227,6 @@ async fn of_holder(
     Ok(cells)
 }
 
-/// A lock whose server dies.
 async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cell, NoVerdict> {
     let on = &own.cluster;
     let server = match lock {
@@ -230,7 +236,7 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
     };
     let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
     if promotes {
-        // It is gone before it has copied the lock: the Sentinel, which goes the same way, promotes the replica.
+        // The replica is cut off before it has the lock, and the Sentinel promotes it.
         on.fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
@@ -244,25 +250,24 @@ async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cel
         }
     };
     let mended = async {
-        // The shelf is in the database.
+        // The stock is in the database, so it must come back.
         match (lock, fault) {
             ("table-lock", Fault::ServerLost) => on.fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
-    // Its product goes with the lab.
+    // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
     let under = contest.under(STAY_MS, dies, mended).await?;
     contest.cell(under).await
 }
 
-/// Four faults and three stores: fewer failures are more reliable.
-pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: of three stores ZooKeeper fails under the fewest faults.
+async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
-    for (fault, zh, en) in FAULTS {
+    for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
-            _ if twin => of_holder(&own.cluster, &LOCKS, Fault::None).await?,
             Fault::ServerRestarted | Fault::ServerLost => {
                 let [zookeeper, redis, mysql] = LOCKS.map(|lock| of_server(&own, lock, fault));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
@@ -277,7 +282,7 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
     let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
     let mut all: Vec<_> = matrix
         .iter()
-        .map(|(fault, cells)| said(fault, &LOCKS, cells))
+        .map(|(fault, cells)| row_words(fault, &LOCKS, cells))
         .collect();
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
@@ -287,7 +292,7 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         .iter()
         .map(|(fault, cells)| json!({"fault": fault, "cells": cells}))
         .collect();
-    let seen = Seen::holds(
+    let seen = Observation::holds(
         zookeeper < redis && redis == mysql,
         Words::join(&all, ["", " "]),
     );
@@ -296,17 +301,12 @@ pub(super) async fn ranked(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         .value("matrix", json!(cells)))
 }
 
-/// A pause of the holder, for which one takes Redlock, ZooKeeper or the database itself.
-pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: under a pause of the holder Redlock oversells, ZooKeeper and the database do not.
+async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
-    let fault = if twin {
-        Fault::None
-    } else {
-        Fault::HolderPaused
-    };
     let cells = of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
-    let mut words = said(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
+    let mut words = row_words(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
     if lost[1] > 0 {
         words = Words::join(
             &[
@@ -320,24 +320,27 @@ pub(super) async fn correct(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         );
     }
     let holds = lost[0] > 0 && lost[1] == 0 && lost[2] == 0;
-    Ok(Seen::holds(holds, words).value("lost", json!(lost)))
+    Ok(Observation::holds(holds, words).value("lost", json!(lost)))
 }
 
-/// Three servers of ZooKeeper, of which one dies, and then a second one.
-pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: three ZooKeeper servers survive one death, and not two.
+async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
     let servers = own.ensemble("").await?;
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let queue = format!("/distributed/zk-lock-{}", product.id);
     let [one, .., other] = on.instances() else {
-        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        return Err(NoVerdict::unavailable(
+            "要有两个实例",
+            "it takes two instances",
+        ));
     };
     let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
     let meanwhile = async {
-        until_below(&zookeeper, &queue, 1).await?;
+        wait_for_children(&zookeeper, &queue, 1).await?;
         on.fault(Action::Kill, &servers[0]).await?;
-        if twin {
+        if two_die_at_once {
             on.fault(Action::Kill, &servers[1]).await?;
         } else {
             own.ensemble(&servers[0]).await?;
@@ -346,7 +349,7 @@ pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
     };
     let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
     let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
-    if !twin {
+    if !two_die_at_once {
         on.fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
@@ -358,11 +361,14 @@ pub(super) async fn majority(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
     );
     let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];
-    Ok(Seen::holds(kept && minority == 503 && gone == 2, words))
+    Ok(Observation::holds(
+        kept && minority == 503 && gone == 2,
+        words,
+    ))
 }
 
 /// `持有者被杀：zk-lock 等 9.8 s，…；`
-fn said(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
+fn row_words(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
     let cells: Vec<_> = locks
         .iter()
         .zip(cells)

@@ -1,22 +1,29 @@
 //! §2.4: what one command is and several are not.
 
-use super::tools::{ask, clients, own};
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, clients, own_key},
+    },
 };
 use futures::future::try_join_all;
 use redis::{Value, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 
+experiments! {
+    "2.4.1" => count_to_three(true), twin(false);
+    "2.4.1.multi" => no_rollback("abc"), twin("1");
+}
+
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
-/// Two clients in every order in which their five commands can come, then as it happens; then twenty that send a script.
-pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    /// So often both send at once, where nobody orders them.
+/// Two clients in every interleaving of their five commands, then at once in no order; then twenty clients with a script.
+async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, NoVerdict> {
+    /// Rounds in which both send at once.
     const TIMES: usize = 500;
-    let (mut clients, counter) = (clients(on, 20).await?, own("counter"));
-    // Bit n says whose command comes n-th.
+    let (mut clients, counter) = (clients(on, 20).await?, own_key("counter"));
+    // Bit n is the client of the n-th command.
     let orders: Vec<u32> = (0..1_u32 << 10)
         .filter(|order| order.count_ones() == 5)
         .collect();
@@ -38,9 +45,9 @@ pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoV
         let both = clients[..2].iter_mut().map(|one| five(one, &counter));
         unordered.extend(try_join_all(both).await?);
     }
-    let scripts = clients.iter_mut().map(async |client| match twin {
-        true => five(client, &counter).await,
-        false => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
+    let scripts = clients.iter_mut().map(async |client| match as_script {
+        false => five(client, &counter).await,
+        true => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
     });
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
     ask::<()>(&mut clients[0], &["DEL", &counter]).await?;
@@ -55,12 +62,12 @@ pub(super) async fn count_to_three(on: &Cluster, twin: bool) -> Result<Seen, NoV
         orders.len()
     );
     let seen: Vec<i64> = seen.into_iter().collect();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("by_commands", seen)
         .value("orders", orders.len()))
 }
 
-/// The n-th command of the five: what the counter is after it.
+/// Sends the n-th of the five commands; returns the counter after it.
 async fn command(
     client: &mut MultiplexedConnection,
     counter: &str,
@@ -76,7 +83,7 @@ async fn command(
     }
 }
 
-/// All five, one after the other: what the last one sees.
+/// Sends all five; returns what the last one reads.
 async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, NoVerdict> {
     let mut saw = 0;
     for n in 0..5 {
@@ -85,14 +92,14 @@ async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, 
     Ok(saw)
 }
 
-pub(super) async fn no_rollback(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (mut redis, word, other) = (on.redis().await?, own("word"), own("other"));
+async fn no_rollback(on: &Cluster, value: &str) -> Result<Observation, NoVerdict> {
+    let (mut redis, word, other) = (on.redis().await?, own_key("word"), own_key("other"));
     let mut transaction = redis::pipe();
     transaction
         .atomic()
         .cmd("SET")
         .arg(&word)
-        .arg(if twin { "1" } else { "abc" })
+        .arg(value)
         .cmd("INCR")
         .arg(&word)
         .cmd("SET")
@@ -110,5 +117,5 @@ pub(super) async fn no_rollback(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         "INCR 报错：{said}；它后面的 SET 照样做了，值是 {left}。",
         "INCR failed: {said}; the SET after it was done and wrote {left}."
     );
-    Ok(Seen::holds(!said.is_empty() && left == "1", words))
+    Ok(Observation::holds(!said.is_empty() && left == "1", words))
 }

@@ -1,24 +1,29 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
-use super::tools::{ask, own};
 use crate::{
     claims::{Says, Verdict, Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     load::spread::Spread,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        tools::{ask, own_key},
+    },
 };
 use futures::future::try_join_all;
 use redis::{Value, aio::MultiplexedConnection};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// What a node may take for its answer.
-const NODE_PATIENCE: Duration = Duration::from_millis(50);
-/// How long a lock is had at the longest.
+experiments! {
+    "2.9.release" => released_everywhere(true), twin(false);
+    "2.9.random" => random_delay(true), twin(false);
+    "001.two-masters" => two_masters(2), twin(1);
+}
+
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const LEASE_MS: &str = "30000";
 
-/// The nodes of the lab, the main one first.
 async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     let mut nodes = Vec::new();
     for node in &on.servers()?.redis {
@@ -27,24 +32,22 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     Ok(nodes)
 }
 
-/// Locks and unlocks on one node and on two, in turn; and a second node that dies between the two writes.
-pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (mut nodes, key) = (nodes(on).await?, own("lock"));
-    let both = if twin { 1 } else { 2 };
+/// The rate of locking on one node and on two; and a second node that dies between the two writes.
+async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
+    let (mut nodes, key) = (nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
-        two_rate.push(locks_per_second(&mut nodes[1..=both], &key).await?);
+        two_rate.push(locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
-    // The second one dies after the first has the lock.
     ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
-    if !twin {
+    if masters == 2 {
         on.fault(Action::Kill, "redis-3").await?;
     }
     let refused = ask::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
         .await
         .is_err();
-    if !twin {
+    if masters == 2 {
         on.fault(Action::Start, "redis-3").await?;
     }
     let mut left = Vec::new();
@@ -56,7 +59,7 @@ pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     let ratio = Spread::of_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.told(ratio, 0));
+    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.explain(ratio, 0));
     let words = Words::new(
         format!(
             "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -72,10 +75,9 @@ pub(super) async fn two_masters(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
         true => Says::Faster.verdict(ratio),
         false => Verdict::NotReproduced,
     };
-    Ok(Seen::of(verdict, words))
+    Ok(Observation::of(verdict, words))
 }
 
-/// Locks and unlocks on these nodes, one after the other.
 async fn locks_per_second(
     nodes: &mut [MultiplexedConnection],
     key: &str,
@@ -93,21 +95,23 @@ async fn locks_per_second(
     Ok(f64::from(locked) / begun.elapsed().as_secs_f64())
 }
 
-/// A node that stands still is asked for the lock too: it does as it was asked once it goes on, and so it must hear of the release.
-pub(super) async fn released_everywhere(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// A paused node executes the lock command later, so the release must reach it too.
+async fn released_everywhere(
+    on: &Cluster,
+    releases_everywhere: bool,
+) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let (nodes, key) = (nodes(on).await?, format!("redLock:{}", product.id));
     on.fault(Action::Pause, "redis-5").await?;
     let begun = Instant::now();
-    let status = if twin {
-        locks_and_releases_what_it_has(nodes, &key).await?
-    } else {
-        product.buy(on.one(), "redis-redlock", "").await?.0
+    let status = match releases_everywhere {
+        true => product.buy(on.one(), "redis-redlock", "").await?.0,
+        false => locks_and_releases_what_it_has(nodes, &key).await?,
     };
     let took = begun.elapsed().as_millis();
     on.fault(Action::Resume, "redis-5").await?;
     let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
-    // It answers in their order what has come meanwhile.
+    // The node now executes what has arrived meanwhile.
     sleep(Duration::from_millis(500)).await;
     let left: i64 = ask(&mut hung, &["EXISTS", &key]).await?;
     ask::<()>(&mut hung, &["DEL", &key]).await?;
@@ -116,11 +120,11 @@ pub(super) async fn released_everywhere(on: &Cluster, twin: bool) -> Result<Seen
         "五个节点里一个没有响应：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
         "One of five nodes does not answer: lock, purchase and release took {took} ms and came to {status}; once it goes on, locks that are left on it: {left}."
     );
-    Ok(Seen::holds(status == 200 && left == 0, words)
+    Ok(Observation::holds(status == 200 && left == 0, words)
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
-/// The algorithm without its last sentence: who has not answered is told nothing.
+/// The algorithm without its last sentence: it does not release a node that has not answered.
 async fn locks_and_releases_what_it_has(
     mut nodes: Vec<MultiplexedConnection>,
     key: &str,
@@ -128,7 +132,7 @@ async fn locks_and_releases_what_it_has(
     let mut granted = Vec::new();
     for node in &mut nodes {
         let line = ["SET", key, "A", "NX", "PX", LEASE_MS];
-        let answer = timeout(NODE_PATIENCE, ask::<Value>(node, &line)).await;
+        let answer = timeout(NODE_TIMEOUT, ask::<Value>(node, &line)).await;
         granted.push(matches!(answer, Ok(Ok(Value::Okay))));
     }
     let most = granted.iter().filter(|granted| **granted).count() > nodes.len() / 2;
@@ -140,13 +144,12 @@ async fn locks_and_releases_what_it_has(
     Ok(if most { 200 } else { 503 })
 }
 
-/// Contenders who begin at once, each with another node first: how many attempts one of them needs where all wait equally
-/// long between two attempts, and where each waits as chance has it.
-pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Contenders start at once, each at another node: the attempts until one wins, with equal and with random delays.
+async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        for (each, by_chance) in [(&mut equal, false), (&mut random, !twin)] {
+        for (each, by_chance) in [(&mut equal, false), (&mut random, is_random)] {
             let mut attempts = 0;
             for _ in 0..WINS {
                 attempts += attempts_until_one_wins(on, by_chance).await?;
@@ -156,7 +159,7 @@ pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVer
     }
     let ratio = Spread::of_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
-    let told = Says::Faster.told(ratio, 0);
+    let told = Says::Faster.explain(ratio, 0);
     let words = Words::new(
         format!(
             "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
@@ -167,13 +170,13 @@ pub(super) async fn random_delay(on: &Cluster, twin: bool) -> Result<Seen, NoVer
             told.en
         ),
     );
-    Ok(Seen::of(Says::Faster.verdict(ratio), words))
+    Ok(Observation::of(Says::Faster.verdict(ratio), words))
 }
 
-/// The rounds until one has most of the nodes; 20 at most.
+/// The rounds until one has a majority; at most 20.
 async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
-    let key = own("lock");
+    let key = own_key("lock");
     let mut clients = Vec::new();
     for first in 0..CLIENTS {
         let mut nodes = nodes(on).await?;
@@ -206,7 +209,7 @@ async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, No
     Ok(20)
 }
 
-/// On all of these nodes, where it is one's own.
+/// Deletes the key on each node that still has this owner.
 async fn release(
     nodes: &mut [MultiplexedConnection],
     key: &str,

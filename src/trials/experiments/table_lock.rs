@@ -3,21 +3,25 @@
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use sqlx::{Connection, Executor};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
-pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+experiments! {
+    "4.3.3" => not_reentrant("re-entry"), twin("another");
+    "003.table-lock" => four_cautions("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
+}
+
+/// A second insert by the same connection is refused; a strategy with a count of holds can take its lock twice.
+async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdict> {
     let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
-    let [name, other] = ["re-entry", "another"].map(|name| format!("{name}:{}", product.id));
+    let [name, again] = ["re-entry", again].map(|name| format!("{name}:{}", product.id));
     let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
     conn.execute(insert(&name).as_str()).await?;
-    let again = insert(if twin { &other } else { &name });
-    let refused = is_duplicate(&conn.execute(again.as_str()).await);
-    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{other}')");
+    let refused = is_duplicate(&conn.execute(insert(&again).as_str()).await);
+    let delete = format!("DELETE FROM tb_lock WHERE lock_name IN ('{name}', '{again}')");
     conn.execute(delete.as_str()).await?;
 
     let holds = async {
@@ -61,19 +65,16 @@ pub(super) async fn not_reentrant(on: &Cluster, twin: bool) -> Result<Seen, NoVe
             }
         ),
     );
-    Ok(Seen::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
+    Ok(Observation::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
 }
 
-/// The course's row is inserted by one whose connection then ends. In the twin it has an expiry, as that of `table-lock-lease`.
-pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let (strategy, name, expires) = match twin {
-        true => (
-            "table-lock-lease",
-            "lock:table-lock-lease",
-            "now(3) + interval 1 second",
-        ),
-        false => ("table-lock", "lock", "null"),
-    };
+/// The holder's connection ends, and its row stays.
+async fn four_cautions(
+    on: &Cluster,
+    strategy: &str,
+    name: &str,
+    expires: &str,
+) -> Result<Observation, NoVerdict> {
     let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
     let insert = format!(
         "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",
@@ -86,7 +87,7 @@ pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     let (mut another, begun) = (on.mysql().await?, Instant::now());
     let refused = is_duplicate(&another.execute(insert.as_str()).await);
     let took = begun.elapsed();
-    // An insert that waited for the holder would wait for ever: it is dead.
+    // The holder is dead: an insert that waited for it would wait for ever.
     let at_once = refused && took < Duration::from_secs(1);
     let (no_expiry, _) = product.buy(on.one(), strategy, "&wait_ms=3000").await?;
     let delete = format!(
@@ -108,7 +109,7 @@ pub(super) async fn four_cautions(on: &Cluster, twin: bool) -> Result<Seen, NoVe
     );
     let statuses = [no_expiry, free, down];
     let holds = statuses == [503, 200, 503] && at_once && not_reentrant;
-    Ok(Seen::holds(holds, words).value("statuses", statuses.to_vec()))
+    Ok(Observation::holds(holds, words).value("statuses", statuses.to_vec()))
 }
 
 fn is_duplicate<T>(done: &Result<T, sqlx::Error>) -> bool {

@@ -3,14 +3,21 @@
 use crate::{
     claims::{Target, Words, words},
     clients::http_client::Ask,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 
-/// It holds while all are under way, as in a closed loop; in its twin the requests come at a rate, and most connections have none.
-pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    const PER_SECOND: f64 = 100.0;
+experiments! {
+    "003.qps" => qps(None), twin(Some(100.0));
+    "003.static" => statics("style.css"), twin("stock");
+    "003.cache" => cache(None), twin(Some("stock"));
+    "003.balance" => balance(false), twin(true);
+}
+
+/// Claim: throughput is connections divided by the average time. It holds in a closed loop; at a fixed rate most connections
+/// are idle.
+async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Observation, NoVerdict> {
     let requests = if on.quick { 2000 } else { 5000 };
     let (mut rows, mut shares) = (Vec::new(), Vec::new());
     for (strategy, threads) in [
@@ -20,9 +27,9 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     ] {
         let mut plan = on.plan(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, requests / threads);
-        let row = match twin {
-            true => on.at_rate(plan, PER_SECOND).await?,
-            false => on.send(plan).await?,
+        let row = match per_second {
+            Some(rate) => on.at_rate(plan, rate).await?,
+            None => on.send(plan).await?,
         };
         let worked_out = threads as f64 / (row.stats.average / 1000.0);
         shares.push((strategy, threads, worked_out, row.stats.throughput));
@@ -47,12 +54,12 @@ pub(super) async fn qps(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         .iter()
         .all(|(_, _, out, seen)| (0.8..=1.25).contains(&(out / seen)));
     let pairs: Vec<_> = shares.iter().map(|(_, _, out, seen)| out / seen).collect();
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .sales(&rows)
         .value("worked_out_by_measured", pairs))
 }
 
-pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVerdict> {
     let mut statuses = Vec::new();
     for (file, has, asks, other) in [
         ("etag", header::ETAG, "if-none-match", "\"another\""),
@@ -64,7 +71,7 @@ pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         ),
     ] {
         let kept = format!("cache/{file}.svg");
-        let url = format!("{}/{}", on.three(), if twin { "stock" } else { &kept });
+        let url = format!("{}/{}", on.three(), uncached.unwrap_or(&kept));
         let first = on.get(&url).await?;
         let mark = first
             .headers
@@ -84,13 +91,12 @@ pub(super) async fn cache(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
         "At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."
     );
     Ok(
-        Seen::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
+        Observation::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
             .value("statuses", statuses.concat()),
     )
 }
 
-pub(super) async fn statics(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let file = if twin { "stock" } else { "style.css" };
+async fn statics(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
     let page = on.get(&format!("{}/{file}", on.three())).await?.success()?;
     let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
     let (by_instance, dynamic) = (
@@ -102,14 +108,17 @@ pub(super) async fn statics(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
         by_instance.is_none()
     );
-    Ok(Seen::holds(by_instance.is_none() && dynamic != "-", words))
+    Ok(Observation::holds(
+        by_instance.is_none() && dynamic != "-",
+        words,
+    ))
 }
 
-/// In turn: among as many answers in a row as there are instances, each has answered once, but where another's request came between.
-pub(super) async fn balance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: nginx goes round: of three consecutive answers each instance gave one, unless another client's request came between.
+async fn balance(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
     let (all, mut names) = (on.instances(), Vec::new());
     for _ in 0..30 {
-        let at = match twin {
+        let at = match is_random {
             true => &all[fastrand::usize(..all.len())],
             false => on.three(),
         };
@@ -124,5 +133,5 @@ pub(super) async fn balance(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         "30 requests were answered by {}: of {tried} runs of answers {kept} have each server once.",
         names.join(" ")
     );
-    Ok(Seen::holds(kept * 10 >= tried * 9, words).value("instances", names))
+    Ok(Observation::holds(kept * 10 >= tried * 9, words).value("instances", names))
 }

@@ -1,20 +1,25 @@
 //! §3.7.7: numbers that all instances share.
 
-use super::tools::got;
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation, tools::get_json},
 };
 use serde_json::json;
 
-pub(super) async fn shared_count(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+experiments! {
+    "3.7.7.1" => shared_count(0), twin(1);
+}
+
+async fn shared_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
     let product = on.product(1).await?;
     let mut seen = Vec::new();
     for (n, at) in on.instances().iter().enumerate() {
-        let n = if twin { n as i64 } else { 0 };
-        let answer = got(
+        let answer = get_json(
             on,
-            &format!("{at}/test/zk/share/count?stock_id={}", product.id + n),
+            &format!(
+                "{at}/test/zk/share/count?stock_id={}",
+                product.id + n as i64 * apart
+            ),
         )
         .await?;
         seen.push((
@@ -29,5 +34,5 @@ pub(super) async fn shared_count(on: &Cluster, twin: bool) -> Result<Seen, NoVer
         "每个实例依次读到的和改成的：{seen:?}。",
         "What each instance in turn has read and set: {seen:?}."
     );
-    Ok(Seen::holds(chained, words).value("counts", json!(seen)))
+    Ok(Observation::holds(chained, words).value("counts", json!(seen)))
 }

@@ -1,18 +1,17 @@
 //! §3.3 to §3.6: the hand-written locks, from one node that all fight for to a queue in which each watches the one before.
 
-use super::tools::got;
 use crate::{
     claims::Words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation, tools::get_json},
 };
 use serde_json::json;
 
-pub(super) async fn herd(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let herd = got(on, &format!("{}/test/zk/herd?waiters=50", on.one())).await?;
-    let mut ways = ["watch_parent", "watch_predecessor"];
-    if twin {
-        ways.reverse();
-    }
+experiments! {
+    "3.4.2.herd" => herd(["watch_parent", "watch_predecessor"]), twin(["watch_predecessor", "watch_parent"]);
+}
+
+async fn herd(on: &Cluster, ways: [&str; 2]) -> Result<Observation, NoVerdict> {
+    let herd = get_json(on, &format!("{}/test/zk/herd?waiters=50", on.one())).await?;
     let [parent, predecessor] = ways.map(|way| &herd["each"][way]);
     let all: Vec<u64> = (0..=50).rev().collect();
     let one: Vec<u64> = (0..=50).map(|n| u64::from(n < 50)).collect();
@@ -26,7 +25,7 @@ pub(super) async fn herd(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     } else {
         Words::same(herd.to_string())
     };
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("watch_parent", parent.clone())
         .value("watch_predecessor", predecessor.clone()))
 }

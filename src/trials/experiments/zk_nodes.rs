@@ -1,11 +1,15 @@
 //! §3.1 and §3.2: the types of nodes, the four watches, and what becomes of the node of a holder that dies.
 
-use super::tools::until_below;
 use crate::{
     claims::words,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation, tools::wait_for_children},
 };
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
+
+experiments! {
+    "3.1.2" => types(CreateMode::PersistentSequential), twin(CreateMode::Persistent);
+    "3.1.2.watch" => watches(true), twin(false);
+}
 
 /// A directory of an experiment's own.
 async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
@@ -15,20 +19,13 @@ async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     Ok(path)
 }
 
-pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    use CreateMode::{Ephemeral, EphemeralSequential, Persistent, PersistentSequential};
+async fn types(on: &Cluster, second: CreateMode) -> Result<Observation, NoVerdict> {
+    use CreateMode::{Ephemeral, EphemeralSequential, Persistent};
     let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&stays).await?;
     for (name, mode) in [
         ("aa", Persistent),
-        (
-            "bb",
-            if twin {
-                Persistent
-            } else {
-                PersistentSequential
-            },
-        ),
+        ("bb", second),
         ("cc", Ephemeral),
         ("dd", EphemeralSequential),
     ] {
@@ -39,7 +36,7 @@ pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     let before = names(&stays, &path).await?;
     // The last handle ends the session.
     drop(goes);
-    until_below(&stays, &path, 2).await?;
+    wait_for_children(&stays, &path, 2).await?;
     let after = names(&stays, &path).await?;
     for name in &after {
         stays.delete(&format!("{path}/{name}"), None).await?;
@@ -53,7 +50,7 @@ pub(super) async fn types(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
     );
     let holds =
         before == ["aa", "bb0000000001", "cc", "dd0000000003"] && after == ["aa", "bb0000000001"];
-    Ok(Seen::holds(holds, words)
+    Ok(Observation::holds(holds, words)
         .value("before", before)
         .value("after", after))
 }
@@ -64,7 +61,7 @@ async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict>
     Ok(names)
 }
 
-pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn watches(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
     let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
@@ -73,21 +70,21 @@ pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
 
     let (_, watcher) = watches.check_and_watch_stat(&node).await?;
     changes.create(&node, b"a", &options).await?;
-    told.push(fired(watcher).await);
+    told.push(event_of(watcher).await);
     let (_, _, watcher) = watches.get_and_watch_data(&node).await?;
     changes.set_data(&node, b"b", None).await?;
-    told.push(fired(watcher).await);
+    told.push(event_of(watcher).await);
     let (_, watcher) = watches.list_and_watch_children(&node).await?;
     changes.create(&child, b"c", &options).await?;
-    told.push(fired(watcher).await);
+    told.push(event_of(watcher).await);
     let (_, watcher) = watches.check_and_watch_stat(&child).await?;
-    match twin {
-        true => drop(changes.set_data(&child, b"d", None).await?),
-        false => changes.delete(&child, None).await?,
+    match is_deleted {
+        true => changes.delete(&child, None).await?,
+        false => drop(changes.set_data(&child, b"d", None).await?),
     }
-    told.push(fired(watcher).await);
+    told.push(event_of(watcher).await);
 
-    if twin {
+    if !is_deleted {
         changes.delete(&child, None).await?;
     }
     changes.delete(&node, None).await?;
@@ -102,9 +99,9 @@ pub(super) async fn watches(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         ];
     let told: Vec<_> = told.iter().map(|event| format!("{event:?}")).collect();
     let words = words!("依次收到：{}。", "Told, in turn: {}.", told.join(", "));
-    Ok(Seen::holds(holds, words).value("told", told))
+    Ok(Observation::holds(holds, words).value("told", told))
 }
 
-async fn fired(watcher: OneshotWatcher) -> EventType {
+async fn event_of(watcher: OneshotWatcher) -> EventType {
     watcher.changed().await.event_type
 }

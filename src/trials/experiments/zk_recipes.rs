@@ -1,10 +1,12 @@
 //! §3.7.4 to §3.7.7.2: several locks as one, leases, a barrier, a counter that is promoted to a lock.
 
-use super::tools::{below, until_below};
 use crate::{
     claims::{Words, words},
     fault::Action,
-    trials::{Cluster, NoVerdict, Product, Seen},
+    trials::{
+        Cluster, NoVerdict, Observation, Product,
+        tools::{count_children, wait_for_children},
+    },
 };
 use futures::future::{join_all, try_join_all};
 use oversell_lock::{
@@ -15,7 +17,17 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use zookeeper_client::{Acls, CreateMode};
 
-/// The lines that those who came in and left have written.
+experiments! {
+    "3.7.4" => all_or_none("zk-multi"), twin("zk-mutex");
+    "3.7.5" => leases("zk/"), twin("");
+    "3.7.5.numbers" => unequal_leases(5), twin(2);
+    "3.7.5.unclosed" => unclosed_lease(false), twin(true);
+    "3.7.5.crash" => leases_of_the_dead(true), twin(false);
+    "3.7.6.barrier" => barrier(true), twin(false);
+    "3.7.7.2.promoted" => promoted(true), twin(false);
+}
+
+/// The log of the visits: `true` for one that came in, `false` for one that left.
 async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
     let mut redis = on.redis().await?;
     let lines: Result<Vec<String>, _> = redis::cmd("LRANGE")
@@ -30,9 +42,8 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .collect())
 }
 
-pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
-    let of = if twin { "" } else { "zk/" };
     let visits = (0..7).map(|n| {
         let at = &on.instances()[n % on.instances().len()];
         let url = format!(
@@ -52,16 +63,19 @@ pub(super) async fn leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> 
         "七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
         "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
     );
-    Ok(Seen::holds((most, inside) == (5, 0), words).value("inside", most))
+    Ok(Observation::holds((most, inside) == (5, 0), words).value("inside", most))
 }
 
-pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observation, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
-        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
+        return Err(NoVerdict::unavailable(
+            "要有两个实例",
+            "it takes two instances",
+        ));
     };
-    let hold = if twin { 3000 } else { 60_000 };
+    let hold = if holder_dies { 60_000 } else { 3000 };
     let url = |at: &str, wait: u32| {
         format!(
             "{at}/test/zk/semaphore?stock_id={}&hold_ms={hold}&wait_ms={wait}",
@@ -74,13 +88,13 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
         async move { on.get(&url).await }
     }));
     let killed = async {
-        until_below(&zookeeper, &taken, 5).await?;
+        wait_for_children(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
-        if !twin {
+        if holder_dies {
             on.fault(Action::Kill, &dies.name).await?;
         }
-        // Once the session has ended, by itself.
-        while !twin && below(&zookeeper, &taken).await? > 0 {
+        // Until the session has timed out.
+        while holder_dies && count_children(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
         let after = on
@@ -91,10 +105,10 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
             .await?;
         Ok::<_, NoVerdict>((before, after.status.as_u16()))
     };
-    // Those who were inside have no answer: their instance is dead.
+    // The visits inside get no answer: their instance is dead.
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
-    if !twin {
+    if holder_dies {
         on.fault(Action::Start, &dies.name).await?;
     }
     product.remove().await?;
@@ -103,25 +117,27 @@ pub(super) async fn leases_of_the_dead(on: &Cluster, twin: bool) -> Result<Seen,
         "With all five leases in {}: {before}; after it was killed and its session ended: {after}.",
         dies.name
     );
-    Ok(Seen::holds((before, after) == (503, 200), words))
+    Ok(Observation::holds((before, after) == (503, 200), words))
 }
 
-/// A client of its own, with a session of its own.
+/// A client with its own session.
 fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
 }
 
-const PATIENT: Duration = Duration::from_secs(5);
-const IMPATIENT: Duration = Duration::from_secs(1);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One says that there are two leases, the other five.
-pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Two clients disagree on the number of leases.
+async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
     let (zookeeper, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
-    let two = zookeeper.semaphore(&path, 2).acquire(2, PATIENT).await;
+    let two = zookeeper
+        .semaphore(&path, 2)
+        .acquire(2, LEASE_TIMEOUT)
+        .await;
     let two = two.map_err(NoVerdict::failed)?;
-    let says = if twin { 2 } else { 5 };
-    let third = match other.semaphore(&path, says).acquire(1, IMPATIENT).await {
+    let third = match other.semaphore(&path, says).acquire(1, SHORT_TIMEOUT).await {
         Ok(third) => third,
         Err(LockError::Taken { .. }) => Vec::new(),
         Err(error) => return Err(NoVerdict::failed(error)),
@@ -136,16 +152,19 @@ pub(super) async fn unequal_leases(on: &Cluster, twin: bool) -> Result<Seen, NoV
         "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时在里面的 {inside} 个。",
         "One says that there are 2 leases and has them; another says {says} and comes for one: {inside} are inside at once."
     );
-    Ok(Seen::holds(inside > 2, words).value("inside", inside))
+    Ok(Observation::holds(inside > 2, words).value("inside", inside))
 }
 
-/// A lease that nobody gives back, while its client lives and after.
-pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// A lease that is never returned, while its client lives and after.
+async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Observation, NoVerdict> {
     let (forgetful, other) = (client(on)?, client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
-    let lease = forgetful.semaphore(&path, 1).acquire(1, PATIENT).await;
+    let lease = forgetful
+        .semaphore(&path, 1)
+        .acquire(1, LEASE_TIMEOUT)
+        .await;
     for lease in lease.map_err(NoVerdict::failed)? {
-        if twin {
+        if is_released {
             lease.release().await.map_err(NoVerdict::failed)?;
         } else {
             std::mem::forget(lease);
@@ -156,7 +175,7 @@ pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoV
         if ends {
             forgetful.close().await;
         }
-        match other.semaphore(&path, 1).acquire(1, PATIENT).await {
+        match other.semaphore(&path, 1).acquire(1, LEASE_TIMEOUT).await {
             Ok(leases) => {
                 had.push(true);
                 for lease in leases {
@@ -186,11 +205,11 @@ pub(super) async fn unclosed_lease(on: &Cluster, twin: bool) -> Result<Seen, NoV
             lives.1, ended.1
         ),
     );
-    Ok(Seen::holds(had == [false, true], words))
+    Ok(Observation::holds(had == [false, true], words))
 }
 
 /// Additions one after the other, and many at once.
-pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+async fn promoted(on: &Cluster, at_once: bool) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 8;
     let clients = (0..CLIENTS)
         .map(|_| client(on))
@@ -206,10 +225,9 @@ pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         promoted[0] += usize::from(outcome.promoted);
     }
     for _ in 0..10 {
-        let outcomes = if twin {
-            vec![counters[0].add(1).await]
-        } else {
-            join_all(counters.iter().map(|counter| counter.add(1))).await
+        let outcomes = match at_once {
+            true => join_all(counters.iter().map(|counter| counter.add(1))).await,
+            false => vec![counters[0].add(1).await],
         };
         for outcome in outcomes {
             promoted[1] += usize::from(outcome.map_err(NoVerdict::failed)?.promoted);
@@ -225,18 +243,20 @@ pub(super) async fn promoted(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict
         "One after the other: {alone} took the mutex; at once: {at_once} did; the sum is {sum}."
     );
     let all = CLIENTS as i64 * 11;
-    Ok(Seen::holds(alone == 0 && at_once > 0 && sum == all, words))
+    Ok(Observation::holds(
+        alone == 0 && at_once > 0 && sum == all,
+        words,
+    ))
 }
 
-/// Its three locks, as ZooKeeper has them: while it is held, beside another's node in the second, and afterwards.
-pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
-    let strategy = if twin { "zk-mutex" } else { "zk-multi" };
+/// The nodes of its three locks: while it is held, after the release, and when another holds the second lock.
+async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
     let count = async || -> Result<[usize; 3], NoVerdict> {
         let mut nodes = [0; 3];
         for (nodes, part) in nodes.iter_mut().zip(&parts) {
-            *nodes = below(&zookeeper, part).await?;
+            *nodes = count_children(&zookeeper, part).await?;
         }
         Ok(nodes)
     };
@@ -272,11 +292,11 @@ pub(super) async fn all_or_none(on: &Cluster, twin: bool) -> Result<Seen, NoVerd
     );
     let holds =
         (inside, after, beside) == ([1; 3], [0; 3], [0, 1, 0]) && [refused, had] == [503, 200];
-    Ok(Seen::holds(holds, words))
+    Ok(Observation::holds(holds, words))
 }
 
-/// Six wait behind a barrier, which is removed a second later. In the twin nobody has set it.
-pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict> {
+/// Claim: six waiters pass when the barrier is removed, and not before.
+async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
     const WAITERS: usize = 6;
     let (product, begun) = (on.product(1).await?, Instant::now());
     let stock_id = product.id;
@@ -285,12 +305,12 @@ pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         on.get(&url).await?.success()?;
         Ok::<_, NoVerdict>(begun.elapsed().as_millis())
     };
-    if !twin {
+    if is_set {
         go(on.three(), "set").await?;
     }
     let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));
     let removed = async {
-        // Whoever is let through has time to be.
+        // Gives a broken barrier time to let waiters pass.
         sleep(Duration::from_secs(1)).await;
         let from = begun.elapsed().as_millis();
         Ok::<_, NoVerdict>([from, go(on.three(), "remove").await?])
@@ -305,5 +325,8 @@ pub(super) async fn barrier(on: &Cluster, twin: bool) -> Result<Seen, NoVerdict>
         "{WAITERS} 个在三个实例上等：{from} 到 {to} ms 之间移除栅栏，最早通过的在 {first} ms，最晚的在 {last} ms。",
         "{WAITERS} waited on three instances: the barrier was removed between {from} and {to} ms; the first passed after {first} ms, the last after {last} ms."
     );
-    Ok(Seen::holds(first >= from && last <= to + 1000, words))
+    Ok(Observation::holds(
+        first >= from && last <= to + 1000,
+        words,
+    ))
 }

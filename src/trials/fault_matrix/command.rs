@@ -1,12 +1,13 @@
 //! `oversell faults`: the fault matrix, on labs that it starts itself.
 
-use super::{ENGINES, Engine, Matrix, Ran, page, run};
+use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
+use crate::terminal::chinese;
+use crate::terminal::chinese::told;
+use crate::terminal::failure::Failure;
 use crate::{
     load::{conditions::Conditions, terminal::stopped},
-    terminal::chinese::{self, told},
-    terminal::failure::Failure,
     terminal::stdout::{Output, Outputs, mark, note, say},
-    trials::{NoVerdict, experiments::own_lab::OwnLab, table::Lang},
+    trials::{NoVerdict, own_lab::OwnLab, table::Lang},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
@@ -59,7 +60,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         done = all(&args, &mut found, &stop) => done,
         () = stop.cancelled() => Err(stopped()),
     };
-    // What was found before it was stopped is printed all the same.
+    // A run that was stopped prints its results too.
     if !found.runs.is_empty() {
         say!("{}", page::shown(&found, lang));
     }
@@ -79,7 +80,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
 }
 
-/// All engines that are asked for; a lab that several have in common is started once.
+/// Runs the chosen engines; engines with the same lab share it.
 async fn all(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Result<(), Failure> {
     let asked = |engine: &&Engine| {
         args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id)
@@ -113,9 +114,9 @@ fn failure(why: NoVerdict) -> Failure {
     }
 }
 
-/// The promises that were not kept, a line for each.
+/// The broken promises, one line each.
 fn broken(found: &Matrix) -> Vec<String> {
-    let cells = |run: &Ran| {
+    let cells = |run: &FaultRun| {
         let (engine, fault) = (run.engine.clone(), run.fault.words().here());
         let broken = run.cells.iter().filter_map(move |cell| {
             let words = cell.broken()?;
@@ -136,7 +137,7 @@ mod tests {
     use crate::trials::fault_matrix::{Cell, Fault};
 
     #[test]
-    fn a_promise_that_is_not_kept_is_named_with_its_engine_fault_and_strategy() {
+    fn a_broken_promise_names_engine_fault_and_strategy() {
         let cell = |promises| Cell {
             strategy: "redis-fenced".into(),
             promises,
@@ -146,7 +147,7 @@ mod tests {
             ..Cell::default()
         };
         let found = |promises| Matrix {
-            runs: vec![Ran {
+            runs: vec![FaultRun {
                 engine: "sentinels".into(),
                 fault: Fault::Kill,
                 cells: vec![cell(promises)],

@@ -18,24 +18,26 @@ mod run;
 #[cfg(test)]
 pub(super) use page::page;
 
+use crate::terminal::bilingual::Bilingual;
 use crate::{
     claims::{Words, words},
+    load::history::Outcome,
     seckill::{
         self,
         check::{Answers, Books, Entry, check},
     },
     stock::{self, Promise, Store},
-    terminal::bilingual::Bilingual,
+    trials::purchases::SaleCounts,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Servers on one machine or on several.
+/// A lab, and the server of it that is hit.
 #[derive(Debug)]
 pub(super) struct Engine {
     id: &'static str,
     title: Bilingual,
-    /// What `oversell lab` is told to start it.
+    /// The options of `oversell lab`.
     lab: &'static str,
     hits: Hits,
     faults: &'static [Fault],
@@ -45,27 +47,26 @@ pub(super) struct Engine {
 /// Which server is hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hits {
-    /// The database, or the node of the cluster that is written: with several, that of the first instance.
+    /// The database; of a cluster the first instance's node.
     MySql,
-    /// The Redis that leads.
+    /// The primary Redis.
     Redis,
-    /// The ZooKeeper server that leads.
+    /// The ZooKeeper leader.
     ZooKeeper,
 }
 
-/// What happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Fault {
-    /// Nothing: what the strategy does on this engine while all is well.
+    /// The baseline: nothing breaks.
     None,
-    /// `kill -9`; it is started again.
+    /// `kill -9`, then a start.
     Kill,
-    /// SIGSTOP; it goes on.
+    /// SIGSTOP, then SIGCONT.
     Pause,
-    /// No instance reaches it; of a Redis with Sentinels, none of the others in its group. Then they do again.
+    /// Cut off from the instances, then connected again; a Redis with Sentinels is cut off from its group instead.
     Cut,
-    /// Another is promoted in its place, by plan.
+    /// A planned fail-over to another server.
     Promote,
 }
 
@@ -100,7 +101,7 @@ const IN_REDIS: &[&str] = &[
 ];
 const IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
 
-/// All engines; those with the same lab stand behind each other, so that it is started once.
+/// All engines. Engines with the same lab are neighbours, so that it is started once.
 static ENGINES: [Engine; 7] = [
     Engine {
         id: "mysql",
@@ -182,14 +183,14 @@ const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
 
-/// Without a sale for so long, something is broken: while all is well there is a sale every 0.3 s at least.
-const NOTICED_MS: u64 = 1000;
+/// A gap this long shows a fault: while all is well there is a sale every 0.3 s.
+const MIN_NOTICED_GAP_MS: u64 = 1000;
 
 impl Engine {
-    /// Whether every strategy must notice the fault: nobody is served by a server that is killed or paused. Where one of several is
-    /// only cut off from the instances, they may be at another one. A planned fail-over, and the election of another ZooKeeper
-    /// server, can be over between two purchases: that another one leads is asked of the servers.
-    fn is_felt(&self, fault: Fault) -> bool {
+    /// Whether every strategy must notice the fault: a killed or paused server serves nobody. If one of several is only cut
+    /// off, the instances may be connected to another. A planned fail-over or an election can be over between two purchases;
+    /// there the servers are asked for the new leader.
+    fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
             Fault::Cut => self.lab == ONE,
@@ -197,9 +198,8 @@ impl Engine {
         }
     }
 
-    /// Whether a strategy, or a step of the seckill, promises to sell each piece once, and to lose none: what is safe does, but for
-    /// what is in a Redis whose replica may lack the last sales; a lock with a lease does while nothing breaks, but for one that each
-    /// node has for itself.
+    /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a
+    /// Redis whose replica may lack the last sales. A lease does while nothing breaks, unless each node has a lock of its own.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
         let step = seckill::find(slug).map(|step| (step.promise, Store::Redis));
         let strategy = stock::find(slug).map(|strategy| (strategy.promise, strategy.store));
@@ -215,97 +215,94 @@ impl Engine {
     }
 }
 
-/// What was found, as `oversell faults --json` writes it.
+/// The results, as `oversell faults --json` writes them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Matrix {
-    /// Where and how it was run; empty where it was not yet.
+    /// Where and how it was run; empty before the first run.
     conditions: Map<String, Value>,
-    runs: Vec<Ran>,
+    runs: Vec<FaultRun>,
 }
 
-/// A fault of an engine, and what came of its strategies.
+/// One fault of one engine, with the results of its strategies.
 #[derive(Debug, Serialize, Deserialize)]
-struct Ran {
+struct FaultRun {
     engine: String,
     fault: Fault,
     cells: Vec<Cell>,
 }
 
-/// What came of a strategy.
+/// The result of one strategy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cell {
     strategy: String,
-    /// Whether it promises to sell each piece once, and to lose none.
     promises: bool,
-    /// Answers that said that a piece was sold.
     sold: i64,
-    /// Sold by answer, and still on the shelf.
+    /// Answered as sold, and still in stock.
     lost: i64,
-    /// Answers that told of a piece of which another answer had told: by the number that each says is left.
+    /// Duplicate sales: answers with the same number left as another.
     doubled: i64,
-    /// Left the shelf, and nobody can have been told.
+    /// Left the stock, and no answer can account for it.
     vanished: i64,
-    /// Answers that said that nothing was done.
     refused: i64,
-    /// Requests of which nobody knows.
+    /// Requests with an unknown effect.
     unknown: i64,
-    /// How many of them were done, at least.
+    /// The least number of unknown requests that took a piece.
     done: i64,
-    /// The longest time from one sale to the next; `None` where there was none any more.
+    /// The longest time from one sale to the next; `None` if it never sold again.
     without_service_ms: Option<u64>,
 }
 
 impl Cell {
-    /// Judges what buyers were told, and how many pieces have left the shelf. `left` is what each answer says is left, where it
-    /// says so.
-    fn of(told: &Told, gone: i64) -> Self {
+    /// Compares the buyers' answers with the pieces that left the stock.
+    fn of(told: &BuyerAnswers, gone: i64) -> Self {
         let mut left = told.left.clone();
         left.sort_unstable();
         left.dedup();
         let doubled = signed(told.left.len() - left.len());
-        let beyond = told.sold - doubled - gone;
+        let beyond = told.counts.sold - doubled - gone;
         let untold = (-beyond).max(0);
         Self {
-            sold: told.sold,
+            sold: told.counts.sold,
             lost: beyond.max(0),
             doubled,
-            vanished: (untold - told.unknown).max(0),
-            refused: told.refused,
-            unknown: told.unknown,
-            done: untold.min(told.unknown),
+            vanished: (untold - told.counts.unknown).max(0),
+            refused: told.counts.refused,
+            unknown: told.counts.unknown,
+            done: untold.min(told.counts.unknown),
             ..Self::default()
         }
     }
 
-    /// The same of a voucher, whose orders are in these books: an order that was answered and is not there is lost, and one that a
-    /// user or a number has twice is doubled.
-    fn of_orders(told: &Told, books: &Books) -> Self {
+    /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
+    /// user or a number is doubled.
+    fn of_orders(told: &BuyerAnswers, books: &Books) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
-            unknown: u64::try_from(told.unknown).unwrap_or_default(),
+            unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
         };
         let report = check(books, Some(&answers));
         let lost = signed(report.lost_orders);
         let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
         Self {
-            sold: told.sold,
+            sold: told.counts.sold,
             lost,
             doubled: signed(report.duplicate_orders + report.repeated_ids) + report.oversold,
             vanished,
-            refused: told.refused,
-            unknown: told.unknown,
-            done: (report.orders - (told.sold - lost) - vanished).max(0),
+            refused: told.counts.refused,
+            unknown: told.counts.unknown,
+            done: (report.orders - (told.counts.sold - lost) - vanished).max(0),
             ..Self::default()
         }
     }
 
-    /// Whether its buyers noticed that something was broken.
-    fn felt(&self) -> bool {
-        let waited = self.without_service_ms.is_none_or(|gap| gap >= NOTICED_MS);
+    fn was_noticed(&self) -> bool {
+        let waited = self
+            .without_service_ms
+            .is_none_or(|gap| gap >= MIN_NOTICED_GAP_MS);
         waited || self.refused + self.unknown > 0
     }
 
-    /// What is not as it was promised. Whatever it promises, it sells again once the fault is mended.
+    /// The broken promise, if any. Every strategy must sell again once the fault is mended.
     fn broken(&self) -> Option<Words> {
         let Self {
             lost,
@@ -324,16 +321,27 @@ impl Cell {
     }
 }
 
-/// What the buyers of a strategy were told.
+/// What the buyers of a strategy were answered.
 #[derive(Debug, Default)]
-struct Told {
-    sold: i64,
-    refused: i64,
-    unknown: i64,
-    /// What is left of a product, where an answer says so.
+struct BuyerAnswers {
+    counts: SaleCounts,
+    /// The number left, of each answer that has it.
     left: Vec<i64>,
-    /// The orders of a voucher.
     orders: Vec<Entry>,
+}
+
+impl BuyerAnswers {
+    /// Records an answer, and the user of an order.
+    fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
+        self.counts.count(outcome);
+        if let (Outcome::Sold, Some(body)) = (outcome, body) {
+            self.left.extend(body["remaining"].as_i64());
+            let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
+            let order = order_id.zip(user);
+            self.orders
+                .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
+        }
+    }
 }
 
 fn signed(n: usize) -> i64 {
@@ -344,12 +352,19 @@ fn signed(n: usize) -> i64 {
 mod tests {
     use super::*;
 
-    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
-        let told = Told {
+    fn counts(sold: i64, unknown: i64) -> SaleCounts {
+        SaleCounts {
             sold,
             unknown,
+            ..SaleCounts::default()
+        }
+    }
+
+    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
+        let told = BuyerAnswers {
+            counts: counts(sold, unknown),
             left: left.to_vec(),
-            ..Told::default()
+            ..BuyerAnswers::default()
         };
         Cell {
             promises: true,
@@ -358,9 +373,9 @@ mod tests {
         }
     }
 
-    /// The twins: cells that break a promise, each in one way, and the judge names it.
+    /// The twins: each cell breaks a promise in one way.
     #[test]
-    fn a_cell_that_breaks_its_promise_is_refused_and_a_sound_one_is_not() {
+    fn a_cell_that_breaks_its_promise_is_refused() {
         // Sold, the numbers left, unknown, gone; lost, doubled, vanished, done.
         for (what, told, [lost, doubled, vanished, done], sound) in [
             ("all told", cell(3, &[9, 8, 7], 0, 3), [0, 0, 0, 0], true),
@@ -420,11 +435,10 @@ mod tests {
     fn orders_that_are_not_as_they_were_answered_are_refused() {
         let order = |order_id, user_id| Entry { order_id, user_id };
         let cell = |books: &[Entry], unknown| {
-            let told = Told {
-                sold: 2,
-                unknown,
+            let told = BuyerAnswers {
+                counts: counts(2, unknown),
                 orders: vec![order(1, 10), order(2, 20)],
-                ..Told::default()
+                ..BuyerAnswers::default()
             };
             let books = Books {
                 pieces: 100,
@@ -472,20 +486,24 @@ mod tests {
         }
     }
 
-    /// The twin: a fault that nobody has made.
+    /// The twin: a run without a fault.
     #[test]
-    fn a_fault_that_no_buyer_noticed_is_none() {
+    fn a_fault_that_no_buyer_noticed_does_not_count() {
         let seen = |refused, gap| Cell {
             refused,
             without_service_ms: gap,
             ..cell(3, &[], 0, 3)
         };
-        assert!(!seen(0, Some(330)).felt(), "all was well");
-        assert!(seen(1, Some(330)).felt() && seen(0, Some(5025)).felt() && seen(0, None).felt());
+        assert!(!seen(0, Some(330)).was_noticed(), "all was well");
+        assert!(
+            seen(1, Some(330)).was_noticed()
+                && seen(0, Some(5025)).was_noticed()
+                && seen(0, None).was_noticed()
+        );
         let must_be = |id: &str| {
             let engine = ENGINES.iter().find(|known| known.id == id);
             let faults = [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
-            faults.map(|fault| engine.expect("an engine").is_felt(fault))
+            faults.map(|fault| engine.expect("an engine").must_be_noticed(fault))
         };
         assert_eq!(must_be("redis"), [false, true, true, true]);
         assert_eq!(must_be("sentinels"), [false, true, true, false]);
@@ -493,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_that_decides_is_safe_under_every_fault_and_a_plain_lock_under_none() {
+    fn only_safe_strategies_promise_under_faults() {
         let promises = |engine: &str, slug: &str, fault| {
             let engine = ENGINES.iter().find(|known| known.id == engine);
             engine.expect("an engine").promises(slug, fault)
@@ -520,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn each_strategy_of_an_engine_is_one_and_needs_the_server_that_is_hit() {
+    fn each_strategy_of_an_engine_needs_its_server() {
         for engine in &ENGINES {
             for slug in engine.strategies {
                 let needs = match stock::find(slug) {

@@ -1,20 +1,16 @@
 //! A fault of an engine: buyers of all its strategies, the fault while they buy, and what is left when it is mended.
 
-use super::{Cell, Engine, Fault, Hits, Ran, Told};
+use super::{BuyerAnswers, Cell, Engine, Fault, FaultRun, Hits};
 use crate::{
     clients::http_client::HttpError,
     clients::redis_at::redis_at,
     fault::Action,
-    load::{history::Outcome, meaning},
-    seckill::check::Entry,
     stock::{self, Store},
     trials::{
         Cluster, NoVerdict, Product,
-        experiments::{
-            members::{Purchases, longest_gap, sold_since},
-            own_lab::OwnLab,
-            tools::{ask, got},
-        },
+        own_lab::OwnLab,
+        purchases::{Purchases, STOCK, outcome},
+        tools::{ask, get_json},
         voucher::Voucher,
     },
 };
@@ -29,66 +25,55 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The pieces of a product: more than anybody buys.
-const STOCK: i64 = 1_000_000;
-/// Each request stays inside for a moment, so that others wait for it, and waits for 3 s at most.
+/// Each request holds 10 ms, so that others must wait, and waits 3 s at most.
 const TERMS: &str = "&hold_ms=10&wait_ms=3000";
-/// What a buyer does between two purchases.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long the server stays broken: longer than others wait before they go on without it.
-const BROKEN: Duration = Duration::from_secs(8);
-/// How long all sell where nothing breaks.
-const WELL: Duration = Duration::from_secs(4);
-/// How long it may take until instances are ready, and until all sell again.
-const BACK: Duration = Duration::from_secs(60);
-/// How long it may take until orders that were answered are written.
-const WRITTEN: Duration = Duration::from_secs(10);
+const POLL_PAUSE: Duration = Duration::from_millis(50);
+/// Longer than other servers wait before they go on without it.
+const FAULT_DURATION: Duration = Duration::from_secs(8);
+const HEALTHY_DURATION: Duration = Duration::from_secs(4);
+/// Bounds the start of instances, and the time until all sell again.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Answered orders must be written within this.
+const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
-/// A strategy or step that is sold by, what is sold, and what its buyers have seen.
-struct Stall<'a> {
+/// A strategy or step, what it sells, and what its buyers were answered.
+struct StrategyUnderTest<'a> {
     slug: &'static str,
-    goods: Goods<'a>,
+    goods: Offer<'a>,
     purchases: Purchases,
-    told: Mutex<Told>,
+    told: Mutex<BuyerAnswers>,
 }
 
-enum Goods<'a> {
-    /// A product, and where its pieces are counted.
+enum Offer<'a> {
+    /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),
-    /// A voucher, and how many users have ordered it: each once.
+    /// A voucher, and the number of its users; each orders once.
     Voucher(Voucher<'a>, AtomicI64),
 }
 
-impl<'a> Goods<'a> {
+impl<'a> Offer<'a> {
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
             return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
         };
-        let product = on.product(STOCK).await?;
-        for at in on.instances() {
-            // It waits until its node has what was written before.
-            got(on, &format!("{at}/stock?stock_id={}", product.id)).await?;
-        }
+        let product = on.product_on_each_node(STOCK).await?;
         Ok(Self::Product(product, strategy.store))
     }
 
-    /// Buys a piece, or orders one for a user who has none: the answer, and that user.
-    async fn buy(&self, at: &str, slug: &str) -> Result<(u16, Value, Option<i64>), HttpError> {
+    /// Buys a piece, or orders the voucher for a new user; returns the answer and that user.
+    async fn buy(&self, at: &str, slug: &str) -> (Result<(u16, Value), HttpError>, Option<i64>) {
         match self {
-            Self::Product(product, _) => {
-                let (status, answer) = product.buy(at, slug, TERMS).await?;
-                Ok((status, answer, None))
-            }
+            Self::Product(product, _) => (product.buy(at, slug, TERMS).await, None),
             Self::Voucher(voucher, users) => {
                 let user = users.fetch_add(1, Relaxed);
-                let (status, answer) = voucher.order(at, slug, user, TERMS).await?;
-                Ok((status, answer, Some(voucher.user(user))))
+                let answer = voucher.order(at, slug, user, TERMS).await;
+                (answer, Some(voucher.user(user)))
             }
         }
     }
 
-    /// What came of it, as soon as it can be counted.
-    async fn counted(&self, on: &Cluster, told: &Told) -> Cell {
+    /// Waits until the stock or the orders can be read, and judges them.
+    async fn counted(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
         let begun = Instant::now();
         loop {
             let cell = match self {
@@ -98,23 +83,23 @@ impl<'a> Goods<'a> {
                         Store::Redis => "redis",
                     };
                     let stock = format!("{}/stock?stock_id={}", on.three(), product.id);
-                    let stock = got(on, &stock).await.ok();
+                    let stock = get_json(on, &stock).await.ok();
                     let left = stock.and_then(|stock| stock[store]["count"].as_i64());
                     left.map(|left| Cell::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
                     let books = format!("{}/voucher/{}/orders", on.three(), voucher.id);
-                    let books = got(on, &books).await.ok();
+                    let books = get_json(on, &books).await.ok();
                     let books = books.and_then(|books| serde_json::from_value(books).ok());
                     let cell = books.map(|books| Cell::of_orders(told, &books));
-                    // What is answered first and written behind may not be there yet.
-                    cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITTEN)
+                    // Orders that are written behind may still be missing.
+                    cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
                 }
             };
             if let Some(cell) = cell {
                 return cell;
             }
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     }
 
@@ -126,24 +111,27 @@ impl<'a> Goods<'a> {
     }
 }
 
-impl Stall<'_> {
-    /// Buys at an instance, until it is over.
+impl StrategyUnderTest<'_> {
     async fn buy_at(&self, at: &str, over: &AtomicBool) {
         while !over.load(Relaxed) {
-            let begun = Instant::now();
-            let answer = self.goods.buy(at, self.slug).await;
-            let sold = self.told.lock().hear(answer.ok());
-            self.purchases.lock().push((begun, Instant::now(), sold));
-            sleep(PAUSE).await;
+            let buys = async {
+                let (answer, user) = self.goods.buy(at, self.slug).await;
+                let outcome = outcome(&answer);
+                let body = answer.ok().map(|(_, body)| body);
+                self.told.lock().record(&outcome, body.as_ref(), user);
+                outcome
+            };
+            self.purchases.record(buys).await;
+            sleep(POLL_PAUSE).await;
         }
     }
 
-    /// What came of it, from `since` on; `back`: whether it sold again.
+    /// The result since the fault; `back`: whether it sold again.
     async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
         let told = mem::take(&mut *self.told.lock());
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
-        let counted = timeout(BACK, self.goods.counted(on, &told)).await;
-        let gap = longest_gap(&self.purchases.lock(), since, Instant::now());
+        let counted = timeout(RECOVERY_TIMEOUT, self.goods.counted(on, &told)).await;
+        let gap = self.purchases.longest_gap(since, Instant::now());
         Ok(Cell {
             strategy: self.slug.to_owned(),
             without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
@@ -152,53 +140,24 @@ impl Stall<'_> {
     }
 }
 
-impl Told {
-    /// Notes an answer, and the user of an order; whether it sold a piece, `None` where nobody knows: without an answer, too.
-    fn hear(&mut self, answer: Option<(u16, Value, Option<i64>)>) -> Option<bool> {
-        let Some((status, said, user)) = answer else {
-            self.unknown += 1;
-            return None;
-        };
-        match meaning(status, said.to_string().as_bytes()).0 {
-            Outcome::Sold => {
-                self.sold += 1;
-                self.left.extend(said["remaining"].as_i64());
-                let order_id = said["order_id"].as_str().and_then(|id| id.parse().ok());
-                let order = order_id.zip(user);
-                self.orders
-                    .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
-                Some(true)
-            }
-            Outcome::SoldOut | Outcome::Refused(_) => {
-                self.refused += 1;
-                Some(false)
-            }
-            Outcome::Unknown(_) => {
-                self.unknown += 1;
-                None
-            }
-        }
-    }
-}
-
-/// Breaks the server that the engine's strategies need, and mends it.
+/// Has all strategies sell while the engine's server is broken and mended.
 pub(super) async fn run(
     own: &OwnLab,
     engine: &'static Engine,
     fault: Fault,
-) -> Result<Ran, NoVerdict> {
+) -> Result<FaultRun, NoVerdict> {
     let on = &own.cluster;
-    // Their connections go to where they go first, wherever the last fault has led them.
+    // Restarted instances connect to their first server again, whatever the last fault did.
     for instance in &on.servers()?.instances {
         on.fault(Action::Kill, &instance.name).await?;
         on.fault(Action::Start, &instance.name).await?;
     }
-    try_join_all(on.instances().iter().map(|at| ready(on, at))).await?;
+    try_join_all(on.instances().iter().map(|at| wait_until_ready(on, at))).await?;
     let stalls = try_join_all(engine.strategies.iter().map(|slug| async move {
-        Ok::<_, NoVerdict>(Stall {
+        Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
-            goods: Goods::of(on, slug).await?,
-            purchases: Mutex::default(),
+            goods: Offer::of(on, slug).await?,
+            purchases: Purchases::default(),
             told: Mutex::default(),
         })
     }))
@@ -210,7 +169,7 @@ pub(super) async fn run(
     let all_sell = async |since| {
         let sold = stalls
             .iter()
-            .map(|stall| sold_since(&stall.purchases, since, BACK));
+            .map(|stall| stall.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
         join_all(sold).await
     };
     let broken = async {
@@ -222,7 +181,7 @@ pub(super) async fn run(
             )));
         }
         let since = Instant::now();
-        breaks(own, engine.hits, fault).await?;
+        break_and_mend(own, engine.hits, fault).await?;
         Ok((since, all_sell(Instant::now()).await))
     };
     let broken = async {
@@ -241,25 +200,24 @@ pub(super) async fn run(
     }
     if let Some(cell) = cells
         .iter()
-        .find(|cell| engine.is_felt(fault) && !cell.felt())
+        .find(|cell| engine.must_be_noticed(fault) && !cell.was_noticed())
     {
         let (engine, slug) = (engine.id, &cell.strategy);
         let why = format!("{engine}, {fault:?}: {slug} sold on, as if nothing were broken");
         return Err(NoVerdict::failed(why));
     }
-    Ok(Ran {
+    Ok(FaultRun {
         engine: engine.id.to_owned(),
         fault,
         cells,
     })
 }
 
-/// Does to the server what the fault says, for as long as it stays so.
-async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
+async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
         Fault::None => {
-            sleep(WELL).await;
+            sleep(HEALTHY_DURATION).await;
             return Ok(());
         }
         Fault::Promote => {
@@ -269,7 +227,7 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
                 _ => "replica",
             };
             on.fault(Action::Promote, to).await?;
-            return follows(&leads.1).await;
+            return wait_until_it_follows(&leads.1).await;
         }
         Fault::Kill => (Action::Kill, Action::Start),
         Fault::Pause => (Action::Pause, Action::Resume),
@@ -289,19 +247,19 @@ async fn breaks(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict>
         Hits::ZooKeeper => own.ensemble("").await?.remove(0),
     };
     on.fault(does, &server).await?;
-    sleep(BROKEN).await;
+    sleep(FAULT_DURATION).await;
     if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
-        // Buyers may not notice the election. Where the server that was hit still leads, nothing was broken.
+        // Buyers may not notice the election: require a new leader, or nothing was broken.
         own.ensemble(&server).await?;
     }
     on.fault(mends, &server).await?;
     match led {
-        Some(url) => follows(&url).await,
+        Some(url) => wait_until_it_follows(&url).await,
         None => Ok(()),
     }
 }
 
-/// The Redis that leads, as the Sentinels say: its name, and where it is.
+/// Name and address of the primary Redis, as the Sentinels say.
 async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
     let at = on.servers()?;
     let none = || NoVerdict::failed("the Sentinels know nobody who leads");
@@ -317,8 +275,8 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     Ok((name, member.url.clone()))
 }
 
-/// Waits until the Redis that led follows another: until then it takes writes, which are lost.
-async fn follows(led: &str) -> Result<(), NoVerdict> {
+/// Waits until the old primary is a replica: until then it takes writes, which are lost.
+async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
     let followed = async {
         loop {
             let role = redis::cmd("INFO").arg("replication").to_owned();
@@ -329,14 +287,14 @@ async fn follows(led: &str) -> Result<(), NoVerdict> {
             if said.is_some_and(|said| said.contains("role:slave")) {
                 return;
             }
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     };
     let late = |_| NoVerdict::failed("the Redis that led does not follow");
-    timeout(BACK, followed).await.map_err(late)
+    timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
 }
 
-async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
+async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
     let url = format!("{at}/health/ready");
     let ready = async {
         while !on
@@ -344,9 +302,9 @@ async fn ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
             .await
             .is_ok_and(|answer| answer.status.is_success())
         {
-            sleep(PAUSE).await;
+            sleep(POLL_PAUSE).await;
         }
     };
     let late = |_| NoVerdict::failed(format!("{at} is not ready"));
-    timeout(BACK, ready).await.map_err(late)
+    timeout(RECOVERY_TIMEOUT, ready).await.map_err(late)
 }

@@ -7,7 +7,7 @@ mod tests;
 
 use super::{
     Play, Rated, Ratio, Sale,
-    found::{Found, Tried},
+    results::{CourseResults, TrialResult},
 };
 use crate::{
     claims::{ALL, Chapter, Lesson, Verdict, Words, find},
@@ -21,12 +21,7 @@ use askama::Template;
 use modules::{import_map, timeline_style};
 use serde_json::json;
 
-/// Fills the template.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where the template cannot be filled.
-pub(super) fn html(found: &Found) -> Result<String, Failure> {
+pub(super) fn html(found: &CourseResults) -> Result<String, Failure> {
     Report::of(found)
         .render()
         .map_err(|e| unusable!("report: {e}"))
@@ -35,25 +30,24 @@ pub(super) fn html(found: &Found) -> Result<String, Failure> {
 #[derive(Template)]
 #[template(path = "course.html")]
 struct Report<'a> {
-    found: &'a Found,
-    chapters: Vec<Part<'a>>,
+    found: &'a CourseResults,
+    chapters: Vec<ChapterPart<'a>>,
     conditions: String,
-    /// What happened in the races, as the script of the page reads it.
+    /// The races' events, for the page's script.
     races: String,
     import_map: String,
     timeline_style: String,
 }
 
-/// A chapter, and what came of its lessons.
-struct Part<'a> {
+struct ChapterPart<'a> {
     chapter: &'static Chapter,
-    lessons: Vec<Shown<'a>>,
+    lessons: Vec<LessonFigures<'a>>,
 }
 
-/// A lesson in pictures.
-struct Shown<'a> {
+/// A lesson's figures, ready to draw.
+struct LessonFigures<'a> {
     lesson: &'static Lesson,
-    tried: &'a Tried,
+    tried: &'a TrialResult,
     sales: Vec<Bar<'a>>,
     ratios: Vec<Scale<'a>>,
     races: Vec<Race<'a>>,
@@ -61,12 +55,12 @@ struct Shown<'a> {
 
 /// A race that is drawn.
 struct Race<'a> {
-    /// Which of all that the page has.
+    /// Its index among all races of the page.
     number: usize,
     play: &'a Play,
 }
 
-/// A load as a bar, in percent of the longest of its lesson.
+/// A load as a bar, in percent of its lesson's longest.
 struct Bar<'a> {
     sale: &'a Sale,
     gone: f64,
@@ -82,17 +76,17 @@ struct Scale<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(found: &'a Found) -> Self {
+    fn of(found: &'a CourseResults) -> Self {
         let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
             let lessons = found
                 .lessons
                 .iter()
                 .filter(|tried| tried.chapter == chapter.id);
-            Part {
+            ChapterPart {
                 chapter,
                 lessons: lessons
-                    .filter_map(|tried| Shown::of(tried, &mut plays))
+                    .filter_map(|tried| LessonFigures::of(tried, &mut plays))
                     .collect(),
             }
         };
@@ -101,7 +95,7 @@ impl<'a> Report<'a> {
             .map(part)
             .filter(|part| !part.lessons.is_empty())
             .collect();
-        // No event can end the script element that it stands in.
+        // An event must not end the script element.
         let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
             found,
@@ -134,8 +128,8 @@ impl<'a> Report<'a> {
     }
 }
 
-impl<'a> Shown<'a> {
-    fn of(tried: &'a Tried, plays: &mut Vec<&'a Play>) -> Option<Self> {
+impl<'a> LessonFigures<'a> {
+    fn of(tried: &'a TrialResult, plays: &mut Vec<&'a Play>) -> Option<Self> {
         let figures = &tried.seen.figures;
         let longest = figures
             .sales
@@ -168,7 +162,6 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// The mark of its verdict, which is also a class of the style.
     fn mark(&self) -> &'static str {
         self.tried.verdict().mark()
     }
@@ -199,7 +192,6 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// The two sides, each with its name.
     fn sides(&self) -> [(Words, &Rated); 2] {
         let [first, second] = self.ratio.names();
         [(first, &self.ratio.first), (second, &self.ratio.second)]

@@ -8,9 +8,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What would end an address, the map or the script element that it stands in.
-const UNFIT: &AsciiSet = &CONTROLS.add(b'%').add(b'#').add(b'"').add(b'\\').add(b'<');
-/// How a path begins that a module imports from; what stands before it is on the same line.
+/// Characters that would end an address, the map or the script element.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'#').add(b'"').add(b'\\').add(b'<');
+/// What precedes an imported path, on the same line.
 const FROM: &str = " from '";
 
 /// An import map with this module and all that it imports.
@@ -23,7 +23,7 @@ pub(super) fn import_map(module: &str) -> String {
         let (text, imports) = renamed(&path, &text(&path));
         let address = format!(
             "data:text/javascript;charset=utf-8,{}",
-            utf8_percent_encode(&text, UNFIT)
+            utf8_percent_encode(&text, ESCAPED)
         );
         known.insert(path, address);
         wanted.extend(imports);
@@ -31,7 +31,7 @@ pub(super) fn import_map(module: &str) -> String {
     json!({"imports": known}).to_string()
 }
 
-/// The rules of the page's style that draw timelines: each is a line.
+/// The style rules for timelines; each is one line.
 pub(super) fn timeline_style() -> String {
     let style = text("style.css");
     let rules = style
@@ -45,7 +45,7 @@ fn text(path: &str) -> String {
     String::from_utf8_lossy(&file.data).into_owned()
 }
 
-/// The text of a module with its imports named from `static/`, and these names.
+/// The module with its imports named from `static/`, and those names.
 fn renamed(path: &str, text: &str) -> (String, Vec<String>) {
     let mut parts = text.split(FROM);
     let mut renamed = parts.next().unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@ use crate::{
     claims::{Says, Side, Target, Words},
     load::{conditions::Conditions, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
-    trials::{Rated, Seen},
+    trials::{Observation, Rated},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -52,9 +52,12 @@ fn race() -> Play {
     }
 }
 
-fn tried(id: &str, verdict: Verdict, with: impl FnOnce(Seen) -> Seen) -> Tried {
-    let seen = with(Seen::of(verdict, Words::new("看到了", "this was seen")));
-    Tried::of("1", find(id).unwrap(), false, Ok(seen), Duration::ZERO)
+fn tried(id: &str, verdict: Verdict, with: impl FnOnce(Observation) -> Observation) -> TrialResult {
+    let seen = with(Observation::of(
+        verdict,
+        Words::new("看到了", "this was seen"),
+    ));
+    TrialResult::of("1", find(id).unwrap(), false, Ok(seen), Duration::ZERO)
 }
 
 fn page() -> String {
@@ -91,7 +94,7 @@ fn page() -> String {
         cured: true,
         ..race()
     };
-    let sold = |mut seen: Seen| {
+    let sold = |mut seen: Observation| {
         seen.figures.sales = vec![sale(0), sale(4870)];
         seen
     };
@@ -103,7 +106,7 @@ fn page() -> String {
         tried("1.6.2", Verdict::Noise, |seen| seen.ratios([ratio])),
         tried("1.5", Verdict::Unavailable, |seen| seen),
     ];
-    html(&Found {
+    html(&CourseResults {
         conditions: Conditions::default(),
         lessons,
     })

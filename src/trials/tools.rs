@@ -1,9 +1,9 @@
 //! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
 
+use crate::clients::redis_at::redis_at;
 use crate::{
     claims::{Target, Words, words},
-    clients::http_client::{Ask, HttpError},
-    clients::redis_at::redis_at,
+    clients::http_client::Ask,
     load::Row,
     terminal::bilingual::Bilingual,
     trials::{Cluster, NoVerdict},
@@ -16,13 +16,13 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_client::{Client, Error as Zk};
 
-/// A key of an experiment's own.
-pub(super) fn own(name: &str) -> String {
+/// A key that no other experiment uses.
+pub(super) fn own_key(name: &str) -> String {
     format!("course:{:08x}:{name}", fastrand::u32(..))
 }
 
-/// One command, as it is typed into `redis-cli`.
-pub(in crate::trials) async fn ask<T: FromRedisValue>(
+/// Sends one command, as `redis-cli` would.
+pub(super) async fn ask<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     line: &[&str],
 ) -> Result<T, NoVerdict> {
@@ -30,7 +30,7 @@ pub(in crate::trials) async fn ask<T: FromRedisValue>(
     Ok(command.arg(line).query_async(redis).await?)
 }
 
-/// So many clients of the main Redis, each with a connection of its own.
+/// `n` clients of the main Redis, each with its own connection.
 pub(super) async fn clients(
     on: &Cluster,
     n: usize,
@@ -39,8 +39,7 @@ pub(super) async fn clients(
     Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 
-/// Waits until there is such a key.
-pub(super) async fn until_there(
+pub(super) async fn wait_for_key(
     redis: &mut MultiplexedConnection,
     key: &str,
 ) -> Result<(), NoVerdict> {
@@ -54,39 +53,28 @@ pub(super) async fn until_there(
     there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
 }
 
-/// The answer to a GET as JSON.
-pub(in crate::trials) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
         .header(ACCEPT, "application/json");
     Ok(request.answer().await?.success()?.json()?)
 }
 
-/// Whether a purchase has sold a piece; `None` where that is not known.
-pub(super) fn is_sold(answer: &Result<(u16, Value), HttpError>) -> Option<bool> {
-    match answer {
-        Ok((200, _)) => Some(true),
-        Ok((409 | 503, answer)) if answer["outcome"] != "unknown" => Some(false),
-        _ => None,
-    }
-}
-
-/// How many nodes are below this one.
-pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
         nodes => Ok(nodes?.len()),
     }
 }
 
-/// Waits until so many nodes are below this one.
-pub(super) async fn until_below(
+/// Waits until the node has `wanted` children.
+pub(super) async fn wait_for_children(
     zookeeper: &Client,
     path: &str,
     wanted: usize,
 ) -> Result<(), NoVerdict> {
     let there = async {
-        while below(zookeeper, path).await? != wanted {
+        while count_children(zookeeper, path).await? != wanted {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
@@ -123,24 +111,4 @@ pub(super) fn sale(row: &Row) -> Words {
 pub(super) fn sales(rows: &[Row]) -> Words {
     let each: Vec<_> = rows.iter().map(sale).collect();
     Words::join(&each, ["", " "])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_is_answered_without_a_result_is_neither_sold_nor_refused() {
-        for (status, outcome, sold) in [
-            (200, "sold", Some(true)),
-            (409, "sold-out", Some(false)),
-            (503, "failed", Some(false)),
-            (503, "unknown", None),
-            (500, "failed", None),
-        ] {
-            let answer = Ok((status, json!({"outcome": outcome})));
-            assert_eq!(is_sold(&answer), sold, "{status} {outcome}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
-use super::{NoVerdict, Seen, last_run};
+use super::{NoVerdict, Observation, last_run};
 use crate::{
     claims::{Lesson, Verdict, Words},
     terminal::bilingual::Bilingual,
@@ -15,46 +15,43 @@ use crate::{
 use serde::Serialize;
 use std::time::Duration;
 
-/// All that a run has found.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct CourseResults {
     pub(super) conditions: Conditions,
-    pub(super) lessons: Vec<Tried>,
+    pub(super) lessons: Vec<TrialResult>,
 }
 
-/// What was tried in the place of a lesson, and what came of it.
+/// The twin that was tried in place of a lesson.
 #[derive(Debug, Serialize)]
-pub(super) struct TriedTwin {
+pub(super) struct TwinResult {
     pub(super) what: Words,
     verdict: Verdict,
 }
 
-/// A lesson, and what came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Tried {
+pub(super) struct TrialResult {
     pub(super) id: &'static str,
     pub(super) chapter: &'static str,
     pub(super) place: &'static str,
     pub(super) claim: Bilingual,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
-    /// What was tried in its place: then verdict, words and figures are the twin's.
-    pub(super) twin: Option<TriedTwin>,
+    /// If a twin was tried, verdict, words and figures are the twin's.
+    pub(super) twin: Option<TwinResult>,
     #[serde(flatten)]
-    pub(super) seen: Seen,
+    pub(super) seen: Observation,
     pub(super) took_ms: u64,
-    /// Why it went wrong, where it did.
+    /// Why the experiment failed, if it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
 }
 
-impl Tried {
-    /// This lesson, of what its experiment has come to.
+impl TrialResult {
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,
         twin: bool,
-        seen: Result<Seen, NoVerdict>,
+        seen: Result<Observation, NoVerdict>,
         took: Duration,
     ) -> Self {
         let failed = match &seen {
@@ -67,9 +64,9 @@ impl Tried {
                 NoVerdict::Failed(why) => Words::same(why.to_string()),
             };
             let on = Vec::new();
-            Seen {
+            Observation {
                 on,
-                ..Seen::of(Verdict::Unavailable, words)
+                ..Observation::of(Verdict::Unavailable, words)
             }
         });
         let verdict = seen.verdict;
@@ -80,7 +77,7 @@ impl Tried {
             place: lesson.place,
             claim: lesson.claim,
             timing: lesson.timing,
-            twin: twin.map(|what| TriedTwin { what, verdict }),
+            twin: twin.map(|what| TwinResult { what, verdict }),
             seen,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             failed,
@@ -91,7 +88,7 @@ impl Tried {
         self.seen.verdict
     }
 
-    /// Whether a claim that does not rest on timing came out otherwise than in the last full run, or a twin was not refused.
+    /// Whether the verdict differs from the last full run, unless it rests on timing; or a twin was not refused.
     pub(super) fn is_otherwise(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
@@ -103,8 +100,7 @@ impl Tried {
     }
 }
 
-impl Found {
-    /// How many claims came out so.
+impl CourseResults {
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         let so = self
             .lessons
@@ -113,10 +109,6 @@ impl Found {
         so.count()
     }
 
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run, [`Failure::Unusable`] where one could not be
-    /// tried.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
         let otherwise: Vec<_> = otherwise
@@ -148,20 +140,20 @@ mod tests {
     use super::*;
     use crate::claims::find;
 
-    fn found(id: &str, seen: Result<Verdict, &str>) -> Found {
+    fn found(id: &str, seen: Result<Verdict, &str>) -> CourseResults {
         let seen = match seen {
-            Ok(verdict) => Ok(Seen::of(verdict, Words::same("x"))),
+            Ok(verdict) => Ok(Observation::of(verdict, Words::same("x"))),
             Err(why) => Err(NoVerdict::failed(why)),
         };
         let lesson = find(id).expect("a lesson");
-        Found {
+        CourseResults {
             conditions: Conditions::default(),
-            lessons: vec![Tried::of("1", lesson, false, seen, Duration::ZERO)],
+            lessons: vec![TrialResult::of("1", lesson, false, seen, Duration::ZERO)],
         }
     }
 
     #[test]
-    fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
+    fn a_changed_verdict_fails_unless_it_rests_on_timing() {
         assert!(matches!(
             found("1.4", Ok(Verdict::NotReproduced)).verdict(),
             Err(Failure::Promise(_))
@@ -172,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_that_is_not_refused_breaks_a_promise_whatever_it_rests_on() {
+    fn a_twin_that_is_not_refused_fails() {
         use Verdict::{Noise, Reproduced, Unavailable};
         for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
             let mut found = found("1.6.2", Ok(verdict));
             let what = Words::same("x");
-            found.lessons[0].twin = Some(TriedTwin { what, verdict });
+            found.lessons[0].twin = Some(TwinResult { what, verdict });
             assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
         }
     }
 
     #[test]
-    fn what_went_wrong_is_neither_kept_nor_broken() {
+    fn a_failed_trial_is_unusable() {
         let failed = found("1.4", Err("no Redis"));
         assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
     }

@@ -8,21 +8,19 @@ use crate::{
 use std::path::Path;
 use tokio::process::Command;
 
-/// Where the projects are, in the tree.
 pub(super) const INTEROP: &str = "interop";
 
-/// What can be started.
+/// The versions that can be started, and why others cannot.
 #[derive(Debug, Default)]
-pub(super) struct Stand {
+pub(super) struct JavaLibraries {
     ready: Vec<Java>,
-    /// Why others are not.
     missing: Vec<(Java, String)>,
 }
 
-impl Stand {
-    /// What these lessons need, built where it is not.
+impl JavaLibraries {
+    /// Builds what these lessons need.
     pub(super) async fn of(lessons: impl Iterator<Item = &Lesson>) -> Self {
-        let mut stand = Self::default();
+        let mut libraries = Self::default();
         let needed: Vec<_> = lessons
             .filter_map(|lesson| lesson.theirs.as_ref())
             .collect();
@@ -31,14 +29,14 @@ impl Stand {
             |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
         for java in (all.into_iter().filter(is_needed)).flat_map(Library::versions) {
             match get_ready(java).await {
-                Ok(()) => stand.ready.push(java),
-                Err(why) => stand.missing.push((java, why.to_string())),
+                Ok(()) => libraries.ready.push(java),
+                Err(why) => libraries.missing.push((java, why.to_string())),
             }
         }
-        stand
+        libraries
     }
 
-    /// Why this library cannot be started; `None` where that was not asked for.
+    /// Why this library cannot be started; `None` if no lesson asked for it.
     pub(super) fn why_not(&self, library: Library) -> Option<&str> {
         let mut missing = self.missing.iter();
         let (_, why) = missing.find(|(java, _)| library.versions().contains(java))?;
@@ -52,7 +50,8 @@ impl Stand {
         versions
     }
 
-    /// Whether the lesson's twin can be tried: of one that is tried on theirs only it takes them.
+    /// Whether the lesson's twin can be tried: a lesson without an experiment on our service needs the reference
+    /// implementation.
     pub(super) fn has_a_twin(&self, lesson: &Lesson) -> bool {
         let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
         lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)

@@ -11,38 +11,35 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What came of an experiment.
 #[derive(Debug, Clone, Serialize)]
-pub struct Seen {
-    /// What it comes to.
+pub struct Observation {
     pub verdict: Verdict,
-    /// What was seen, in one or two sentences with the figures that count.
+    /// One or two sentences with the figures that count.
     #[serde(rename = "seen")]
     pub words: Words,
-    /// All figures.
     pub figures: Figures,
-    /// What it was tried on: `oversell`, `redisson-3.11.2` …
+    /// The systems it was tried on: `oversell`, `redisson-3.11.2` …
     pub on: Vec<String>,
 }
 
 /// The figures of an experiment, in forms that the report draws.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figures {
-    /// Loads: what was sold and what left the shelf.
+    /// Loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sales: Vec<Sale>,
-    /// Rates of two, compared in pairs.
+    /// Pairs of rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
     /// Races.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plays: Vec<Play>,
-    /// Whatever else there is, by name.
+    /// Other figures, by name.
     #[serde(flatten)]
     pub values: BTreeMap<&'static str, Value>,
 }
 
-/// A load: what was sold and what left the shelf.
+/// What a load sold, and what left the stock.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sale {
     /// The strategy or the step.
@@ -55,13 +52,13 @@ pub struct Sale {
     pub loops: usize,
     /// Answers that said success.
     pub sold: i64,
-    /// Pieces that left the shelf.
+    /// Pieces that left the stock.
     pub gone: i64,
-    /// The difference.
+    /// `sold` minus `gone`.
     pub oversold: i64,
     /// Requests that failed, or whose effect is unknown.
     pub errors: u64,
-    /// How often the strategy tried again, where the answers say.
+    /// Retries of the strategy, if the answers say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u64>,
     /// Pieces sold per second.
@@ -94,17 +91,14 @@ impl From<&Row> for Sale {
 /// One race, from its first event to its end.
 #[derive(Debug, Clone, Serialize)]
 pub struct Play {
-    /// Which.
     pub lesson: String,
     /// Whether the cure was played, or the flaw.
     pub cured: bool,
-    /// What it came to.
     #[serde(flatten)]
     pub ends: ReplayResult,
-    /// What the race noted, for people.
+    /// The race's own words.
     #[serde(skip)]
     pub said: Words,
-    /// What happened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ReplayEvent>,
 }
@@ -112,23 +106,19 @@ pub struct Play {
 /// How much faster the first of two sells than the second: each round measures both, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
-    /// The first.
     pub first: Rated,
-    /// The second.
     pub second: Rated,
-    /// What the first sells in a second, by what the second sells: of each round.
+    /// Each round's rate of the first, divided by that of the second.
     pub ratio: Spread,
-    /// Rounds besides in which a request failed, or nothing was sold: they do not count.
+    /// Further rounds, with failed requests or no sale; they do not count.
     pub failed: usize,
-    /// What is said of it.
+    /// The claim about it.
     #[serde(skip)]
     pub says: Says,
 }
 
-/// One side of a ratio, and what it sells.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rated {
-    /// The strategy, where it was loaded and from how many connections.
     #[serde(flatten)]
     pub side: Side,
     /// Pieces per second.
@@ -136,7 +126,7 @@ pub struct Rated {
 }
 
 impl Says {
-    /// Whether it holds of these rounds.
+    /// Whether the claim holds in these rounds.
     #[must_use]
     pub fn verdict(self, ratio: Spread) -> Verdict {
         let (least, most) = self.bounds();
@@ -150,8 +140,8 @@ impl Says {
         }
     }
 
-    /// The ratio, how far the rounds lie apart, how many do not count, and the bounds of what is said.
-    pub(super) fn told(self, ratio: Spread, failed: usize) -> Words {
+    /// The ratio in words: its spread, the rounds that do not count, and the bounds of the claim.
+    pub(super) fn explain(self, ratio: Spread, failed: usize) -> Words {
         let (mut failed_zh, mut failed_en) = (String::new(), String::new());
         if failed > 0 {
             failed_zh = format!("，另有 {failed} 轮出错，不算");
@@ -182,13 +172,13 @@ impl Says {
 }
 
 impl Ratio {
-    /// Whether what is said of it holds: noise where the rounds do not all lie within its bounds, below or above them.
+    /// Whether the claim holds; noise if rounds lie on both sides of a bound.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.says.verdict(self.ratio)
     }
 
-    /// The two sides by the name of the strategy, and by what else differs.
+    /// The sides' names: the strategy, and what else differs.
     #[must_use]
     pub fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
@@ -212,11 +202,11 @@ impl Ratio {
     }
 }
 
-/// What stands in a verdict's `on` for our own service.
+/// The name of our own service in a verdict's `on`.
 pub(super) const OURS: &str = "oversell";
 
-impl Seen {
-    /// This, tried on our service, without figures.
+impl Observation {
+    /// Of our service, without figures.
     pub(super) fn of(verdict: Verdict, words: Words) -> Self {
         Self {
             verdict,
@@ -226,12 +216,12 @@ impl Seen {
         }
     }
 
-    /// The claim holds, or it does not.
+    /// Reproduced if the claim holds.
     pub(super) fn holds(holds: bool, words: Words) -> Self {
         Self::of(Verdict::of(holds), words)
     }
 
-    /// Both were seen: the claim holds where both do, and fails where one does.
+    /// Joins two: the claim holds only if it holds in both.
     pub(super) fn and(self, other: Self) -> Self {
         let verdict = match [self.verdict, other.verdict] {
             [Verdict::Reproduced, second] => second,
@@ -256,25 +246,21 @@ impl Seen {
         }
     }
 
-    /// With loads.
     pub(super) fn sales<'a>(mut self, rows: impl IntoIterator<Item = &'a Row>) -> Self {
         self.figures.sales.extend(rows.into_iter().map(Sale::from));
         self
     }
 
-    /// With pairs of rates.
     pub(super) fn ratios(mut self, ratios: impl IntoIterator<Item = Ratio>) -> Self {
         self.figures.ratios.extend(ratios);
         self
     }
 
-    /// With races.
     pub(super) fn plays(mut self, plays: impl IntoIterator<Item = Play>) -> Self {
         self.figures.plays.extend(plays);
         self
     }
 
-    /// With another figure.
     pub(super) fn value(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.figures.values.insert(name, value.into());
         self
@@ -284,19 +270,17 @@ impl Seen {
 /// Why an experiment came to no verdict.
 #[derive(Debug)]
 pub enum NoVerdict {
-    /// What it needs is not here, and need not be: a lab that takes orders, say.
+    /// It needs something that this cluster does not have, such as a lab.
     Unavailable(Words),
     /// Something went wrong.
     Failed(Failure),
 }
 
 impl NoVerdict {
-    /// What the experiment needs and has not.
-    pub(super) fn without(zh: impl Into<String>, en: impl Into<String>) -> Self {
+    pub(super) fn unavailable(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self::Unavailable(Words::new(zh, en))
     }
 
-    /// What went wrong.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "so that it can be named in map_err"
@@ -336,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_two_rates_holds_in_all_rounds_or_in_none_or_is_noise() {
+    fn rounds_that_disagree_about_two_rates_are_noise() {
         use Verdict::{Noise, NotReproduced, Reproduced};
         for (rounds, says, verdict) in [
             ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
@@ -353,7 +337,7 @@ mod tests {
             ([0.5, 1.0, 2.0], Says::Near, Reproduced),
             ([0.31, 0.33, 0.34], Says::Near, NotReproduced),
             ([0.4, 0.9, 1.0], Says::Near, Noise),
-            // Below and above: no round is within, and yet they do not agree.
+            // Below and above the bounds: the rounds do not agree.
             ([0.3, 0.4, 2.5], Says::Near, Noise),
         ] {
             assert_eq!(
@@ -366,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = Says::Faster.told(Spread::of([0.9, 1.2, 1.3]), 0);
+        let said = Says::Faster.explain(Spread::of([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -377,7 +361,7 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = Says::AboutAsFast.told(Spread::of([0.9, 1.0, 1.2]), 0);
+        let said = Says::AboutAsFast.explain(Spread::of([0.9, 1.0, 1.2]), 0);
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

@@ -5,13 +5,13 @@
 //!    empty for a student, who has product 1.
 //! 3. What comes back is worded as the program prints it.
 
-use super::tools::own;
+use super::tools::own_key;
 use crate::{
     claims::{Lesson, Line, Twin, Words},
     clients::http_client::{Ask, client},
     clients::redis_at::redis_at,
     fault::Action,
-    trials::{Cluster, NoVerdict, Seen},
+    trials::{Cluster, NoVerdict, Observation},
 };
 use clap::ValueEnum;
 use futures::StreamExt;
@@ -22,14 +22,17 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What the keys of all lines have in their names.
+/// The part of a key that is replaced by a unique name.
 const KEY: &str = "by-hand";
-/// The longest that a line is typed again, and that an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The time between two tries of a line that is typed again.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Bounds an answer, and the repetitions of a line.
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<Seen, NoVerdict> {
+pub(super) async fn typed(
+    on: &Cluster,
+    lesson: &Lesson,
+    twin: bool,
+) -> Result<Observation, NoVerdict> {
     if lesson
         .by_hand
         .iter()
@@ -37,7 +40,7 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
     {
         on.servers()?;
     }
-    let (product, key) = (on.product(5000).await?, own(KEY));
+    let (product, key) = (on.product(5000).await?, own_key(KEY));
     let places = on.places().with_product(product.id);
     let mut lines = lesson.by_hand.clone();
     if twin {
@@ -57,17 +60,20 @@ pub(super) async fn typed(on: &Cluster, lesson: &Lesson, twin: bool) -> Result<S
     });
     let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(seen(&lines, &printed?))
+    Ok(observation(&lines, &printed?))
 }
 
-/// What this line prints, of `redis-cli`, `curl` or `oversell lab fault`.
+/// Runs one line of `redis-cli`, `curl` or `oversell lab fault`; returns what it prints.
 pub(super) async fn carry_out(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let unfit = || NoVerdict::failed(format!("nothing carries out {line}"));
-    Typed::of(line).ok_or_else(unfit)?.carry_out(on).await
+    TypedCommand::of(line)
+        .ok_or_else(unfit)?
+        .carry_out(on)
+        .await
 }
 
-/// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
-/// its terminal waits for it, or to the end.
+/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs beside the next ones until its terminal
+/// waits.
 async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> {
     let mut printed = vec![String::new(); lines.len()];
     let mut beside = Vec::new();
@@ -75,19 +81,19 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
         if line.run == "wait" {
             let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
             for (n, going) in beside.extract_if(.., waits) {
-                printed[n] = ended(going).await?;
+                printed[n] = join_command(going).await?;
             }
             continue;
         }
         let unfit = || NoVerdict::failed(format!("nothing carries out {}", line.run));
         match (
-            Typed::of(&line.run).ok_or_else(unfit)?,
+            TypedCommand::of(&line.run).ok_or_else(unfit)?,
             line.run.ends_with(" &"),
         ) {
-            (Typed::Curl(curl), true) => {
+            (TypedCommand::Curl(curl), true) => {
                 beside.push((n, AbortOnDropHandle::new(tokio::spawn(curl.send()))));
             }
-            (Typed::MySql(sql), true) => {
+            (TypedCommand::MySql(sql), true) => {
                 let going = tokio::spawn(query(on.mysql().await?, sql));
                 beside.push((n, AbortOnDropHandle::new(going)));
             }
@@ -95,33 +101,36 @@ async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> 
             (typed, false) => {
                 let begun = Instant::now();
                 printed[n] = typed.clone().carry_out(on).await?;
-                while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < PATIENCE {
-                    sleep(PAUSE).await;
+                while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < LINE_TIMEOUT
+                {
+                    sleep(RETRY_PAUSE).await;
                     printed[n] = typed.clone().carry_out(on).await?;
                 }
             }
         }
     }
     for (n, going) in beside {
-        printed[n] = ended(going).await?;
+        printed[n] = join_command(going).await?;
     }
     Ok(printed)
 }
 
-async fn ended(going: AbortOnDropHandle<Result<String, NoVerdict>>) -> Result<String, NoVerdict> {
+async fn join_command(
+    going: AbortOnDropHandle<Result<String, NoVerdict>>,
+) -> Result<String, NoVerdict> {
     going.await?
 }
 
-/// A line with its places, as it is carried out.
+/// A line that can be run.
 #[derive(Clone)]
-enum Typed {
+enum TypedCommand {
     /// A command for the Redis at this address.
     Redis(String, Cmd),
     /// Statements for the database, on a connection of their own.
     MySql(String),
     /// A request.
     Curl(Curl),
-    /// An order to the lab.
+    /// A fault for the lab to inject.
     Fault(Action, String, Duration),
 }
 
@@ -132,12 +141,11 @@ struct Curl {
     method: Method,
     headers: Vec<(String, String)>,
     body: Option<serde_json::Value>,
-    /// Whether it prints the status, and not the body.
     prints_status: bool,
 }
 
-impl Typed {
-    /// What this line is; `None` where it is none of these.
+impl TypedCommand {
+    /// Parses a line; `None` if it is none of these.
     fn of(line: &str) -> Option<Self> {
         let words = shlex::split(line.trim_end_matches(" &"))?;
         let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -165,7 +173,6 @@ impl Typed {
         }
     }
 
-    /// What it prints.
     async fn carry_out(self, on: &Cluster) -> Result<String, NoVerdict> {
         match self {
             Self::Redis(url, command) => {
@@ -208,7 +215,9 @@ impl Curl {
     }
 
     async fn send(self) -> Result<String, NoVerdict> {
-        let mut request = client().request(self.method, &self.url).timeout(PATIENCE);
+        let mut request = client()
+            .request(self.method, &self.url)
+            .timeout(LINE_TIMEOUT);
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
@@ -223,7 +232,7 @@ impl Curl {
     }
 }
 
-/// An answer as `redis-cli` prints it; an error of Redis is one.
+/// An answer or an error of Redis, as `redis-cli` prints it.
 fn worded(answer: Result<Value, RedisError>) -> Result<String, NoVerdict> {
     Ok(match answer {
         Ok(Value::Nil) => String::new(),
@@ -273,11 +282,11 @@ async fn query(mut conn: MySqlConnection, sql: String) -> Result<String, NoVerdi
     Ok(lines.join("\n"))
 }
 
-/// How a line sets the stock; a reader is told the method alone.
+/// Shown to a reader as `PUT`.
 const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
 
-/// What stands in a line for its student only, and says nothing to a reader.
-const UNSAID: [&str; 9] = [
+/// Parts of a line that a student must type and a reader need not see.
+const HIDDEN_PARTS: [&str; 9] = [
     "redis-cli {redis} ",
     "mysql {mysql} -Ne ",
     "curl -s ",
@@ -289,23 +298,23 @@ const UNSAID: [&str; 9] = [
     "{&id}",
 ];
 
-/// The claim holds where each line has printed what it says.
-fn seen(lines: &[Line], printed: &[String]) -> Seen {
+/// Claim: each line prints what it should.
+fn observation(lines: &[Line], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
     let words = lines().filter(|(line, _)| line.run != "wait");
     let words = words.map(|(line, printed)| {
         let empty = |line: String, unsaid| line.replace(unsaid, "");
-        let run = UNSAID
+        let run = HIDDEN_PARTS
             .into_iter()
             .fold(line.run.replace(PUT_JSON, "PUT"), empty);
-        // Of an answer in JSON only what the line says counts.
+        // An expected JSON answer is shown as the line has it, in short.
         let is_long = printed.starts_with('{') && line.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
         format!("{run} → {}", printed.trim().replace('\n', " "))
     });
     let words: Vec<_> = words.collect();
-    Seen::holds(as_said, Words::same(words.join("; ")))
+    Observation::holds(as_said, Words::same(words.join("; ")))
 }
 
 #[cfg(test)]
@@ -323,8 +332,8 @@ mod tests {
         for line in typed.flat_map(|lesson| &lesson.by_hand) {
             let line = places.with_product(7).typed(line);
             let beside = line.run.ends_with(" &");
-            let can = match Typed::of(&line.run) {
-                Some(Typed::Curl(_) | Typed::MySql(_)) => true,
+            let can = match TypedCommand::of(&line.run) {
+                Some(TypedCommand::Curl(_) | TypedCommand::MySql(_)) => true,
                 Some(_) => !beside,
                 None => line.run == "wait",
             };
@@ -337,14 +346,14 @@ mod tests {
             "curl -sZ http://127.0.0.1:8080/stock",
             "curl -s http://127.0.0.1:8080/stock?who=[1-7]",
         ] {
-            assert!(Typed::of(other).is_none(), "{other}");
+            assert!(TypedCommand::of(other).is_none(), "{other}");
         }
     }
 
     #[test]
     fn a_request_is_read_as_curl_reads_it() {
         let line = r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":1}' 'http://h/stock?stock_id=7' &"#;
-        let Some(Typed::Curl(curl)) = Typed::of(line) else {
+        let Some(TypedCommand::Curl(curl)) = TypedCommand::of(line) else {
             panic!("{line}")
         };
         assert_eq!(curl.method, Method::PUT);
@@ -362,7 +371,7 @@ mod tests {
             .iter()
             .map(|line| line.expect.clone())
             .collect();
-        let words = seen(&lesson.by_hand, &printed).words;
+        let words = observation(&lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
     }
@@ -375,7 +384,7 @@ mod tests {
             (["OK", "1", "1"], Verdict::NotReproduced),
         ] {
             let printed = printed.map(str::to_owned);
-            assert_eq!(seen(&lesson.by_hand, &printed).verdict, verdict);
+            assert_eq!(observation(&lesson.by_hand, &printed).verdict, verdict);
         }
     }
 

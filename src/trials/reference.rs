@@ -4,12 +4,12 @@
 //! 2. A line that does not come to what it says ends the script: in that version the claim does not hold.
 //! 3. The verdict is that of the text's own version. What the others and ours come to stands beside it.
 
-use super::{tools::own, typed::carry_out};
+use super::{tools::own_key, typed::carry_out};
 use crate::{
-    claims::{Library, Line, Script, Told, Verdict, Words, words},
+    claims::{Library, Line, Script, ScriptLine, Verdict, Words, words},
     clients::peer::{CallError, Java, Peer, PendingAnswer},
     clients::redis_at::redis_at,
-    trials::{Cluster, NoVerdict, Seen, stand::INTEROP},
+    trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP},
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
 use serde_json::{Value, json};
@@ -23,32 +23,30 @@ use tokio::{process::Command, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Client, Error as Zk};
 
-/// The longest that a line takes which does not say how long it takes, and so much longer takes one that does.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The time between two tries of a line that is told again.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Default timeout of a line; added to a line's own duration.
+const LINE_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a line has come to.
-struct Done {
-    line: Told,
+/// What a line printed, and how long it took.
+struct LineResult {
+    line: ScriptLine,
     printed: String,
     took: Duration,
 }
 
-/// What a version has come to.
-struct Version {
+struct VersionResult {
     java: Java,
-    done: Vec<Done>,
+    done: Vec<LineResult>,
 }
 
-/// Tries the script, and puts what ours has come to beside it.
+/// Runs the script on each version, and adds the observation of our service.
 pub(super) async fn beside(
     on: &Cluster,
     script: &Script,
     twin: bool,
-    ours: Result<Seen, NoVerdict>,
-) -> Result<Seen, NoVerdict> {
-    let versions = on.stand.versions(script.on);
+    ours: Result<Observation, NoVerdict>,
+) -> Result<Observation, NoVerdict> {
+    let versions = on.java_libraries.versions(script.on);
     if versions.is_empty() {
         return only_ours(on, script.on, ours);
     }
@@ -58,18 +56,18 @@ pub(super) async fn beside(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
-    let lines = script.told(twin);
+    let lines = script.lines(twin);
     let tried = versions
         .into_iter()
-        .map(|java| tried(on, script.on, java, &lines));
+        .map(|java| try_version(on, script.on, java, &lines));
     let versions = try_join_all(tried).await?;
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
         Err(why) => {
-            let nothing = Seen::of(Verdict::Unavailable, why);
+            let nothing = Observation::of(Verdict::Unavailable, why);
             (
                 None,
-                Seen {
+                Observation {
                     on: Vec::new(),
                     ..nothing
                 },
@@ -86,17 +84,17 @@ pub(super) async fn beside(
     seen.words = in_words(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));
-    let figures: Vec<Value> = versions.iter().map(Version::figures).collect();
+    let figures: Vec<Value> = versions.iter().map(VersionResult::figures).collect();
     Ok(seen.value("theirs", figures))
 }
 
-/// Where no Java process can be started, or need be, the verdict is that of ours, and the words say so.
+/// Without Java processes the verdict is that of our service, and the words say so.
 fn only_ours(
     on: &Cluster,
     library: Library,
-    ours: Result<Seen, NoVerdict>,
-) -> Result<Seen, NoVerdict> {
-    let (name, why) = (library.name(), on.stand.why_not(library));
+    ours: Result<Observation, NoVerdict>,
+) -> Result<Observation, NoVerdict> {
+    let (name, why) = (library.name(), on.java_libraries.why_not(library));
     let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
     match (ours, why) {
         (Ok(seen), why) => {
@@ -108,7 +106,7 @@ fn only_ours(
                 None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
             };
             let words = with(seen.words.clone(), note);
-            Ok(Seen { words, ..seen })
+            Ok(Observation { words, ..seen })
         }
         (Err(NoVerdict::Unavailable(words)), Some(why)) => {
             let note = words!(
@@ -121,14 +119,14 @@ fn only_ours(
     }
 }
 
-/// One version, in processes of its own; what it has written is removed.
-async fn tried(
+/// Runs the lines on one version, in its own processes, then removes its keys and nodes.
+async fn try_version(
     on: &Cluster,
     library: Library,
     java: Java,
-    lines: &[Told],
-) -> Result<Version, NoVerdict> {
-    let key = own("theirs").replace(':', "-");
+    lines: &[ScriptLine],
+) -> Result<VersionResult, NoVerdict> {
+    let key = own_key("theirs").replace(':', "-");
     let servers = on.servers()?;
     let mut numbers: Vec<_> = lines.iter().map(|line| line.process).collect();
     numbers.sort_unstable();
@@ -156,22 +154,22 @@ async fn tried(
         Library::Curator => remove_nodes(&on.zookeeper().await?, "/", &key).await?,
         Library::Spring => {}
     }
-    Ok(Version { java, done: done? })
+    Ok(VersionResult { java, done: done? })
 }
 
-/// A line that goes on beside the next ones: its number, and what it comes to.
-type Beside = (usize, AbortOnDropHandle<(String, Duration)>);
+/// A line that ended in ` &`: its number, and its pending answer.
+type BackgroundLine = (usize, AbortOnDropHandle<(String, Duration)>);
 
-/// Tells the processes one line after the other, until one does not come to what it says.
+/// Sends the lines in turn; stops at the first that does not print what it should.
 async fn follow(
     on: &Cluster,
     peers: &BTreeMap<u8, Peer>,
-    lines: &[Told],
+    lines: &[ScriptLine],
     key: &str,
-) -> Result<Vec<Done>, NoVerdict> {
+) -> Result<Vec<LineResult>, NoVerdict> {
     let (places, ports) = (on.places(), [free_port()?, free_port()?]);
-    let mut done: Vec<Done> = Vec::new();
-    let mut beside: Vec<Beside> = Vec::new();
+    let mut done: Vec<LineResult> = Vec::new();
+    let mut beside: Vec<BackgroundLine> = Vec::new();
     let mut printed: Vec<String> = Vec::new();
     for (n, line) in lines.iter().enumerate() {
         let filled = |text: &str| {
@@ -188,18 +186,18 @@ async fn follow(
         let came = match run.strip_suffix(" &") {
             Some(run) => {
                 let (pending, limit) = (peer.tell(&line.thread, run), line.limit());
-                let answered = answered(pending, limit);
+                let answered = answer_within(pending, limit);
                 beside.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
                 vec![]
             }
             None if run == "wait" => {
-                let is_awaited = |(n, _): &mut Beside| {
+                let is_awaited = |(n, _): &mut BackgroundLine| {
                     (lines[*n].process, &lines[*n].thread) == (line.process, &line.thread)
                 };
                 let mut came = Vec::new();
                 for (n, going) in beside.extract_if(.., is_awaited) {
                     let (printed, took) = going.await?;
-                    came.push(Done {
+                    came.push(LineResult {
                         line: lines[n].clone(),
                         printed,
                         took,
@@ -207,14 +205,14 @@ async fn follow(
                 }
                 came
             }
-            None => vec![once_or_until(on, peer, line, &run).await?],
+            None => vec![run_line(on, peer, line, &run).await?],
         };
         printed.push(
             came.first()
                 .map(|done| done.printed.clone())
                 .unwrap_or_default(),
         );
-        let as_said = came.iter().all(Done::is_as_said);
+        let as_said = came.iter().all(LineResult::is_as_said);
         done.extend(came);
         if !as_said {
             break;
@@ -223,16 +221,16 @@ async fn follow(
     Ok(done)
 }
 
-async fn once_or_until(
+async fn run_line(
     on: &Cluster,
     peer: &Peer,
-    line: &Told,
+    line: &ScriptLine,
     run: &str,
-) -> Result<Done, NoVerdict> {
+) -> Result<LineResult, NoVerdict> {
     let begun = Instant::now();
     loop {
-        let printed = carried_out(on, peer, line, run).await?;
-        let done = Done {
+        let printed = carry_out_line(on, peer, line, run).await?;
+        let done = LineResult {
             line: line.clone(),
             printed,
             took: begun.elapsed(),
@@ -240,15 +238,14 @@ async fn once_or_until(
         if line.until.is_none() || done.prints_as_said() || done.took > line.limit() {
             return Ok(done);
         }
-        sleep(PAUSE).await;
+        sleep(RETRY_PAUSE).await;
     }
 }
 
-/// What a line prints.
-async fn carried_out(
+async fn carry_out_line(
     on: &Cluster,
     peer: &Peer,
-    line: &Told,
+    line: &ScriptLine,
     run: &str,
 ) -> Result<String, NoVerdict> {
     let signal = async |name: &str| {
@@ -271,12 +268,16 @@ async fn carried_out(
             Ok(String::new())
         }
         ("redis-cli", _) => carry_out(on, run).await,
-        _ => Ok(answered(peer.tell(&line.thread, run), line.limit()).await.0),
+        _ => Ok(answer_within(peer.tell(&line.thread, run), line.limit())
+            .await
+            .0),
     }
 }
 
-/// The answer, and how long it took.
-fn answered(pending: PendingAnswer, limit: Duration) -> BoxFuture<'static, (String, Duration)> {
+fn answer_within(
+    pending: PendingAnswer,
+    limit: Duration,
+) -> BoxFuture<'static, (String, Duration)> {
     let begun = Instant::now();
     async move {
         let printed = match pending.within(limit).await {
@@ -290,7 +291,6 @@ fn answered(pending: PendingAnswer, limit: Duration) -> BoxFuture<'static, (Stri
     .boxed()
 }
 
-/// A port that nobody has just now.
 fn free_port() -> Result<String, NoVerdict> {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr());
     Ok(port.map_err(NoVerdict::failed)?.port().to_string())
@@ -311,7 +311,7 @@ async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(),
     Ok(())
 }
 
-/// Removes the nodes below this one whose names begin so, with all that is below them.
+/// Removes the children whose names begin with `begins`, and all below them.
 fn remove_nodes<'a>(
     zookeeper: &'a Client,
     below: &'a str,
@@ -334,16 +334,15 @@ fn remove_nodes<'a>(
     .boxed()
 }
 
-impl Told {
-    /// After so long it is no longer waited for.
+impl ScriptLine {
     fn limit(&self) -> Duration {
-        PATIENCE
+        LINE_TIMEOUT
             + self
                 .takes_ms
                 .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
     }
 
-    /// For people: a key is a key, and the thread is named where it is not the first.
+    /// The line for a reader: without the generated key, and with the thread unless it is the first.
     fn words(&self) -> String {
         let run = self.run.replace("{key}", "key");
         let run = run.replace("{redis} ", "").replace(" &", "");
@@ -356,7 +355,7 @@ impl Told {
     }
 }
 
-impl Done {
+impl LineResult {
     fn prints_as_said(&self) -> bool {
         let text = self.line.prints.as_ref().or(self.line.until.as_ref());
         let number = || self.printed.parse::<i64>().ok();
@@ -372,7 +371,7 @@ impl Done {
         self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
     }
 
-    /// With the bounds beside the figure.
+    /// Line, print and time, with the bounds of each.
     fn words(&self) -> String {
         let mut words = self.line.words();
         if !self.printed.is_empty() {
@@ -388,22 +387,21 @@ impl Done {
     }
 }
 
-/// The first words of a long answer.
 fn shortened(text: &str) -> String {
-    const LONG: usize = 60;
-    match text.char_indices().nth(LONG) {
+    const MAX_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.replace('\n', " "),
     }
 }
 
-impl Version {
+impl VersionResult {
     fn verdict(&self) -> Verdict {
-        Verdict::of(self.done.iter().all(Done::is_as_said))
+        Verdict::of(self.done.iter().all(LineResult::is_as_said))
     }
 
     fn figures(&self) -> Value {
-        let line = |done: &Done| {
+        let line = |done: &LineResult| {
             let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
             json!({"line": done.line.words(), "printed": done.printed, "took_ms": took})
         };
@@ -411,9 +409,9 @@ impl Version {
         json!({"on": self.java.to_string(), "verdict": self.verdict(), "lines": lines})
     }
 
-    /// Of the first all that counts; of another where it did not come to what it says.
+    /// All checked lines for the first version; only the failed line for the others.
     fn words(&self, is_first: bool) -> Words {
-        let said = |done: &&Done| match is_first {
+        let said = |done: &&LineResult| match is_first {
             true => {
                 done.line.prints.is_some()
                     || done.line.between.is_some()
@@ -422,7 +420,12 @@ impl Version {
             }
             false => !done.is_as_said(),
         };
-        let said: Vec<_> = self.done.iter().filter(said).map(Done::words).collect();
+        let said: Vec<_> = self
+            .done
+            .iter()
+            .filter(said)
+            .map(LineResult::words)
+            .collect();
         let (version, verdict, said) = (self.java.version, self.verdict().words(), said.join("; "));
         let behind = |open: &str, close: &str| match said.is_empty() {
             true => String::new(),
@@ -436,7 +439,12 @@ impl Version {
 }
 
 /// `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
-fn in_words(script: &Script, versions: &[Version], ours: Option<Verdict>, seen: &Words) -> Words {
+fn in_words(
+    script: &Script,
+    versions: &[VersionResult],
+    ours: Option<Verdict>,
+    seen: &Words,
+) -> Words {
     let library = script.on.name();
     let each = (versions.iter().enumerate()).map(|(n, version)| version.words(n == 0));
     let each = Words::join(&each.collect::<Vec<_>>(), ["；", "; "]);
@@ -465,8 +473,8 @@ mod tests {
     use super::*;
     use crate::claims::lessons;
 
-    fn done(line: &str, printed: &str, took_ms: u64) -> Done {
-        Done {
+    fn done(line: &str, printed: &str, took_ms: u64) -> LineResult {
+        LineResult {
             line: toml::from_str(line).unwrap(),
             printed: printed.to_owned(),
             took: Duration::from_millis(took_ms),
@@ -497,10 +505,10 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_is_the_first_versions_and_the_others_stand_beside_it() {
+    fn the_first_version_decides_the_verdict() {
         let line =
             "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
-        let version = |version, printed| Version {
+        let version = |version, printed| VersionResult {
             java: Java {
                 library: "redisson",
                 version,
@@ -526,10 +534,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_goes_on_beside_others_and_says_what_it_prints_is_waited_for() {
+    fn a_background_line_with_an_expected_print_is_awaited() {
         for script in lessons().filter_map(|lesson| lesson.theirs.as_ref()) {
             for (n, line) in script.lines.iter().enumerate() {
-                let waits = |later: &Told| {
+                let waits = |later: &ScriptLine| {
                     later.run == "wait"
                         && (later.process, &later.thread) == (line.process, &line.thread)
                 };

@@ -1,7 +1,7 @@
 //! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
 //! instances ask.
 
-pub(in crate::trials) use crate::trials::cluster::OwnLab;
+pub(super) use crate::trials::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
     claims::Words,
@@ -22,91 +22,91 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long it may take to start, or to elect a leader.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// All on free ports, beside what a [`Kind`] says.
+/// Bounds its start, and the election of a leader.
+const LAB_TIMEOUT: Duration = Duration::from_secs(120);
+/// The options of every lab: free ports.
 const FREE: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
-/// What a lab has.
+/// Which servers a lab has.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct LabKind {
     options: &'static str,
-    /// A setting of its instances, and its value.
-    told: Option<(&'static str, &'static str)>,
+    /// An environment variable for its instances, and its value.
+    setting: Option<(&'static str, &'static str)>,
 }
 
 /// Three ZooKeeper servers, a main Redis and its replica.
-pub(super) const REPLICATED: Kind = Kind {
+pub(super) const REPLICATED: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
-    told: None,
+    setting: None,
 };
 /// Three ZooKeeper servers.
-pub(super) const ENSEMBLE: Kind = Kind {
+pub(super) const ENSEMBLE: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0 --zookeeper 3",
-    told: None,
+    setting: None,
 };
 /// A main Redis, two replicas and three Sentinels.
-pub(super) const SENTINELS: Kind = Kind {
+pub(super) const SENTINELS: LabKind = LabKind {
     options: "--instances 0 --redis-ports 0 --sentinels 3",
-    told: None,
+    setting: None,
 };
-/// Three MariaDB nodes as one cluster, of which the instances write to the first that is there.
-pub(super) const ONE_WRITER: Kind = Kind {
+/// Three Galera nodes; all instances write to the first that lives.
+pub(super) const ONE_WRITER: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0 --galera 3",
-    told: None,
+    setting: None,
 };
-/// Three MariaDB nodes as one cluster, and an instance on each.
-const GALERA: Kind = Kind {
+/// Three Galera nodes, with an instance on each.
+const GALERA: LabKind = LabKind {
     options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
-    told: None,
+    setting: None,
 };
-/// The same, whose instances read what was committed on any node.
-const CAUSAL: Kind = Kind {
-    told: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
+/// The same, with reads that see every commit.
+const CAUSAL: LabKind = LabKind {
+    setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
     ..GALERA
 };
 
-/// A Galera cluster with an instance on each node: started once, for all lessons that need it.
+/// A Galera cluster with an instance on each node. All lessons share one.
 pub(super) async fn galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
     let start = || async { Ok::<_, NoVerdict>(Box::new(OwnLab::start(on, GALERA).await?)) };
     Ok(&on.galera.get_or_try_init(start).await?.cluster)
 }
 
-/// Another one, whose instances have `mysql.causal_reads`.
+/// A new one, with `mysql.causal_reads`.
 pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
     OwnLab::start(on, CAUSAL).await
 }
 
 impl OwnLab {
-    /// Starts one beside the lab that is tried: without that, this machine may have no servers to start.
-    pub(super) async fn start(on: &Cluster, kind: Kind) -> Result<Self, NoVerdict> {
+    /// Starts one beside the lab that is tried; refused without that lab, as this machine may have no servers.
+    pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
         Self::of(kind, on.quick, on.stop.clone()).await
     }
 
-    /// Starts one with these options of `oversell lab`, where no other is tried.
-    pub(in crate::trials) async fn alone(
+    /// Starts one with these options of `oversell lab`; needs no other lab.
+    pub(super) async fn alone(
         options: &'static str,
         stop: CancellationToken,
     ) -> Result<Self, NoVerdict> {
-        let told = None;
-        Self::of(Kind { options, told }, false, stop).await
+        let setting = None;
+        Self::of(LabKind { options, setting }, false, stop).await
     }
 
-    async fn of(kind: Kind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
+    async fn of(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
-        // Where root starts it, its servers are another user's, who must enter.
+        // If root starts it, its servers run as another user, who must enter the folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
             .map_err(NoVerdict::failed)?;
         let said = folder.path().join("said");
-        // The kernel stops it where this process dies.
+        // The kernel stops it when this process dies.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--"])
             .arg(std::env::current_exe().map_err(NoVerdict::failed)?)
             .args(FREE.split(' ').chain(kind.options.split(' ')))
             .arg("--dir")
             .arg(folder.path().join("lab"))
-            .envs(kind.told)
+            .envs(kind.setting)
             .stdout(Stdio::null())
             .stderr(File::create(&said).map_err(NoVerdict::failed)?)
             .kill_on_drop(true)
@@ -122,14 +122,14 @@ impl OwnLab {
             }
             let why = fs::read_to_string(&said).unwrap_or_default();
             let why = why.trim().trim_start_matches("oversell: ");
-            // A lab names what is not installed with its package, and what to do, in the language of the one who reads it.
+            // The lab's own message names the package that is missing.
             Err(match why.contains("Debian") {
                 true => NoVerdict::Unavailable(Words::same(why)),
                 false => NoVerdict::failed(format!("a second lab does not start: {why}")),
             })
         };
         let late = |_| NoVerdict::failed("a second lab is not up in time");
-        let at = timeout(PATIENCE, up).await.map_err(late)??;
+        let at = timeout(LAB_TIMEOUT, up).await.map_err(late)??;
         let found = target::Cluster {
             http: Some(at.http.clone()),
             instance: at.instances.first().map(|instance| instance.url.clone()),
@@ -142,8 +142,8 @@ impl OwnLab {
         })
     }
 
-    /// The names of the ZooKeeper servers, the leader first, as soon as there is one beside `not`.
-    pub(in crate::trials) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
+    /// Waits for a leader other than `not`; the names of the ZooKeeper servers, the leader first.
+    pub(super) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),
@@ -164,7 +164,7 @@ impl OwnLab {
             }
         };
         let late = |_| NoVerdict::failed("no leader is elected");
-        let leader = timeout(PATIENCE, elected).await.map_err(late)?;
+        let leader = timeout(LAB_TIMEOUT, elected).await.map_err(late)?;
         let others = servers.into_iter().map(|(server, _)| server);
         let others: Vec<_> = others.filter(|server| *server != leader).collect();
         Ok([vec![leader], others].concat())

@@ -1,0 +1,293 @@
+//! How a lesson is tried: the kinds of [`Run`]. What fits none of them is in `experiments/`.
+
+use super::{
+    Cluster, NoVerdict, Observation, Ratio,
+    experiments::{self, deadlocks, demos, limits, order_locks, orders},
+    reference,
+    replay::flaw_and_cure,
+    tools::{sale, sales},
+    twin::{EXACT, OVERSELLS, UNLIMITED, other_step},
+    typed,
+};
+use crate::{
+    claims::{Lesson, Run, Says, Side, Target, Twin, Verdict, Words, words},
+    load::{terminal::rate, verdict::Verdict as LoadVerdict},
+    seckill::check::Verdict as Orders,
+    terminal::bilingual::Bilingual,
+};
+
+/// Tries a lesson or its twin: on our service, and on the library that the text names.
+pub(super) async fn run(
+    on: &Cluster,
+    lesson: &'static Lesson,
+    twin: bool,
+) -> Result<Observation, NoVerdict> {
+    let ours = ours(on, lesson, twin).await;
+    match &lesson.theirs {
+        Some(script) => reference::beside(on, script, twin, ours).await,
+        None => ours,
+    }
+}
+
+/// Tries it on our service. A list of experiments as a twin stops at the first part that is reproduced, since that one was not
+/// refused.
+async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Observation, NoVerdict> {
+    if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
+        return one(on, lesson, run, false).await;
+    }
+    let runs = lesson.run.parts();
+    let mut seen = one(on, lesson, &runs[0], twin).await?;
+    for run in &runs[1..] {
+        seen = match twin {
+            false => seen.and(one(on, lesson, run, false).await?),
+            true if seen.verdict == Verdict::Reproduced => break,
+            true => one(on, lesson, run, true).await?,
+        };
+    }
+    Ok(seen)
+}
+
+async fn one(
+    on: &Cluster,
+    lesson: &Lesson,
+    run: &'static Run,
+    twin: bool,
+) -> Result<Observation, NoVerdict> {
+    let or = |of: &'static str, instead: &'static str| if twin { instead } else { of };
+    match run {
+        Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
+        Run::Replay => flaw_and_cure(on, lesson.id, twin).await,
+        Run::Exact {
+            strategy,
+            on: targets,
+            threads,
+            loops,
+        } => exact(on, or(strategy, OVERSELLS), targets, *threads, *loops).await,
+        Run::Oversells {
+            strategy,
+            on: target,
+        } => oversells(on, or(strategy, EXACT), *target).await,
+        Run::Compared {
+            first,
+            second,
+            says,
+            otherwise,
+        } => {
+            let (one, other) = if twin {
+                (second, first)
+            } else {
+                (first, second)
+            };
+            compared(on, *one, *other, *says, *otherwise).await
+        }
+        Run::RetriesGrow(strategy) => retries_grow(on, or(strategy, EXACT)).await,
+        Run::FewThenMostFail(strategy) => few_then_most_fail(on, or(strategy, EXACT)).await,
+        Run::Crowd {
+            step,
+            on: target,
+            orders_each,
+            comes_to,
+        } => {
+            let step = or(step, other_step(*comes_to));
+            orders::crowd(on, step, *target, *orders_each, *comes_to).await
+        }
+        Run::RefusedBeside(step) => {
+            order_locks::refused_beside(on, or(step, other_step(Orders::Exact))).await
+        }
+        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, twin).await,
+        Run::Burst(burst) => limits::burst(on, burst, or(burst.route, UNLIMITED)).await,
+        Run::ExclusiveRoute(route) => {
+            let another = if *route == "/demo1" {
+                "/demo2"
+            } else {
+                "/demo1"
+            };
+            demos::exclusive(on, [route, or(route, another)]).await
+        }
+        Run::Typed => typed::typed(on, lesson, twin).await,
+        Run::Custom => {
+            let experiment = experiments::all().find(|known| known.lesson == lesson.id);
+            let experiment = experiment
+                .ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))?;
+            let run = if twin {
+                experiment.twin
+            } else {
+                experiment.claim
+            };
+            run(on).await
+        }
+        Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
+    }
+}
+
+/// The text oversells by far: at least this share of the sales took no piece.
+const MIN_OVERSOLD_SHARE: f64 = 0.1;
+
+/// Claim: the course's load, 100 × 50, oversells by far.
+async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
+    let row = on.load(strategy, target).await?;
+    let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
+    let holds = row.verdict == LoadVerdict::Oversold && far_too_many(sold, gone);
+    let said = words!(
+        "说的是至少占卖出的 10%。",
+        "At least 10 % of what was sold is claimed."
+    );
+    let words = Words::join(&[sale(&row), said], ["", " "]);
+    Ok(Observation::holds(holds, words).sales([&row]))
+}
+
+fn far_too_many(sold: i64, gone: i64) -> bool {
+    (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
+}
+
+/// Retries of a version can outlast the service's own limit on a slow machine.
+const MAX_WAIT_MS: u64 = 300_000;
+
+/// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
+const QUICK_LOOPS: usize = 10;
+
+/// Claim: a load sells no piece twice, on each of these targets.
+async fn exact(
+    on: &Cluster,
+    strategy: &str,
+    targets: &[Target],
+    threads: Option<usize>,
+    loops: Option<usize>,
+) -> Result<Observation, NoVerdict> {
+    let mut rows = Vec::new();
+    for target in targets {
+        let mut plan = on.plan(strategy, *target);
+        plan.threads = threads.unwrap_or(plan.threads);
+        plan.loops = loops.unwrap_or(if on.quick { QUICK_LOOPS } else { plan.loops });
+        plan.wait_ms = Some(MAX_WAIT_MS);
+        rows.push(on.send(plan).await?);
+    }
+    let holds = rows.iter().all(|row| row.verdict == LoadVerdict::Exact);
+    Ok(Observation::holds(holds, sales(&rows)).sales(&rows))
+}
+
+/// Claim: the ratio of two rates. `otherwise` is added if it does not hold: why not here.
+async fn compared(
+    on: &Cluster,
+    first: Side,
+    second: Side,
+    says: Says,
+    otherwise: Option<Bilingual>,
+) -> Result<Observation, NoVerdict> {
+    let ratio = on.paired(first, second, says).await?;
+    let mut seen = Observation::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
+    if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
+        seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
+    }
+    Ok(seen)
+}
+
+const MIN_GROWTH: f64 = 1.5;
+
+/// Claim: 100 connections retry more often per piece than 10 under the same load.
+async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
+    let (few, many, seen) = retries(on, strategy, 10).await?;
+    let said = words!(
+        "说的是 {MIN_GROWTH} 倍以上。",
+        "{MIN_GROWTH} times as many or more is claimed."
+    );
+    Ok(seen.and(Observation::holds(
+        many > 0.0 && many >= MIN_GROWTH * few,
+        said,
+    )))
+}
+
+/// Claim: with 2 connections few attempts fail, with 100 most do.
+async fn few_then_most_fail(
+    on: &Cluster,
+    strategy: &'static str,
+) -> Result<Observation, NoVerdict> {
+    let (few, many, seen) = retries(on, strategy, 2).await?;
+    // One retry per piece: half of the attempts fail.
+    let said = words!(
+        "说的是先少于 1 次（不到一半的尝试），后多于 1 次。",
+        "Less than 1 at first, which is half of the attempts, and more at last is claimed."
+    );
+    Ok(seen.and(Observation::holds(few < 1.0 && many > 1.0, said)))
+}
+
+/// Retries per piece, with `few` connections and with 100.
+async fn retries(
+    on: &Cluster,
+    strategy: &'static str,
+    few: usize,
+) -> Result<(f64, f64, Observation), NoVerdict> {
+    let mut rows = Vec::new();
+    for threads in [few, 100] {
+        let mut plan = on.plan(strategy, Target::One);
+        (plan.threads, plan.loops) = (threads, 2000 / threads);
+        rows.push(on.send(plan).await?);
+    }
+    let retries: Vec<_> = rows
+        .iter()
+        .map(|row| row.told.map_or(0.0, |told| told.retries_per_sold))
+        .collect();
+    let words = words!(
+        "每卖一件，{few} 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",
+        "Retries for each piece: {:.2} from {few} threads, {:.2} from 100.",
+        retries[0],
+        retries[1]
+    );
+    let (before, after) = (retries[0], retries[1]);
+    let seen = Observation::of(Verdict::Reproduced, words).sales(&rows);
+    Ok((before, after, seen.value("retries_each", retries)))
+}
+
+/// Both rates and their ratio in words.
+fn words(ratio: &Ratio) -> Words {
+    let told = ratio.says.explain(ratio.ratio, ratio.failed);
+    let [first, second] = ratio.names();
+    let (one, other) = (
+        rate(ratio.first.per_sec.median),
+        rate(ratio.second.per_sec.median),
+    );
+    Words::new(
+        format!(
+            "{} 每秒 {one}，{} 每秒 {other}：{}",
+            first.zh, second.zh, told.zh
+        ),
+        format!("{} {one}/s, {} {other}/s: {}", first.en, second.en, told.en),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_piece_too_many_is_not_what_the_text_shows() {
+        for (sold, gone, far) in [
+            (5000, 4999, false),
+            (5000, 4501, false),
+            (5000, 4500, true),
+            (5000, 130, true),
+            (0, 0, false),
+        ] {
+            assert_eq!(far_too_many(sold, gone), far, "{sold} {gone}");
+        }
+    }
+
+    #[test]
+    fn of_two_both_must_be_seen() {
+        use Verdict::{Noise, NotReproduced, Reproduced};
+        for (first, second, both) in [
+            (Reproduced, Reproduced, Reproduced),
+            (Reproduced, Noise, Noise),
+            (Noise, Noise, Noise),
+            (Noise, NotReproduced, NotReproduced),
+            (NotReproduced, Reproduced, NotReproduced),
+        ] {
+            let seen = |verdict| Observation::of(verdict, Words::default());
+            assert_eq!(
+                seen(first).and(seen(second)).verdict,
+                both,
+                "{first:?} {second:?}"
+            );
+        }
+    }
+}
