@@ -10,7 +10,7 @@ use axum::{
 };
 use oversell_lock::{
     redis::{RedisClient, RedisOptions},
-    tower::{Held, LockLayer},
+    tower::{HeldLock, LockLayer},
 };
 use std::{env, error::Error, time::Duration};
 use tower::ServiceExt;
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The work. The lock is held while it goes on, and its fence is for what must refuse an older holder.
-async fn deduct(Extension(held): Extension<Held>) -> String {
+async fn deduct(Extension(held): Extension<HeldLock>) -> String {
     tokio::time::sleep(Duration::from_millis(300)).await;
     format!("one less, under {} with {:?}", held.name, held.fence)
 }

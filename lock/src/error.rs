@@ -7,7 +7,7 @@ use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 #[non_exhaustive]
 pub enum LockError {
     /// Another owner held it for all of the wait. Nothing is left behind.
-    #[error("lock {name} not had within {} ms", waited.as_millis())]
+    #[error("lock {name} was not acquired within {} ms", waited.as_millis())]
     Taken {
         /// The lock's name.
         name: String,

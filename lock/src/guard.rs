@@ -49,13 +49,13 @@ pub struct Guard {
     fences: Vec<(String, Fence)>,
     lost: CancellationToken,
     /// Its own end, or those of its parts.
-    ends: Vec<End>,
+    expiries: Vec<Expiry>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
 
 /// Until when a hold is sure, and what makes its lease longer, where it has one: `false` where it is another's by now.
 #[derive(Clone)]
-struct End {
+struct Expiry {
     sure_until: Arc<SureUntil>,
     renew: Option<Arc<Renew>>,
 }
@@ -65,7 +65,7 @@ type Renew = dyn Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + S
 impl Guard {
     /// Makes a guard and the end that its keeper task holds.
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
-        let (keeper, asked) = oneshot::channel();
+        let (keeper, requests) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
         let fences = fence
             .map(|fence| (name.clone(), fence))
@@ -75,10 +75,10 @@ impl Guard {
             name,
             fences,
             lost: lost.clone(),
-            ends: Vec::new(),
+            expiries: Vec::new(),
             keeper,
         };
-        (guard, Keeper { lost, asked })
+        (guard, Keeper { lost, requests })
     }
 
     /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
@@ -90,11 +90,11 @@ impl Guard {
         fence: Option<Fence>,
     ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
-        let ends = vec![End {
+        let expiries = vec![Expiry {
             sure_until,
             renew: None,
         }];
-        (Self { ends, ..guard }, keeper)
+        (Self { expiries, ..guard }, keeper)
     }
 
     /// The same, with a lease that `renew` makes last at least so long from now on.
@@ -104,8 +104,8 @@ impl Guard {
         renew: impl Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync + 'static,
     ) -> Self {
         let renew: Arc<Renew> = Arc::new(renew);
-        for end in &mut self.ends {
-            end.renew = Some(Arc::clone(&renew));
+        for expiry in &mut self.expiries {
+            expiry.renew = Some(Arc::clone(&renew));
         }
         self
     }
@@ -114,10 +114,13 @@ impl Guard {
     pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
-        let ends = parts.iter().flat_map(|part| part.ends.clone()).collect();
+        let expiries = parts
+            .iter()
+            .flat_map(|part| part.expiries.clone())
+            .collect();
         let guard = Self {
             fences,
-            ends,
+            expiries,
             ..guard
         };
         (guard, keeper)
@@ -174,7 +177,11 @@ impl Guard {
     /// Returns whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled() || self.ends.iter().any(|end| end.sure_until.is_over())
+        self.lost.is_cancelled()
+            || self
+                .expiries
+                .iter()
+                .any(|expiry| expiry.sure_until.is_over())
     }
 
     /// Returns for how long the lock is surely held if nothing more is heard from its server: less than a lease or a
@@ -193,7 +200,10 @@ impl Guard {
         if self.is_lost() {
             return Some(Duration::ZERO);
         }
-        self.ends.iter().map(|end| end.sure_until.left()).min()
+        self.expiries
+            .iter()
+            .map(|expiry| expiry.sure_until.left())
+            .min()
     }
 
     /// Makes the lease last at least `lease` from now, of 1 ms to ten years: what a [`Lease::Fixed`](crate::Lease::Fixed) is
@@ -212,11 +222,11 @@ impl Guard {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&self.name, rule));
         }
-        if self.ends.iter().all(|end| end.renew.is_none()) {
+        if self.expiries.iter().all(|expiry| expiry.renew.is_none()) {
             return Err(LockError::invalid(&self.name, "has no lease to extend"));
         }
         // No iterator with a closure: held across the await it would keep this future from being `Send`.
-        for End { sure_until, renew } in &self.ends {
+        for Expiry { sure_until, renew } in &self.expiries {
             let (Some(renew), sent) = (renew, Instant::now()) else {
                 continue;
             };

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 ///         let held = timeout(wait, Arc::clone(&self.0).lock_owned()).await.map_err(taken)?;
 ///         let (guard, mut keeper) = Guard::new(self.name(), None);
 ///         tokio::spawn(async move {
-///             let release = keeper.asked_to_release().await;
+///             let release = keeper.release_requested().await;
 ///             drop(held);
 ///             release.done(Ok(()));
 ///         });
@@ -52,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Keeper {
     pub(crate) lost: CancellationToken,
-    pub(crate) asked: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
+    pub(crate) requests: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
 /// A holder's wish to give the lock back, and to hear how that went.
@@ -71,34 +71,34 @@ pub(crate) trait Share: Send + 'static {
     fn on_loss(&mut self) {}
 
     /// Gives it back, in time or `lost`.
-    fn give_back(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
+    fn finish(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
 /// Keeps a hold until its holder gives it back.
-pub(crate) async fn keep(mut held: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
-    let asked = tokio::select! {
+pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+    let request = tokio::select! {
         biased;
-        asked = keeper.asked_to_release() => Some(asked),
+        request = keeper.release_requested() => Some(request),
         () = sure_until.over() => None,
-        () = held.lost(&sure_until) => None,
+        () = share.lost(&sure_until) => None,
     };
-    let (lost, asked) = match asked {
-        Some(asked) if !sure_until.is_over() => (false, asked),
-        asked => {
-            tracing::warn!(lock = held.name(), "lost while it was held");
+    let (lost, request) = match request {
+        Some(request) if !sure_until.is_over() => (false, request),
+        request => {
+            tracing::warn!(lock = share.name(), "lost while it was held");
             sure_until.end();
             keeper.tell_lost();
-            held.on_loss();
-            match asked {
-                Some(asked) => (true, asked),
-                None => (true, keeper.asked_to_release().await),
+            share.on_loss();
+            match request {
+                Some(request) => (true, request),
+                None => (true, keeper.release_requested().await),
             }
         }
     };
-    let name = held.name().to_owned();
-    asked.done(match held.give_back(lost).await {
+    let name = share.name().to_owned();
+    request.done(match share.finish(lost).await {
         Ok(()) if lost => Err(LockError::lost(name)),
-        given_back => given_back,
+        finished => finished,
     });
 }
 
@@ -108,8 +108,8 @@ impl Keeper {
     /// # Cancel safety
     ///
     /// Safe: nothing is consumed before it completes. Once it has completed it must not be called again.
-    pub async fn asked_to_release(&mut self) -> Release {
-        Release((&mut self.asked).await.ok())
+    pub async fn release_requested(&mut self) -> Release {
+        Release((&mut self.requests).await.ok())
     }
 
     /// Tells the holder that the lock is gone.

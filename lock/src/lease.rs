@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a hold lasts: 1 ms to ten years, of which the whole milliseconds count.
 ///
@@ -73,7 +73,7 @@ impl Lease {
         leased + sure(self.duration())
     }
 
-    /// Renews every third, and at once after each of `cuts`, until the server says that it is another's by now. A fixed
+    /// Renews every third, and at once after each of `disconnects`, until the server says that it is another's by now. A fixed
     /// lease is left alone. `leased` is when the command was sent that began the lease.
     ///
     /// # Cancel safety
@@ -83,7 +83,7 @@ impl Lease {
         self,
         leased: Instant,
         sure_until: &SureUntil,
-        mut cuts: Option<watch::Receiver<()>>,
+        mut disconnects: Option<watch::Receiver<()>>,
         renew: impl Fn() -> F,
     ) where
         F: Future<Output = Result<bool, E>>,
@@ -95,7 +95,7 @@ impl Lease {
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                Some(()) = cut(&mut cuts) => {}
+                Some(()) = cut(&mut disconnects) => {}
             }
             let sent = Instant::now();
             match renew().await {
@@ -104,14 +104,14 @@ impl Lease {
                     next = sent + length / 3;
                 }
                 Ok(false) => return,
-                Err(_) => next = Instant::now() + RETRY,
+                Err(_) => next = Instant::now() + RETRY_PAUSE,
             }
         }
     }
 }
 
-async fn cut(cuts: &mut Option<watch::Receiver<()>>) -> Option<()> {
-    cuts.as_mut()?.changed().await.ok()
+async fn cut(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
+    disconnects.as_mut()?.changed().await.ok()
 }
 
 /// Builders of the handles that have an owner and a lease, each with the places of the two.

@@ -14,7 +14,7 @@ use std::{
 };
 use uuid::Uuid;
 
-const LONGEST_LABEL: usize = 32;
+const MAX_LABEL_LENGTH: usize = 32;
 
 /// This process as the lock servers see it: a random uuid, a label for people, and a counter of owners.
 ///
@@ -37,7 +37,7 @@ struct Inner {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Id {
-    label: ArrayString<LONGEST_LABEL>,
+    label: ArrayString<MAX_LABEL_LENGTH>,
     uuid: Uuid,
 }
 
@@ -72,7 +72,7 @@ impl Process {
         }
     }
 
-    fn with(label: ArrayString<LONGEST_LABEL>) -> Self {
+    fn with(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
         Self(Arc::new(Inner {
             id: Id {
                 label,

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// The capacity, in names, that a nearly empty map keeps.
-const ROOM: usize = 64;
+const MIN_CAPACITY: usize = 64;
 
 /// Values by name. An unused value is not in the map: neither it nor its name takes memory.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     {
         entries.remove(key);
         if entries.len() < entries.capacity() / 4 {
-            entries.shrink_to(ROOM.max(entries.len() * 2));
+            entries.shrink_to(MIN_CAPACITY.max(entries.len() * 2));
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         kept.clear();
         assert_eq!(registry.len(), 0);
         assert!(
-            registry.0.lock().capacity() <= 4 * ROOM,
+            registry.0.lock().capacity() <= 4 * MIN_CAPACITY,
             "the map itself keeps its memory"
         );
     }

@@ -16,7 +16,7 @@
 
 use super::{
     pool::{MySqlPool, unanswered},
-    row::{ANSWER, Caller, Contender, Row},
+    row::{Caller, Contender, REPLY_TIMEOUT, Row},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline, inherent,
@@ -38,7 +38,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The default lease, renewed every third: Redisson's.
-const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
+const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
 /// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
 /// [owner](Self::owner) is re-entrant.
@@ -64,7 +64,7 @@ pub struct TableLeaseLock {
 
 /// A row that the guards of one owner share; it goes with the last of them.
 #[derive(Debug)]
-struct Hold {
+struct RowHold {
     row: Row,
     guards: AtomicU32,
     lost: CancellationToken,
@@ -74,10 +74,10 @@ struct Hold {
 /// One guard's share of a hold. Dropping it gives it back in the background.
 #[derive(Debug)]
 struct RowShare {
-    hold: Arc<Hold>,
+    hold: Arc<RowHold>,
     lease: Lease,
     leased: Instant,
-    given_back: bool,
+    finished: bool,
 }
 
 impl MySqlPool {
@@ -86,7 +86,7 @@ impl MySqlPool {
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
         TableLeaseLock {
             contender: Contender::new(self, name),
-            lease: LEASE,
+            lease: DEFAULT_LEASE,
             owner: None,
         }
     }
@@ -133,10 +133,10 @@ impl TableLeaseLock {
     async fn first(
         &self,
         wait: Duration,
-        slot: Option<Arc<OwnerSlot<Hold>>>,
+        slot: Option<Arc<OwnerSlot<RowHold>>>,
     ) -> Result<RowShare, LockError> {
         let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
-        let hold = Hold {
+        let hold = RowHold {
             row,
             guards: AtomicU32::new(1),
             lost: CancellationToken::new(),
@@ -146,7 +146,7 @@ impl TableLeaseLock {
             hold: Arc::new(hold),
             lease: self.lease,
             leased,
-            given_back: false,
+            finished: false,
         })
     }
 
@@ -156,7 +156,7 @@ impl TableLeaseLock {
         let slot = contender
             .pool
             .shared()
-            .of::<Reentry<Hold>>()
+            .of::<Reentry<RowHold>>()
             .enter(&contender.name, owner, end)
             .await;
         let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
@@ -164,7 +164,9 @@ impl TableLeaseLock {
             .exclusive
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
-            && share.write(Some(share.lease), left(end) + ANSWER).await?
+            && share
+                .write(Some(share.lease), left(end) + REPLY_TIMEOUT)
+                .await?
         {
             return Ok(share);
         }
@@ -196,7 +198,7 @@ impl Lock for TableLeaseLock {
             let hold = hold.upgrade();
             async move {
                 match hold {
-                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), ANSWER).await,
+                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), REPLY_TIMEOUT).await,
                     None => Ok(false),
                 }
             }
@@ -214,7 +216,7 @@ inherent!(TableLeaseLock);
 
 impl RowShare {
     /// One more of `hold`; `None` where the last has given it back, or it was lost.
-    fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
+    fn join(hold: Arc<RowHold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
         hold.guards
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
@@ -223,7 +225,7 @@ impl RowShare {
             hold,
             lease,
             leased: Instant::now(),
-            given_back: false,
+            finished: false,
         };
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
@@ -234,12 +236,12 @@ impl RowShare {
 
     /// Takes it out of the hold count; returns whether it was the last.
     fn leave(&mut self) -> bool {
-        self.given_back = true;
+        self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
-impl Hold {
+impl RowHold {
     /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
     async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
@@ -259,11 +261,11 @@ impl Share for RowShare {
     async fn lost(&self, sure_until: &SureUntil) {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), ANSWER)) => {}
+            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
         }
     }
 
-    async fn give_back(mut self, lost: bool) -> Result<(), LockError> {
+    async fn finish(mut self, lost: bool) -> Result<(), LockError> {
         if lost {
             return Ok(());
         }
@@ -272,7 +274,7 @@ impl Share for RowShare {
         }
         // The last may have come after us, and have deleted the row before this is written.
         let still =
-            self.write(None, ANSWER).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+            self.write(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still {
             Ok(())
         } else {
@@ -283,7 +285,7 @@ impl Share for RowShare {
 
 impl Drop for RowShare {
     fn drop(&mut self) {
-        if !self.given_back {
+        if !self.finished {
             self.leave();
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! Next to read: [`TableLock`], then [`TableLeaseLock`] and [`MySqlPool`].
 
+mod connection_id;
 mod lease_lock;
 mod pool;
 mod row;
-mod session;
 mod table_lock;
 
 pub use lease_lock::TableLeaseLock;

@@ -6,9 +6,9 @@
 //! dropped without it is closed and killed on the server, which rolls back at once, even where it was
 //! still waiting for a row lock. sqlx's own pool pings on each release; this one pings only what was idle for a second.
 //!
-//! Next to read: `session.rs`.
+//! Next to read: `connection_id.rs`.
 
-use super::session::Session;
+use super::connection_id::ConnectionId;
 use crate::{LockError, Owner, Process, deadline, left, local::ByType, tasks::Tasks};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
@@ -36,27 +36,27 @@ use tokio_util::task::AbortOnDropHandle;
 const SERVER: &str = "mysql";
 
 /// How long a connection may take to be made.
-pub(super) const CONNECT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long [`MySqlPool::close`] waits for what is under way.
-const LAST_STATEMENTS: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a connection may have been idle before it is asked whether it is still there: a server, and whatever stands
 /// before it, closes what nobody uses.
-const IDLE: Duration = Duration::from_secs(1);
+const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
 /// What a server answers that will be able to do it after a while: it has too many connections, it has ended the statement
 /// because of others.
-const NOT_NOW: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
+const RETRYABLE: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
 /// The answers of a server that has changed nothing and will change nothing on this connection: it is read-only after a
 /// fail-over (1290, 1836), it is not part of its Galera cluster (1047) or of its replication group (3101), it is offline
 /// (3032), it has closed what was idle (4031).
-const DEMOTED: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
+const READ_ONLY: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 
 /// The server shuts down (1053), or the connection was killed (1927): by a proxy's word also where the server behind it has
 /// gone, and then the statement may have been carried out.
-const CUT_OFF: [u16; 2] = [1053, 1927];
+const CONNECTION_KILLED: [u16; 2] = [1053, 1927];
 
 /// The server does not know a variable.
 const UNKNOWN_VARIABLE: u16 = 1193;
@@ -230,7 +230,7 @@ impl managed::Manager for Connections {
 impl Nodes {
     /// To the first that is well. Each server has its share of the time: one that is silent leaves the others theirs.
     async fn connect(&self) -> Result<Link, sqlx::Error> {
-        let share = CONNECT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        let share = CONNECT_TIMEOUT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
         for server in &self.servers {
             let late = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
@@ -243,9 +243,9 @@ impl Nodes {
     }
 
     async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
-        const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        const OWN_ID: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;
-        let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
+        let (id, host): (i64, String) = sqlx::query_as(OWN_ID).fetch_one(&mut connection).await?;
         if self.servers.len() > 1 {
             // A node without its cluster still answers from its own tables, but refuses this.
             connection.execute("SELECT 1").await?;
@@ -319,7 +319,7 @@ impl MySqlPool {
     /// Safe.
     pub async fn connect(url: &str) -> Result<Self, LockError> {
         let pool = Self::new(MySqlOptions::new(url))?;
-        pool.conn(CONNECT).await?.done();
+        pool.conn(CONNECT_TIMEOUT).await?.done();
         Ok(pool)
     }
 
@@ -379,7 +379,7 @@ impl MySqlPool {
     ///
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
-        self.conn_by(wait, deadline(wait) + CONNECT).await
+        self.conn_by(wait, deadline(wait) + CONNECT_TIMEOUT).await
     }
 
     /// A connection that is free within `wait` and answers by `end`.
@@ -388,7 +388,7 @@ impl MySqlPool {
         loop {
             let timeouts = Timeouts {
                 wait: Some(left(free)),
-                create: Some(left(end).min(CONNECT)),
+                create: Some(left(end).min(CONNECT_TIMEOUT)),
                 recycle: None,
             };
             let mut conn = match self.0.connections.timeout_get(&timeouts).await {
@@ -446,8 +446,8 @@ impl MySqlPool {
                 conn.done();
                 return Ok(done);
             }
-            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CUT_OFF) => {
-                if !is_one_of(&*error, &DEMOTED) {
+            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CONNECTION_KILLED) => {
+                if !is_one_of(&*error, &READ_ONLY) {
                     conn.done();
                     return Err(Failure::Answered(error));
                 }
@@ -477,10 +477,7 @@ impl MySqlPool {
     /// Waits, 3 s at most, for locks that are being given back and for abandoned statements that are being ended, and
     /// closes the idle connections. What is asked of the pool from then on fails.
     pub async fn close(&self) {
-        if timeout(LAST_STATEMENTS, self.0.tasks.ended())
-            .await
-            .is_err()
-        {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the mysql pool before all locks in tb_lock are deleted"
@@ -507,7 +504,7 @@ impl fmt::Debug for MySqlPool {
 }
 
 /// Why a [`Conn`] has a connection.
-const FULL: &str = "only `done` and `drop` empty it, and both consume it";
+const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
 
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
@@ -553,17 +550,17 @@ impl Conn {
     }
 
     /// What the server knows it by.
-    pub(super) fn session(&self) -> Session {
+    pub(super) fn connection_id(&self) -> ConnectionId {
         let link = self.link();
-        Session::new(self.server(), link.id, Arc::clone(&link.host))
+        ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
     }
 
     fn link(&self) -> &Link {
-        self.0.as_ref().expect(FULL)
+        self.0.as_ref().expect(NOT_EMPTY)
     }
 
     fn is_fresh(&self) -> bool {
-        self.link().idle_since.elapsed() < IDLE
+        self.link().idle_since.elapsed() < MAX_UNCHECKED_IDLE
     }
 }
 
@@ -572,11 +569,11 @@ impl Drop for Conn {
         if self.0.is_none() {
             return;
         }
-        let session = self.session();
+        let connection_id = self.connection_id();
         drop(self.0.take().map(Object::take));
         self.1.tasks().spawn(async move {
-            if let Err(error) = session.end().await {
-                tracing::debug!(%error, ?session, "an abandoned connection was not killed");
+            if let Err(error) = connection_id.kill().await {
+                tracing::debug!(%error, ?connection_id, "an abandoned connection was not killed");
             }
         });
     }
@@ -592,7 +589,7 @@ impl Deref for Conn {
 
 impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
-        &mut self.0.as_mut().expect(FULL).connection
+        &mut self.0.as_mut().expect(NOT_EMPTY).connection
     }
 }
 
@@ -608,7 +605,7 @@ impl From<Failure> for LockError {
 /// What a statement that failed means for a lock.
 fn failed(error: sqlx::Error) -> LockError {
     let refused = match &error {
-        sqlx::Error::Database(answer) => [&NOT_NOW[..], &DEMOTED, &CUT_OFF]
+        sqlx::Error::Database(answer) => [&RETRYABLE[..], &READ_ONLY, &CONNECTION_KILLED]
             .iter()
             .all(|passing| !is_one_of(&**answer, passing)),
         _ => false,
@@ -633,7 +630,7 @@ pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
 pub fn is_cut_off(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
-        .is_some_and(|error| is_one_of(error, &CUT_OFF))
+        .is_some_and(|error| is_one_of(error, &CONNECTION_KILLED))
 }
 
 fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {

@@ -13,8 +13,8 @@
 //! Next to read: `pool.rs`.
 
 use super::{
+    connection_id::ConnectionId,
     pool::{Conn, Failure, MySqlPool, is_contention, unanswered},
-    session::Session,
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -29,16 +29,16 @@ use tokio::{
 
 /// The pause between two attempts: they are random around it, so that those who came together do not go on
 /// polling together.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long an answer is waited for, beside what the caller may wait.
-pub(super) const ANSWER: Duration = Duration::from_secs(3);
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The pauses between attempts to delete a row while the server does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-const LONGEST_NAME: usize = 50;
+const MAX_NAME_LENGTH: usize = 50;
 
 const TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
@@ -104,8 +104,10 @@ impl MySqlPool {
     ///
     /// It may be made or not; it may be called again.
     pub async fn create_table(&self) -> Result<(), LockError> {
-        self.ask(ANSWER, |conn| sqlx::query(TABLE).execute(conn).boxed())
-            .await?;
+        self.ask(REPLY_TIMEOUT, |conn| {
+            sqlx::query(TABLE).execute(conn).boxed()
+        })
+        .await?;
         Ok(())
     }
 }
@@ -125,7 +127,7 @@ impl Contender {
 
     /// Whose row is there.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let row = self.pool.ask(ANSWER, |conn| {
+        let row = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let holder = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER);
             holder.bind(self.name.clone()).fetch_optional(conn).boxed()
         });
@@ -140,7 +142,7 @@ impl Contender {
 
     /// Deletes the row, whoever has it; whether there was one.
     pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(ANSWER, |conn| {
+        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
             delete.execute(conn).boxed()
         });
@@ -153,7 +155,7 @@ impl Contender {
         lease: Option<Lease>,
         wait: Duration,
     ) -> Result<(Row, Instant), LockError> {
-        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
+        if !(1..=MAX_NAME_LENGTH).contains(&self.name.chars().count()) {
             return Err(LockError::invalid(
                 &self.name,
                 "a name has 1 to 50 characters",
@@ -178,7 +180,7 @@ impl Contender {
             if left().is_zero() {
                 return Err(self.taken(wait));
             }
-            sleep(POLL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
+            sleep(POLL_INTERVAL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
         }
     }
 
@@ -197,7 +199,7 @@ impl Contender {
 
     /// Deletes the row of this name if its lease has ended; whether there was one, as far as there was a connection to see.
     async fn sweep(&self) -> Result<bool, LockError> {
-        let swept = self.pool.ask(ANSWER, |conn| {
+        let swept = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let name = self.name.clone();
             async move {
                 let expired: i64 = sqlx::query_scalar(EXPIRED)
@@ -247,8 +249,8 @@ impl Row {
             .bind(cut(&caller.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
-        let session = conn.session();
-        let answer = timeout(ANSWER, insert.execute(&mut *conn)).await;
+        let connection_id = conn.connection_id();
+        let answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)).await;
         match self.pool.settle(conn, answer) {
             Ok(_) => {
                 self.gone.store(false, Ordering::Relaxed);
@@ -261,7 +263,7 @@ impl Row {
             }
             Err(Failure::Unanswered(error)) => {
                 reply.send(Err(error)).ok();
-                self.never_mind(session).await;
+                self.undo_insert(connection_id).await;
             }
             Err(failure) => {
                 reply.send(Err(failure.into())).ok();
@@ -271,14 +273,14 @@ impl Row {
 
     /// Undoes an insert that was not answered. The statement is ended first: it might otherwise be carried out
     /// after the deletion, and the row stay for ever.
-    async fn never_mind(self, session: Session) {
+    async fn undo_insert(self, connection_id: ConnectionId) {
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = session.end().await {
+        while let Err(error) = connection_id.kill().await {
             tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        self.delete_at_last().await;
+        self.delete_until_done().await;
     }
 
     /// Writes how often its owner holds it, and puts its end off to `lease` from now, but never forward; `false` where its
@@ -303,7 +305,7 @@ impl Row {
 
     /// Deletes it, and says how that went as far as the server answers in time; the rest goes on in the background.
     pub(super) async fn release(&self) -> Result<(), LockError> {
-        match timeout(ANSWER, self.delete()).await {
+        match timeout(REPLY_TIMEOUT, self.delete()).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(&self.name)),
             Ok(Err(refused)) => Err(refused),
@@ -312,10 +314,10 @@ impl Row {
     }
 
     /// Deletes it, also where the server refuses to until somebody gives us the right.
-    async fn delete_at_last(&self) {
+    async fn delete_until_done(&self) {
         while let Err(error) = self.delete().await {
             tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
-            sleep(LONGEST_PAUSE).await;
+            sleep(MAX_PAUSE).await;
         }
     }
 
@@ -330,13 +332,13 @@ impl Row {
                 deleted => return deleted,
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
     /// Whether there was a row to delete, as far as is known: one that was `asked` for before may be gone because of that.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(ANSWER, |conn| {
+        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)
                 .bind(self.name.clone())
                 .bind(self.owner.to_string())
@@ -359,7 +361,7 @@ impl Drop for Row {
         let row = Self::gone(&self.pool, &self.name, self.owner);
         self.pool
             .tasks()
-            .spawn(async move { row.delete_at_last().await });
+            .spawn(async move { row.delete_until_done().await });
     }
 }
 

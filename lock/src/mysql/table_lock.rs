@@ -95,7 +95,7 @@ inherent!(TableLock);
 
 /// Keeps the row until its holder gives the lock back. Nothing can take it away meanwhile but a human.
 async fn keep(row: Row, mut keeper: Keeper) {
-    let release = keeper.asked_to_release().await;
+    let release = keeper.release_requested().await;
     let released = row.release().await;
     drop(row);
     release.done(released);

@@ -28,7 +28,7 @@ use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 /// How long [`RedisClient::close`] waits for what is held to be given back.
-const LAST_RELEASES: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 ///
@@ -54,7 +54,7 @@ pub(super) struct Inner {
     /// Connections for `WAIT` that nobody uses just now.
     pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
     /// Told of each connection that was closed.
-    cuts: watch::Sender<()>,
+    disconnects: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
     shared: ByType,
     pub(super) tasks: Tasks,
@@ -131,17 +131,23 @@ impl RedisClient {
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_current_runtime()?;
         let runtime = tasks.runtime();
-        let cuts = watch::Sender::new(());
-        let primary = options.primary(cuts.clone())?;
-        let wakeups = Wakeups::new(primary.clone(), &options.process, runtime, cuts.clone());
-        let connection = given
-            .unwrap_or_else(|| Connection::new(primary.clone(), runtime.clone(), cuts.clone()));
+        let disconnects = watch::Sender::new(());
+        let primary = options.primary(disconnects.clone())?;
+        let wakeups = Wakeups::new(
+            primary.clone(),
+            &options.process,
+            runtime,
+            disconnects.clone(),
+        );
+        let connection = given.unwrap_or_else(|| {
+            Connection::new(primary.clone(), runtime.clone(), disconnects.clone())
+        });
         Ok(Self(Arc::new(Inner {
             options,
             primary,
             connection,
             idle: Arc::default(),
-            cuts,
+            disconnects,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
             tasks,
@@ -184,7 +190,7 @@ impl RedisClient {
     ///
     /// Safe: it only waits, and may be called again.
     pub async fn close(&self) {
-        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the redis client under its holders"
@@ -226,8 +232,8 @@ impl RedisClient {
     }
 
     /// Tells of each connection that was closed: with it a server may have gone, and what it knew.
-    pub(super) fn cuts(&self) -> watch::Receiver<()> {
-        self.0.cuts.subscribe()
+    pub(super) fn disconnects(&self) -> watch::Receiver<()> {
+        self.0.disconnects.subscribe()
     }
 
     /// Runs a task that [`close`](Self::close) waits for; it may be begun outside of the runtime.

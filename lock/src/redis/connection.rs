@@ -11,7 +11,7 @@
 //!
 //! What it does not do: send a command twice. Next to read: `primary.rs`, then `engine.rs`.
 
-use super::{failure::elsewhere, primary::Primary};
+use super::{failure::needs_new_connection, primary::Primary};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
@@ -28,27 +28,27 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-const PAUSE_FIRST: Duration = Duration::from_millis(50);
-const PAUSE_LONGEST: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// The connection of a [`RedisClient`](super::RedisClient), to be given to a command of the `redis` crate. Cloning it is
 /// cheap.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    way: Way,
+    transport: Transport,
     /// Whether the last command found a connection, and went out.
     sent: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     Own(Arc<Shared>),
-    Given(Given),
+    User(UserConnection),
 }
 
 /// The user's own connection.
 #[derive(Clone)]
-struct Given {
+struct UserConnection {
     clone: Arc<dyn Fn() -> Box<dyn ConnectionLike + Send> + Send + Sync>,
     timeout: Duration,
 }
@@ -57,39 +57,39 @@ struct Shared {
     primary: Primary,
     runtime: Handle,
     /// Told of each connection that was closed: with it a server may have gone, and what it knew.
-    cuts: watch::Sender<()>,
+    disconnects: watch::Sender<()>,
     current: Mutex<Current>,
 }
 
-/// One connection, under way or made; `None` until it is needed.
+/// One connection, being made or ready; `None` until it is needed.
 struct Current {
     /// Counts the connections, so that what is said of an old one does not count against the new one.
     number: u64,
     attempt: Option<Attempt>,
     not_before: Instant,
     /// How many before it, in a row, were of no use.
-    in_vain: u32,
+    failures: u32,
 }
 
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
     /// Not yet made. The primary must speak RESP3.
-    pub(super) fn new(primary: Primary, runtime: Handle, cuts: watch::Sender<()>) -> Self {
+    pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Self {
         let current = Mutex::new(Current {
             number: 0,
             attempt: None,
             not_before: Instant::now(),
-            in_vain: 0,
+            failures: 0,
         });
         let shared = Arc::new(Shared {
             primary,
             runtime,
-            cuts,
+            disconnects,
             current,
         });
         Self {
-            way: Way::Own(shared),
+            transport: Transport::Own(shared),
             sent: false,
         }
     }
@@ -101,7 +101,7 @@ impl Connection {
     ) -> Self {
         let clone = Arc::new(move || Box::new(connection.clone()) as Box<_>);
         Self {
-            way: Way::Given(Given { clone, timeout }),
+            transport: Transport::User(UserConnection { clone, timeout }),
             // What it did with a command that failed is not known.
             sent: true,
         }
@@ -126,7 +126,7 @@ impl Connection {
     }
 }
 
-impl Given {
+impl UserConnection {
     async fn answer<T>(&self, answer: RedisFuture<'_, T>) -> RedisResult<T> {
         let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
         timeout(self.timeout, answer).await.unwrap_or_else(late)
@@ -166,7 +166,7 @@ impl Shared {
                     && let Some(shared) = told.upgrade()
                 {
                     shared.replace(number);
-                    shared.cuts.send_replace(());
+                    shared.disconnects.send_replace(());
                 }
                 Ok::<_, SendError>(())
             });
@@ -184,13 +184,13 @@ impl Shared {
 
     /// What was sent over it has come to this.
     fn judge(&self, number: u64, answer: Result<&[Value], &RedisError>) {
-        let is_elsewhere = |value: &Value| matches!(value, Value::ServerError(error) if elsewhere(error.code(), error.details()));
-        if answer.is_err() || answer.is_ok_and(|values| values.iter().any(is_elsewhere)) {
+        let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
+        if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
             return self.replace(number);
         }
         let mut current = self.current.lock();
         if current.number == number {
-            current.in_vain = 0;
+            current.failures = 0;
         }
     }
 
@@ -198,15 +198,15 @@ impl Shared {
     fn replace(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {
-            let pause = match current.in_vain {
+            let pause = match current.failures {
                 0 => Duration::ZERO,
-                n => PAUSE_LONGEST.min(PAUSE_FIRST * 2_u32.saturating_pow(n - 1)),
+                n => MAX_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(n - 1)),
             };
             *current = Current {
                 number: number + 1,
                 attempt: None,
                 not_before: Instant::now() + pause,
-                in_vain: current.in_vain.saturating_add(1),
+                failures: current.failures.saturating_add(1),
             };
         }
     }
@@ -214,13 +214,13 @@ impl Shared {
 
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        let Self { way, sent } = self;
+        let Self { transport, sent } = self;
         let answer = async move {
-            let shared = match way {
-                Way::Own(shared) => shared,
-                Way::Given(given) => {
-                    let mut connection = (given.clone)();
-                    return given.answer(connection.req_packed_command(cmd)).await;
+            let shared = match transport {
+                Transport::Own(shared) => shared,
+                Transport::User(user) => {
+                    let mut connection = (user.clone)();
+                    return user.answer(connection.req_packed_command(cmd)).await;
                 }
             };
             let (number, mut connection) = shared.made(sent).await?;
@@ -237,14 +237,14 @@ impl ConnectionLike for Connection {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        let Self { way, sent } = self;
+        let Self { transport, sent } = self;
         let answers = async move {
-            let shared = match way {
-                Way::Own(shared) => shared,
-                Way::Given(given) => {
-                    let mut connection = (given.clone)();
+            let shared = match transport {
+                Transport::Own(shared) => shared,
+                Transport::User(user) => {
+                    let mut connection = (user.clone)();
                     let answers = connection.req_packed_commands(commands, offset, count);
-                    return executed(commands, given.answer(answers).await?);
+                    return executed(commands, user.answer(answers).await?);
                 }
             };
             let (number, mut connection) = shared.made(sent).await?;
@@ -258,9 +258,9 @@ impl ConnectionLike for Connection {
     }
 
     fn get_db(&self) -> i64 {
-        match &self.way {
-            Way::Own(shared) => shared.primary.db(),
-            Way::Given(given) => (given.clone)().get_db(),
+        match &self.transport {
+            Transport::Own(shared) => shared.primary.db(),
+            Transport::User(user) => (user.clone)().get_db(),
         }
     }
 }
@@ -274,9 +274,9 @@ fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>>
     }
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for UserConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given").finish_non_exhaustive()
+        f.debug_struct("UserConnection").finish_non_exhaustive()
     }
 }
 

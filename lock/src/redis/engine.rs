@@ -1,8 +1,8 @@
 //! What every object in Redis does alike: wait, run a command to its end, undo one that was not answered.
 //!
-//! 1. A process's waiters for one object stand in one [`Line`], in order of arrival; only its head asks Redis, so that a
+//! 1. A process's waiters for one object stand in one [`SharedObject`], in order of arrival; only its head asks Redis, so that a
 //!    thousand waiters here are one contender there.
-//! 2. [`wait_for`]: try; then wait for the object's channel, for the end of what is in the way, or for [`RECHECK`],
+//! 2. [`wait_for`]: try; then wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
 //! 3. Each try is a task of its own: it runs to its end even if the caller goes away, and what it took is then dropped,
 //!    which gives it back.
@@ -10,7 +10,7 @@
 //! 5. [`undo`] repeats a command that may run twice until Redis has carried it out, and has found what it undoes.
 //!
 //! What it survives: a message that is lost, a wake-up connection that cannot be made, a caller that goes away at any
-//! point, a command that gets no answer, or reaches Redis up to [`LATE`](super::failure::LATE) after the one that undoes it.
+//! point, a command that gets no answer, or reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the one that undoes it.
 //! **What breaks it**: one that comes later still; what it took goes with its lease.
 //!
 //! Next to read: `hold.rs`.
@@ -18,30 +18,30 @@
 use super::{client::RedisClient, failure::Failure, wakeups::Subscription};
 use crate::{
     LockError, left,
-    local::queue::{Head, Queue, Turn},
+    local::line::{Head, Line, Turn},
     registry::Registration,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Waiters look again after this time even if no message has come.
-pub const RECHECK: Duration = Duration::from_millis(500);
+pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What has no lease, or one that another guard of its owner may have made longer, is undone for as long as this.
-pub(super) const UNDO: Duration = Duration::from_secs(10 * 60);
+pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LONGEST: Duration = Duration::from_secs(1);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Nobody asks more often than this.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// What all handles of one object share in this process: the line of its waiters, and the channel that tells its news.
 #[derive(Debug)]
-pub(super) struct Line<T = (), A = ()> {
-    pub(super) queue: Arc<Queue<T, A>>,
+pub(super) struct SharedObject<T = (), A = ()> {
+    pub(super) line: Arc<Line<T, A>>,
     pub(super) news: Subscription,
     /// Somebody tells news on the channel; else it is only the name of the line.
-    is_told: bool,
+    has_news: bool,
     _place: Registration,
 }
 
@@ -49,27 +49,27 @@ pub(super) struct Line<T = (), A = ()> {
 pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 
 /// What one try came to.
-pub(super) enum Tried<T> {
-    Had(T),
+pub(super) enum TryResult<T> {
+    Acquired(T),
     /// It is not free, and does not become free by itself before this time is over; `None`: unknown.
-    Wait(Option<Duration>),
+    RetryWithin(Option<Duration>),
 }
 
-impl<T, A> Line<T, A> {
+impl<T, A> SharedObject<T, A> {
     /// The line of what tells its news on `channel`.
     pub(super) fn new(client: &RedisClient, channel: String, place: Registration) -> Self {
         Self {
-            queue: Arc::default(),
+            line: Arc::default(),
             news: Subscription::new(channel, &client.inner().wakeups),
-            is_told: true,
+            has_news: true,
             _place: place,
         }
     }
 
     /// The line of what tells no news.
-    pub(super) fn untold(client: &RedisClient, name: String, place: Registration) -> Self {
+    pub(super) fn without_news(client: &RedisClient, name: String, place: Registration) -> Self {
         Self {
-            is_told: false,
+            has_news: false,
             ..Self::new(client, name, place)
         }
     }
@@ -79,7 +79,7 @@ impl<T, A> Line<T, A> {
     }
 }
 
-impl<A: Send> Line<(), A> {
+impl<A: Send> SharedObject<(), A> {
     /// Waits for the turn to ask, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
     /// once: that another of this process is asking just now says nothing about what is free.
     ///
@@ -96,18 +96,18 @@ impl<A: Send> Line<(), A> {
     ) -> Result<Option<T>, LockError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Tried<T>, LockError>> + Send + 'static,
+        F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
     {
         let head = if wait.is_zero() {
             None
         } else {
-            match self.queue.join(asks, left(until)).await {
+            match self.line.join(asks, left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
                 Some(Turn::Handed(())) | None => return Ok(None),
             }
         };
-        let news = self.is_told.then_some(&self.news);
+        let news = self.has_news.then_some(&self.news);
         wait_for(client, news, until, || attempt(head.clone())).await
     }
 }
@@ -115,7 +115,7 @@ impl<A: Send> Line<(), A> {
 /// What a failure is to the one who asked; and to all behind it, where the server is unavailable. What is refused for good
 /// may be this one's own fault.
 pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockError {
-    if failure.again
+    if failure.retryable
         && let Some(head) = head
     {
         head.fail(&failure.error);
@@ -136,20 +136,20 @@ pub(super) async fn wait_for<T, F>(
 ) -> Result<Option<T>, LockError>
 where
     T: Send + 'static,
-    F: Future<Output = Result<Tried<T>, LockError>> + Send + 'static,
+    F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
 {
     loop {
-        let hint = match to_the_end(client, attempt()).await? {
-            Tried::Had(had) => return Ok(Some(had)),
-            Tried::Wait(hint) => hint,
+        let hint = match run_to_end(client, attempt()).await? {
+            TryResult::Acquired(acquired) => return Ok(Some(acquired)),
+            TryResult::RetryWithin(hint) => hint,
         };
         let left = left(until);
         if left.is_zero() {
             return Ok(None);
         }
         let pause = hint
-            .unwrap_or(RECHECK)
-            .clamp(SHORTEST_PAUSE, RECHECK)
+            .unwrap_or(RECHECK_INTERVAL)
+            .clamp(MIN_PAUSE, RECHECK_INTERVAL)
             .min(left);
         match news {
             // Woken or not: look again.
@@ -167,7 +167,7 @@ pub(super) fn hint(millis: i64) -> Option<Duration> {
 }
 
 /// Runs to its end even if the caller goes away.
-pub(super) async fn to_the_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
+pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, LockError>> + Send + 'static,
@@ -178,7 +178,7 @@ where
     }
 }
 
-/// Runs a command that may run twice, in the background, until Redis has carried it out or refused it for good; [`UNDO`]
+/// Runs a command that may run twice, in the background, until Redis has carried it out or refused it for good; [`UNDO_LIMIT`]
 /// long, or as long as the `lease`. Where it finds nothing it is run again for as long as `late`: what it undoes may be
 /// under way yet, over a connection that was given up. After the first try `then` is dropped: the waiters behind it find
 /// out for themselves.
@@ -192,8 +192,11 @@ pub(super) fn undo<F>(
     F: Future<Output = Result<bool, Failure>> + Send,
 {
     client.spawn(async move {
-        let (ends, mut pause, mut then) =
-            (Instant::now() + lease.max(UNDO), RETRY_FIRST, Some(then));
+        let (ends, mut pause, mut then) = (
+            Instant::now() + lease.max(UNDO_LIMIT),
+            FIRST_RETRY_PAUSE,
+            Some(then),
+        );
         let mut found_nothing = None;
         loop {
             let answer = command().await;
@@ -201,7 +204,7 @@ pub(super) fn undo<F>(
             match answer {
                 Ok(true) => return,
                 Ok(false) if now >= *found_nothing.get_or_insert(now) + late => return,
-                Err(failure) if !failure.again || now >= ends => {
+                Err(failure) if !failure.retryable || now >= ends => {
                     tracing::warn!(error = %failure.error, "what a command took is not given back");
                     return;
                 }
@@ -209,7 +212,7 @@ pub(super) fn undo<F>(
             }
             then.take();
             sleep(pause).await;
-            pause = (pause * 2).min(RETRY_LONGEST);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
     });
 }

@@ -13,13 +13,14 @@ use std::time::Duration;
 pub(super) const SERVER: &str = "redis";
 
 /// A command without an answer may come so much later than the one that undoes it, which goes over another connection.
-pub(super) const LATE: Duration = Duration::from_secs(5);
+pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 
 /// What Redis answers before it has done anything and as long as something stands in its way: of these another connection
 /// may lead to a server that can, to the new primary, say, or with a login;
-const ELSEWHERE: [&str; 5] = ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
+const RETRY_ON_NEW_CONNECTION: [&str; 5] =
+    ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// and of these it may not.
-const LATER: [&str; 6] = [
+const RETRY_LATER: [&str; 6] = [
     "MISCONF",
     "OOM",
     "BUSY",
@@ -37,18 +38,18 @@ pub(super) struct Failure {
     /// It may have run, in part too, and may run yet.
     pub(super) may_have_run: bool,
     /// The same command may succeed later.
-    pub(super) again: bool,
+    pub(super) retryable: bool,
 }
 
 impl Failure {
     /// `sent`: there was a connection, and it went out.
     pub(super) fn of(error: RedisError, sent: bool) -> Self {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-        let ends = error
+        let is_temporary = error
             .code()
             .and_then(|code| refusal(code, error.detail()))
             .is_some();
-        let for_good = answered && !ends;
+        let for_good = answered && !is_temporary;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
         let (server, reason) = (SERVER, error.into());
         Self {
@@ -58,17 +59,17 @@ impl Failure {
                 LockError::unavailable(server, reason)
             },
             // A script that is refused for good may have come half-way.
-            may_have_run: sent && !ends,
-            again: !sent || !for_good,
+            may_have_run: sent && !is_temporary,
+            retryable: !sent || !for_good,
         }
     }
 }
 
 impl Failure {
     /// How much later it may still come than the command that undoes it: not at all, where it was answered.
-    pub(super) fn late(&self) -> Duration {
-        if self.may_have_run && self.again {
-            LATE
+    pub(super) fn max_delay(&self) -> Duration {
+        if self.may_have_run && self.retryable {
+            MAX_COMMAND_DELAY
         } else {
             Duration::ZERO
         }
@@ -87,17 +88,20 @@ pub(super) fn failed(error: RedisError) -> LockError {
 }
 
 /// Whether another connection may lead to a server that can do what this one has refused.
-pub(super) fn elsewhere(code: &str, details: Option<&str>) -> bool {
-    refusal(code, details).is_some_and(|refusal| ELSEWHERE.contains(&refusal))
+pub(super) fn needs_new_connection(code: &str, details: Option<&str>) -> bool {
+    refusal(code, details).is_some_and(|refusal| RETRY_ON_NEW_CONNECTION.contains(&refusal))
 }
 
 /// The refusal for a while that this is: as it stands, or as Redis 6 has it in a script's error.
 fn refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
-    let ends = |word: &&str| ELSEWHERE.contains(word) || LATER.contains(word);
+    let is_temporary =
+        |word: &&str| RETRY_ON_NEW_CONNECTION.contains(word) || RETRY_LATER.contains(word);
     let in_script = details.filter(|details| details.starts_with(IN_SCRIPT));
-    Some(code).filter(ends).or_else(|| {
+    Some(code).filter(is_temporary).or_else(|| {
         let words = in_script?.split_whitespace();
-        words.map(|word| word.trim_start_matches('-')).find(ends)
+        words
+            .map(|word| word.trim_start_matches('-'))
+            .find(is_temporary)
     })
 }
 
@@ -118,7 +122,7 @@ mod tests {
     /// (May it have run? Is it worthwhile to ask again?)
     fn answers(error: RedisError, sent: bool) -> (bool, bool) {
         let failure = Failure::of(error, sent);
-        (failure.may_have_run, failure.again)
+        (failure.may_have_run, failure.retryable)
     }
 
     #[test]

@@ -25,9 +25,9 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{Tried, hint, to_the_end, undo, wait_for},
-    failure::{Failure, LATE},
-    hold::{Asked, Claim, Hold},
+    engine::{TryResult, hint, run_to_end, undo, wait_for},
+    failure::{Failure, MAX_COMMAND_DELAY},
+    hold::{AcquireRequest, Claim, Hold},
     scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
@@ -43,7 +43,7 @@ use std::{
 use tokio::time::Instant;
 
 /// The longest wait limit that is written, as in Redisson; trying again keeps a waiter alive beyond that.
-const LONGEST_LIMIT: Duration = Duration::from_secs(5 * 60);
+const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A handle on one fair lock in Redis. Each acquire is an owner of its own, unless the handle is given one.
 ///
@@ -73,12 +73,12 @@ pub(super) struct FairClaim {
     name: String,
     id: Owner,
     /// How long it waits in all; 0: it does not queue.
-    limit: Duration,
+    wait_limit: Duration,
     lease: Lease,
 }
 
 /// A waiter. It leaves the queue when the caller and the last try have gone.
-struct Waiter {
+struct FairWaiter {
     claim: Arc<FairClaim>,
     /// It may be in the queue, or have the lock with no hold to give it back.
     left_behind: AtomicBool,
@@ -140,7 +140,7 @@ impl RedisFairLock {
             client: self.client.clone(),
             name: self.name.clone(),
             id: self.client.owner(),
-            limit: wait.min(LONGEST_LIMIT),
+            wait_limit: wait.min(MAX_WAIT_LIMIT),
             lease: self.lease,
         });
         let news = Subscription::by_pattern(
@@ -150,18 +150,18 @@ impl RedisFairLock {
         if !wait.is_zero() {
             news.listen();
         }
-        let waiter = Arc::new(Waiter {
+        let waiter = Arc::new(FairWaiter {
             claim,
             left_behind: AtomicBool::new(false),
         });
-        let had = wait_for(&self.client, Some(&news), until, || {
+        let acquired = wait_for(&self.client, Some(&news), until, || {
             Arc::clone(&waiter).attempt(until)
         })
         .await?;
-        if had.is_none() {
-            to_the_end(&self.client, waiter.leave()).await?;
+        if acquired.is_none() {
+            run_to_end(&self.client, waiter.leave()).await?;
         }
-        Ok(had)
+        Ok(acquired)
     }
 }
 
@@ -171,9 +171,9 @@ impl Lock for RedisFairLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        let first = |_| self.first(wait, asked.until);
-        asked
+        let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
+        let first = |_| self.first(wait, request.until);
+        request
             .guard(&self.name, &self.client.owned(), false, first)
             .await
     }
@@ -181,25 +181,30 @@ impl Lock for RedisFairLock {
 
 inherent!(RedisFairLock);
 
-impl Waiter {
+impl FairWaiter {
     /// `fair_acquire.lua`.
-    async fn attempt(self: Arc<Self>, until: Instant) -> Result<Tried<Hold<FairClaim>>, LockError> {
+    async fn attempt(
+        self: Arc<Self>,
+        until: Instant,
+    ) -> Result<TryResult<Hold<FairClaim>>, LockError> {
         let (claim, leased) = (&self.claim, Instant::now());
-        let left = until.saturating_duration_since(leased).min(claim.limit);
+        let left = until
+            .saturating_duration_since(leased)
+            .min(claim.wait_limit);
         let mut script = claim.script(&scripts::FAIR_ACQUIRE);
         script.arg(claim.lease.millis()).arg(claim.id.to_string());
-        script.arg(millis(claim.limit)).arg(millis(left));
+        script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, _)) if claim.lease.is_over(leased) => {
                 // The answer came late. Under the same identity it can only be tried again once this is undone.
                 self.left_behind.store(true, Ordering::Release);
                 claim.release().await?;
                 self.left_behind.store(false, Ordering::Release);
-                Ok(Tried::Wait(None))
+                Ok(TryResult::RetryWithin(None))
             }
             Ok((true, _)) => {
                 self.left_behind.store(false, Ordering::Release);
-                Ok(Tried::Had(Hold::new(
+                Ok(TryResult::Acquired(Hold::new(
                     Arc::clone(claim),
                     None,
                     claim.lease,
@@ -208,9 +213,9 @@ impl Waiter {
                 )))
             }
             Ok((false, millis)) => {
-                let queues = !claim.limit.is_zero();
+                let queues = !claim.wait_limit.is_zero();
                 self.left_behind.store(queues, Ordering::Release);
-                Ok(Tried::Wait(hint(millis)))
+                Ok(TryResult::RetryWithin(hint(millis)))
             }
             Err(failure) => {
                 let may_be = failure.may_have_run;
@@ -229,12 +234,12 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl Drop for FairWaiter {
     fn drop(&mut self) {
         if *self.left_behind.get_mut() {
             let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
-            let limit = claim.lease.duration().max(claim.limit);
-            undo(&client, limit, LATE, (), move || {
+            let limit = claim.lease.duration().max(claim.wait_limit);
+            undo(&client, limit, MAX_COMMAND_DELAY, (), move || {
                 let claim = Arc::clone(&claim);
                 async move { claim.release().await }
             });
@@ -282,7 +287,7 @@ impl Claim for FairClaim {
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = self.script(&scripts::FAIR_RELEASE);
         self.client
-            .run(script.arg(self.id.to_string()).arg(millis(self.limit)))
+            .run(script.arg(self.id.to_string()).arg(millis(self.wait_limit)))
             .await
     }
 }

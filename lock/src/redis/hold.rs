@@ -15,7 +15,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{Tried, undo},
+    engine::{TryResult, undo},
     failure::{Failure, SERVER},
 };
 use crate::{
@@ -55,7 +55,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
 
     /// As [`release`](Self::release), by a holder; and the turn goes on.
-    fn give_back(
+    fn release_or_hand_off(
         &self,
         turn: Option<Self::Turn>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
@@ -87,7 +87,7 @@ struct State<T> {
     live: usize,
     /// `None` once all are lost.
     turn: Option<T>,
-    given_back: bool,
+    released: bool,
 }
 
 impl<C: Claim> Hold<C> {
@@ -101,7 +101,7 @@ impl<C: Claim> Hold<C> {
         let state = Mutex::new(State {
             live: 1,
             turn: Some(turn),
-            given_back: false,
+            released: false,
         });
         Self {
             claim,
@@ -119,8 +119,9 @@ impl<C: Claim> Hold<C> {
         (!self.lease.is_over(self.leased)).then_some(self)
     }
 
-    pub(super) fn tried(self) -> Tried<Self> {
-        self.in_time().map_or(Tried::Wait(None), Tried::Had)
+    pub(super) fn into_result(self) -> TryResult<Self> {
+        self.in_time()
+            .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
     pub(super) fn claim(&self) -> &C {
@@ -154,7 +155,7 @@ impl<C: Claim> Hold<C> {
             C::fail(turn, &error);
         }
         // What is not given back now is given back in the background.
-        drop(self.give_back().await);
+        drop(self.release().await);
         Err(error)
     }
 
@@ -170,14 +171,14 @@ impl<C: Claim> Hold<C> {
         if !self.join() {
             return Ok(None);
         }
-        let (mut entering, sent) = (Entering(Some(Arc::clone(&self))), Instant::now());
+        let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
         if !self.renew(lease).await? {
             return Ok(None);
         }
         if lease.is_over(sent) {
             return Err(late("it was renewed"));
         }
-        entering.0 = None;
+        reentry.0 = None;
         Ok(Some(self.guard_for(lease, sent)))
     }
 
@@ -245,17 +246,17 @@ impl<C: Claim> Hold<C> {
         state.live == 0
     }
 
-    async fn give_back(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, Failure> {
         let turn = {
             let mut state = self.state.lock();
-            state.given_back = true;
+            state.released = true;
             state.turn.take()
         };
-        let given_back = self.claim.give_back(turn).await;
-        if given_back.as_ref().is_err_and(|failure| failure.again) {
+        let released = self.claim.release_or_hand_off(turn).await;
+        if released.as_ref().is_err_and(|failure| failure.retryable) {
             undo_claim(&self.claim, self.lease, Duration::ZERO, ());
         }
-        given_back
+        released
     }
 }
 
@@ -268,9 +269,9 @@ fn late(what: &str) -> LockError {
 }
 
 /// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
-struct Entering<C: Claim>(Option<Arc<Hold<C>>>);
+struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 
-impl<C: Claim> Drop for Entering<C> {
+impl<C: Claim> Drop for PendingReentry<C> {
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
             hold.lose();
@@ -291,11 +292,11 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     async fn lost(&self, sure_until: &SureUntil) {
-        let cuts = self.hold.claim.client().cuts();
+        let disconnects = self.hold.claim.client().disconnects();
         let renew = || self.hold.renew(self.lease);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, Some(cuts), renew) => {}
+            () = self.lease.renewed(self.leased, sure_until, Some(disconnects), renew) => {}
         }
     }
 
@@ -303,8 +304,8 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.lose();
     }
 
-    async fn give_back(self, lost: bool) -> Result<(), LockError> {
-        if lost || !self.hold.leave() || self.hold.give_back().await? {
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
+        if lost || !self.hold.leave() || self.hold.release().await? {
             return Ok(());
         }
         Err(LockError::lost(self.name()))
@@ -336,7 +337,7 @@ impl<C: Claim> fmt::Debug for Hold<C> {
 impl<C: Claim> Drop for Hold<C> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        if !state.given_back {
+        if !state.released {
             let turn = state.turn.take();
             undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
         }
@@ -345,7 +346,7 @@ impl<C: Claim> Drop for Hold<C> {
 
 /// What one acquire asks for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct AcquireRequest {
     pub(super) owner: Option<Owner>,
     pub(super) lease: Lease,
     pub(super) wait: Duration,
@@ -354,7 +355,7 @@ pub(super) struct Asked {
     pub(super) fenced: bool,
 }
 
-impl Asked {
+impl AcquireRequest {
     /// An acquire that begins now.
     pub(super) fn new(
         name: &str,
@@ -416,7 +417,7 @@ impl Failure {
     /// Gives back what the command may have taken, where it may have run.
     pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
-            undo_claim(claim, lease, self.late(), ());
+            undo_claim(claim, lease, self.max_delay(), ());
         }
     }
 }

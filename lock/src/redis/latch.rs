@@ -18,7 +18,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{Line, RECHECK},
+    engine::{RECHECK_INTERVAL, SharedObject},
     failure::failed,
     scripts::{self, suffixed},
 };
@@ -59,32 +59,32 @@ use tokio::{
 pub struct RedisLatch {
     client: RedisClient,
     name: String,
-    line: Arc<LatchLine>,
+    shared: Arc<SharedLatch>,
 }
 
 /// What all handles of one latch share in this process.
 #[derive(Debug)]
-pub(super) struct LatchLine {
-    line: Line,
+pub(super) struct SharedLatch {
+    object: SharedObject,
     /// Looks are numbered as they are sent: one that was sent earlier says nothing about what came since.
-    looks: AtomicU64,
-    lookout: Lookout,
+    next_look: AtomicU64,
+    poller: Poller,
 }
 
 /// The one task that looks for all who wait.
 #[derive(Debug)]
-struct Lookout {
+struct Poller {
     /// The number of its last look, and what it has seen.
-    seen: watch::Sender<Seen>,
+    last: watch::Sender<Observation>,
     /// It is there. Waiters come, and it goes, under this mutex: so it is there as long as anybody waits.
-    is_there: Mutex<bool>,
+    running: Mutex<bool>,
 }
 
-type Seen = (u64, Result<Look, LockError>);
+type Observation = (u64, Result<LatchState, LockError>);
 
 /// What one look has seen.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct LatchState {
     closed: bool,
     /// How often it was opened so far.
     opened: u64,
@@ -95,20 +95,20 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let line = self.shared(&name, |place| LatchLine {
+        let shared = self.shared(&name, |place| SharedLatch {
             // Braces always, even where the name has some.
-            line: Line::new(
+            object: SharedObject::new(
                 self,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
                 place,
             ),
-            looks: AtomicU64::new(0),
-            lookout: Lookout::default(),
+            next_look: AtomicU64::new(0),
+            poller: Poller::default(),
         });
         RedisLatch {
             client: self.clone(),
             name,
-            line,
+            shared,
         }
     }
 }
@@ -132,7 +132,7 @@ impl RedisLatch {
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let mut script = scripts::LATCH_SET.key(&self.name);
         script.key(suffixed(&self.name, "opened"));
-        let script = script.arg(count.get()).arg(self.line.line.channel());
+        let script = script.arg(count.get()).arg(self.shared.object.channel());
         Ok(self.client.run(script).await?)
     }
 
@@ -152,7 +152,7 @@ impl RedisLatch {
             .run(
                 script
                     .key(suffixed(&self.name, "opened"))
-                    .arg(self.line.line.channel()),
+                    .arg(self.shared.object.channel()),
             )
             .await?)
     }
@@ -189,10 +189,10 @@ impl RedisLatch {
         if limit.is_zero() {
             return Err(LockError::taken(&self.name, limit));
         }
-        let is_open = |look: &Look| !look.closed || look.opened > first.opened;
-        let (mut seen, is_first) = self.line.lookout.join();
+        let is_open = |look: &LatchState| !look.closed || look.opened > first.opened;
+        let (mut seen, is_first) = self.shared.poller.join();
         if is_first {
-            self.client.spawn(self.clone().look_for_all());
+            self.client.spawn(self.clone().poll_for_all());
         }
         let told =
             seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
@@ -206,28 +206,28 @@ impl RedisLatch {
     }
 
     /// Looks as long as there are waiters.
-    async fn look_for_all(self) {
-        let LatchLine { line, lookout, .. } = &*self.line;
-        while !lookout.goes() {
-            drop(lookout.seen.send_replace(self.look().await));
+    async fn poll_for_all(self) {
+        let SharedLatch { object, poller, .. } = &*self.shared;
+        while !poller.stop_if_idle() {
+            drop(poller.last.send_replace(self.look().await));
             // A message, or the last waiter has gone, or it is time.
-            let pause = timeout(RECHECK, line.news.news());
+            let pause = timeout(RECHECK_INTERVAL, object.news.news());
             tokio::select! {
                 _ = pause => {}
-                () = lookout.seen.closed() => {}
+                () = poller.last.closed() => {}
             }
         }
     }
 
-    async fn look(&self) -> (u64, Result<Look, LockError>) {
-        let number = self.line.looks.fetch_add(1, Ordering::AcqRel) + 1;
+    async fn look(&self) -> (u64, Result<LatchState, LockError>) {
+        let number = self.shared.next_look.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [self.name.clone(), suffixed(&self.name, "opened")];
         let look = self
             .client
             .connection()
             .mget::<_, (Option<i64>, Option<u64>)>(&keys)
             .await;
-        let look = look.map(|(count, opened)| Look {
+        let look = look.map(|(count, opened)| LatchState {
             closed: count.is_some_and(|left| left > 0),
             opened: opened.unwrap_or(0),
         });
@@ -235,32 +235,32 @@ impl RedisLatch {
     }
 }
 
-impl Default for Lookout {
+impl Default for Poller {
     fn default() -> Self {
-        let nothing = Look {
+        let nothing = LatchState {
             closed: true,
             opened: 0,
         };
         Self {
-            seen: watch::Sender::new((0, Ok(nothing))),
-            is_there: Mutex::new(false),
+            last: watch::Sender::new((0, Ok(nothing))),
+            running: Mutex::new(false),
         }
     }
 }
 
-impl Lookout {
+impl Poller {
     /// One more waiter, and whether it must start the task.
-    fn join(&self) -> (watch::Receiver<Seen>, bool) {
-        let mut is_there = self.is_there.lock();
-        let must_start = !std::mem::replace(&mut *is_there, true);
-        (self.seen.subscribe(), must_start)
+    fn join(&self) -> (watch::Receiver<Observation>, bool) {
+        let mut running = self.running.lock();
+        let must_start = !std::mem::replace(&mut *running, true);
+        (self.last.subscribe(), must_start)
     }
 
     /// Whether nobody waits any more: then the task ends.
-    fn goes(&self) -> bool {
-        let mut is_there = self.is_there.lock();
-        *is_there = self.seen.receiver_count() > 0;
-        !*is_there
+    fn stop_if_idle(&self) -> bool {
+        let mut running = self.running.lock();
+        *running = self.last.receiver_count() > 0;
+        !*running
     }
 }
 
@@ -272,11 +272,11 @@ mod tests {
     /// Of two that come at the same moment, and of those after them.
     #[test]
     fn as_long_as_anybody_waits_one_looks_for_all() {
-        let rounds: Vec<_> = (0..10_000).map(|_| Lookout::default()).collect();
+        let rounds: Vec<_> = (0..10_000).map(|_| Poller::default()).collect();
         // They spin until both are there: a barrier that wakes them wakes one after the other, and they do not meet.
         let there = AtomicUsize::new(0);
         let come = || -> Vec<_> {
-            let round = |(round, lookout): (usize, &Lookout)| {
+            let round = |(round, poller): (usize, &Poller)| {
                 there.fetch_add(1, Ordering::AcqRel);
                 let both = 2 * (round + 1);
                 for spins in 1.. {
@@ -287,19 +287,19 @@ mod tests {
                         thread::yield_now();
                     }
                 }
-                lookout.join()
+                poller.join()
             };
             rounds.iter().enumerate().map(round).collect()
         };
         thread::scope(|threads| {
             let [one, other] =
                 [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
-            for (lookout, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
+            for (poller, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
                 assert!(one.1 != other.1, "one of the two starts it");
-                assert!(!lookout.join().1 && !lookout.goes());
+                assert!(!poller.join().1 && !poller.stop_if_idle());
                 drop((one, other));
                 assert!(
-                    lookout.goes() && lookout.join().1,
+                    poller.stop_if_idle() && poller.join().1,
                     "the next starts it again"
                 );
             }

@@ -3,9 +3,9 @@
 //! 1. Wait in this process's line; its head takes the lock by one script, which looks and writes the identity.
 //! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
 //! 3. Give it back: one script looks at the identity, deletes, and wakes the waiters. Where the next holder waits in the
-//!    same process, one script hands it off instead. Processes take turns: after [`BATCH`] hand-offs, or
-//!    [`BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
-//!    listen, or when nobody has for [`YIELD`]: so a slow one, a Java process say, has its turn too. A process that
+//!    same process, one script hands it off instead. Processes take turns: after [`MAX_BATCH`] hand-offs, or
+//!    [`MAX_BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
+//!    listen, or when nobody has for [`YIELD_TIME`]: so a slow one, a Java process say, has its turn too. A process that
 //!    listens and wants nothing costs the others that pause, once a turn.
 //! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
 //!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
@@ -22,16 +22,16 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{Line, Tried, fail, hint, wait_for},
+    engine::{SharedObject, TryResult, fail, hint, wait_for},
     failure::{Failure, failed},
-    hold::{Asked, Claim, Hold},
+    hold::{AcquireRequest, Claim, Hold},
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
     left,
-    local::queue::{Head, Turn, Waiter},
+    local::line::{Head, LineWaiter, Turn},
 };
 use redis::AsyncCommands;
 use std::{
@@ -44,11 +44,11 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 /// The longest row of hand-offs inside one process before another gets its turn.
-pub const BATCH: u32 = 128;
+pub const MAX_BATCH: u32 = 128;
 /// The longest time that a row of hand-offs may take before another process gets its turn.
-pub const BATCH_TIME: Duration = Duration::from_millis(20);
+pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
 /// How long a process that has had its turn leaves a free lock to the others.
-pub const YIELD: Duration = Duration::from_millis(2);
+pub const YIELD_TIME: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
 /// that is given an [owner](Self::owner) is re-entrant.
@@ -93,7 +93,7 @@ pub struct RedisFencedLock(Handle);
 #[derive(Debug, Clone)]
 struct Handle {
     client: RedisClient,
-    lock: Arc<LockLine>,
+    lock: Arc<SharedLock>,
     owner: Option<Owner>,
     terms: Terms,
 }
@@ -109,10 +109,10 @@ type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
 /// What all handles of one lock share in this process.
 #[derive(Debug)]
-pub(super) struct LockLine {
+pub(super) struct SharedLock {
     name: String,
     token: String,
-    line: Line<Hold<LockClaim>, Terms>,
+    object: SharedObject<Hold<LockClaim>, Terms>,
     /// How many messages this process lets go by, each of which says that one has had its turn.
     yields: AtomicI64,
 }
@@ -121,7 +121,7 @@ pub(super) struct LockLine {
 #[derive(Debug)]
 pub(super) struct LockClaim {
     client: RedisClient,
-    lock: Arc<LockLine>,
+    lock: Arc<SharedLock>,
     id: Owner,
     batch: Batch,
 }
@@ -150,7 +150,7 @@ impl RedisClient {
     /// handle. An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
-        self.used::<LockLine>()
+        self.used::<SharedLock>()
     }
 }
 
@@ -186,7 +186,7 @@ macro_rules! handle {
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
                 let Handle { client, lock, .. } = &self.0;
                 let mut script = scripts::FORCE_UNLOCK.key(&lock.name);
-                script.key(lock.line.news.channel()).arg("0");
+                script.key(lock.object.news.channel()).arg("0");
                 Ok(client.run(&script).await?)
             }
         }
@@ -255,9 +255,9 @@ impl RedisFencedLock {
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.shared(&name, |place| LockLine {
+        let lock = client.shared(&name, |place| SharedLock {
             token: prefixed("redisson_lock_token", &name),
-            line: Line::new(client, lock_channel(&name), place),
+            object: SharedObject::new(client, lock_channel(&name), place),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
@@ -274,22 +274,22 @@ impl Handle {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = self.lock.name.as_str();
-        let asked = Asked {
+        let request = AcquireRequest {
             fenced: self.terms.fenced,
-            ..Asked::new(name, self.owner, self.terms.lease, wait)?
+            ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
-        asked
+        request
             .guard(name, &self.client.owned(), false, |_| {
-                self.first(asked.until)
+                self.first(request.until)
             })
             .await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
     async fn first(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
-        let line = &self.lock.line;
+        let object = &self.lock.object;
         loop {
-            match line.queue.join(self.terms, left(until)).await {
+            match object.line.join(self.terms, left(until)).await {
                 Some(Turn::Handed(hold)) => {
                     if let Some(hold) = hold.in_time() {
                         return Ok(Some(hold));
@@ -297,7 +297,7 @@ impl Handle {
                 }
                 Some(Turn::Contend(head)) => {
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(&self.client, Some(&line.news), until, attempt).await;
+                    return wait_for(&self.client, Some(&object.news), until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
                 None => return Ok(None),
@@ -306,10 +306,10 @@ impl Handle {
     }
 
     /// `acquire.lua`.
-    async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
-        let (yields, news) = (&self.lock.yields, &self.lock.line.news);
+    async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
+        let (yields, news) = (&self.lock.yields, &self.lock.object.news);
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
-            && timeout(YIELD, news.news()).await.is_ok()
+            && timeout(YIELD_TIME, news.news()).await.is_ok()
         {}
         let (id, leased, Terms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
@@ -329,8 +329,10 @@ impl Handle {
         }
         script.arg(lease.millis()).arg(id.to_string());
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, token)) => Ok(Hold::new(claim, fence(token), lease, leased, head).tried()),
-            Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
+            Ok((true, token)) => {
+                Ok(Hold::new(claim, fence(token), lease, leased, head).into_result())
+            }
+            Ok((false, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
                 Err(fail(Some(&*head), failure))
@@ -372,8 +374,8 @@ impl Claim for LockClaim {
         Ok(self.free().await?.is_some())
     }
 
-    async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
-        let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
+    async fn release_or_hand_off(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
+        let in_row = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
         let next = turn
             .as_ref()
             .filter(|_| in_row)
@@ -382,13 +384,13 @@ impl Claim for LockClaim {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
                     // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
-                    Err(failure) if !failure.again => self.release().await,
+                    Err(failure) if !failure.retryable => self.release().await,
                     handed => handed,
                 }
             }
             (turn, _) => {
                 let told = self.free().await?;
-                let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
+                let others = told.unwrap_or(0) - i64::from(self.lock.object.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message that comes is our own, or says that the subscription has begun.
                 self.lock
@@ -407,7 +409,7 @@ impl LockClaim {
         self.client
             .run(
                 script
-                    .key(self.lock.line.news.channel())
+                    .key(self.lock.object.news.channel())
                     .arg(self.id.to_string()),
             )
             .await
@@ -417,7 +419,7 @@ impl LockClaim {
     async fn hand_off(
         &self,
         head: LockHead,
-        next: Waiter<Hold<Self>, Terms>,
+        next: LineWaiter<Hold<Self>, Terms>,
     ) -> Result<bool, Failure> {
         let (leased, id, Terms { lease, fenced }) =
             (Instant::now(), self.client.owner(), *next.asks());

@@ -26,10 +26,10 @@ pub use crate::Lease;
 
 pub use client::RedisClient;
 pub use connection::Connection;
-pub use engine::RECHECK;
+pub use engine::RECHECK_INTERVAL;
 pub use fair::RedisFairLock;
 pub use latch::RedisLatch;
-pub use lock::{BATCH, BATCH_TIME, RedisFencedLock, RedisLock, YIELD};
+pub use lock::{MAX_BATCH, MAX_BATCH_TIME, RedisFencedLock, RedisLock, YIELD_TIME};
 pub use options::{RedisOptions, Replicas};
 pub use rate_limiter::RateLimiter;
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};

@@ -203,8 +203,8 @@ impl RedisOptions {
         self
     }
 
-    /// What all connections are made by, once the options have been checked; `cuts` is told where it is elsewhere.
-    pub(super) fn primary(&self, cuts: watch::Sender<()>) -> Result<Primary, LockError> {
+    /// What all connections are made by, once the options have been checked; `disconnects` is told where it is elsewhere.
+    pub(super) fn primary(&self, disconnects: watch::Sender<()>) -> Result<Primary, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > FOR_EVER {
@@ -236,7 +236,7 @@ impl RedisOptions {
                 "must be what the Sentinels call the primary",
             ));
         }
-        Ok(Primary::new(client, sentinels, self.timeout, cuts))
+        Ok(Primary::new(client, sentinels, self.timeout, disconnects))
     }
 
     fn client(&self, info: ConnectionInfo, bad: fn() -> LockError) -> Result<Client, LockError> {

@@ -34,7 +34,7 @@ use tokio::{
 };
 
 /// A Sentinel that has not answered within this is passed over.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+const MAX_SENTINEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Host and port, as a Sentinel says them.
 pub(super) type Address = (String, u16);
@@ -51,7 +51,7 @@ struct Inner {
     /// Where the last connection was made to, where Sentinels say it.
     at: watch::Sender<Option<Address>>,
     /// Told when it is elsewhere.
-    cuts: watch::Sender<()>,
+    disconnects: watch::Sender<()>,
 }
 
 /// Who knows where the primary is.
@@ -70,14 +70,14 @@ impl Primary {
         client: Client,
         sentinels: Option<Sentinels>,
         timeout: Duration,
-        cuts: watch::Sender<()>,
+        disconnects: watch::Sender<()>,
     ) -> Self {
         Self(Arc::new(Inner {
             client,
             sentinels,
             timeout,
             at: watch::Sender::new(None),
-            cuts,
+            disconnects,
         }))
     }
 
@@ -109,13 +109,13 @@ impl Primary {
         };
         let found = in_time(
             *limit,
-            self.found(sentinels, config, Instant::now() + *limit),
+            self.find(sentinels, config, Instant::now() + *limit),
         );
         let (connection, address) = found.await?;
         let before = self.0.at.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| *before != address) {
             tracing::info!(?before, now = ?address, "another redis is the primary");
-            self.0.cuts.send_replace(());
+            self.0.disconnects.send_replace(());
         }
         Ok((connection, Some(address)))
     }
@@ -131,7 +131,7 @@ impl Primary {
         drop(at.wait_for(|at| at != here).await);
     }
 
-    async fn found(
+    async fn find(
         &self,
         sentinels: &Sentinels,
         config: &AsyncConnectionConfig,
@@ -144,18 +144,21 @@ impl Primary {
         sentinels
             .first
             .store((first + 1) % number, Ordering::Relaxed);
-        let patience = LONGEST_PATIENCE
+        let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let (mut in_vain, mut failed) = (Vec::new(), none_of_them());
+        let (mut tried, mut failed) = (Vec::new(), none_of_them());
         for index in (0..number).map(|n| (first + n) % number) {
-            let address = match sentinels.ask(&sentinels.clients[index], patience).await {
+            let address = match sentinels
+                .ask(&sentinels.clients[index], sentinel_timeout)
+                .await
+            {
                 Ok(address) => address,
                 Err(error) => {
                     failed = error;
                     continue;
                 }
             };
-            if in_vain.contains(&address) {
+            if tried.contains(&address) {
                 continue;
             }
             // A silent one leaves time to ask the others.
@@ -166,7 +169,7 @@ impl Primary {
                 }
                 Err(error) => failed = error,
             }
-            in_vain.push(address);
+            tried.push(address);
         }
         Err(failed)
     }
@@ -203,10 +206,10 @@ impl Primary {
 
 impl Sentinels {
     /// Where this one says that the primary is.
-    async fn ask(&self, sentinel: &Client, patience: Duration) -> RedisResult<Address> {
+    async fn ask(&self, sentinel: &Client, sentinel_timeout: Duration) -> RedisResult<Address> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(patience))
-            .set_response_timeout(Some(patience));
+            .set_connection_timeout(Some(sentinel_timeout))
+            .set_response_timeout(Some(sentinel_timeout));
         let mut connection = sentinel
             .get_multiplexed_async_connection_with_config(&config)
             .await?;

@@ -18,7 +18,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail},
+    engine::{HeadOfLine, SharedObject, TryResult, fail},
     scripts::{self, prefixed},
 };
 use crate::{FOR_EVER, LockError, deadline};
@@ -51,7 +51,7 @@ pub struct RateLimiter {
     client: RedisClient,
     name: String,
     key: String,
-    line: Arc<Line>,
+    object: Arc<SharedObject>,
 }
 
 impl RedisClient {
@@ -60,12 +60,14 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
-        let line = self.shared(&key, |place| Line::untold(self, key.clone(), place));
+        let object = self.shared(&key, |place| {
+            SharedObject::without_news(self, key.clone(), place)
+        });
         RateLimiter {
             client: self.clone(),
             name,
             key,
-            line,
+            object,
         }
     }
 }
@@ -114,7 +116,7 @@ impl RateLimiter {
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
-        let admitted = self.line.wait(&self.client, (), wait, until, attempt);
+        let admitted = self.object.wait(&self.client, (), wait, until, attempt);
         let admitted = admitted.await?;
         if admitted == Some(true) {
             return Ok(());
@@ -145,7 +147,7 @@ impl RateLimiter {
         n: NonZeroU32,
         head: HeadOfLine,
         until: Instant,
-    ) -> Result<Tried<bool>, LockError> {
+    ) -> Result<TryResult<bool>, LockError> {
         let mut script = scripts::RATE_TAKE.key(&self.key);
         script
             .key(format!("{}:window", self.key))
@@ -157,15 +159,15 @@ impl RateLimiter {
             .await
             .map_err(|failure| fail(head.as_deref(), failure))?
         {
-            ADMITTED => return Ok(Tried::Had(true)),
+            ADMITTED => return Ok(TryResult::Acquired(true)),
             NOT_SET => return Err(self.invalid("no rate is set")),
             MORE_THAN_THE_RATE => return Err(self.invalid("at most the rate at once")),
             micros => Duration::from_micros(i64::unsigned_abs(micros)),
         };
         Ok(if Instant::now() + after > until {
-            Tried::Had(false)
+            TryResult::Acquired(false)
         } else {
-            Tried::Wait(Some(after))
+            TryResult::RetryWithin(Some(after))
         })
     }
 

@@ -23,9 +23,9 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end},
+    engine::{HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
     failure::Failure,
-    hold::{Asked, Claim, Hold},
+    hold::{AcquireRequest, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
@@ -53,11 +53,11 @@ use tokio::time::Instant;
 pub struct RedisRwLock {
     client: RedisClient,
     name: String,
-    line: Arc<SideLine>,
+    object: Arc<SharedRwLock>,
 }
 
 /// The waiters, and which half each asks for.
-type SideLine = Line<(), Side>;
+type SharedRwLock = SharedObject<(), Side>;
 
 /// The half that any number of readers hold together, as long as there is no writer. A lease that is renewed is at most
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
@@ -119,13 +119,13 @@ impl RedisClient {
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
-        let line = self.shared(&channel, |place| {
-            SideLine::new(self, channel.clone(), place)
+        let object = self.shared(&channel, |place| {
+            SharedRwLock::new(self, channel.clone(), place)
         });
         RedisRwLock {
             client: self.clone(),
             name,
-            line,
+            object,
         }
     }
 }
@@ -248,9 +248,9 @@ impl RedisWriteLock {
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (self.lock.name.as_str(), &self.lock.client);
-        let asked = Asked {
+        let request = AcquireRequest {
             lease: self.kept(),
-            ..Asked::new(name, self.owner, self.lease, wait)?
+            ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
         let first = async |other: Option<Arc<Hold<RwClaim>>>| {
             if self.side == Side::Write && other.is_some() {
@@ -258,10 +258,10 @@ impl Half {
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.first(&asked, other.map(|writer| writer.claim().id))
+            self.first(&request, other.map(|writer| writer.claim().id))
                 .await
         };
-        asked
+        request
             .guard(name, &client.owned(), self.side == Side::Read, first)
             .await
     }
@@ -274,7 +274,7 @@ impl Half {
 
     async fn force_unlock(&self) -> Result<bool, LockError> {
         let mut script = scripts::FORCE_UNLOCK.key(&self.lock.name);
-        script.key(self.lock.line.channel());
+        script.key(self.lock.object.channel());
         match self.side {
             Side::Read => script.arg("0").arg("read"),
             Side::Write => script.arg("1").arg("write"),
@@ -285,21 +285,22 @@ impl Half {
     /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
     async fn first(
         &self,
-        asked: &Asked,
+        request: &AcquireRequest,
         under: Option<Owner>,
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
-        let (client, line) = (&self.lock.client, &self.lock.line);
-        let lease = asked.lease;
-        let past_the_line = under.is_some() || (self.side == Side::Read && line.queue.is_empty());
+        let (client, object) = (&self.lock.client, &self.lock.object);
+        let lease = request.lease;
+        let past_the_line = under.is_some() || (self.side == Side::Read && object.line.is_empty());
         if past_the_line
-            && !asked.wait.is_zero()
-            && let Tried::Had(hold) =
-                to_the_end(client, self.clone().attempt(lease, under, None)).await?
+            && !request.wait.is_zero()
+            && let TryResult::Acquired(hold) =
+                run_to_end(client, self.clone().attempt(lease, under, None)).await?
         {
             return Ok(Some(hold));
         }
         let attempt = |head| self.clone().attempt(lease, under, head);
-        line.wait(client, self.side, asked.wait, asked.until, attempt)
+        object
+            .wait(client, self.side, request.wait, request.until, attempt)
             .await
     }
 
@@ -319,7 +320,7 @@ impl Half {
         lease: Lease,
         under: Option<Owner>,
         head: HeadOfLine<Side>,
-    ) -> Result<Tried<Hold<RwClaim>>, LockError> {
+    ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
         let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
             lock: self.lock,
@@ -348,9 +349,9 @@ impl Half {
                 if let (Side::Read, Some(head)) = (side, head) {
                     head.invite(|next| *next == Side::Read);
                 }
-                Ok(Hold::new(claim, None, lease, leased, ()).tried())
+                Ok(Hold::new(claim, None, lease, leased, ()).into_result())
             }
-            Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
+            Ok(Some(millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
                 Err(fail(head.as_deref(), failure))
@@ -412,7 +413,7 @@ impl Claim for RwClaim {
 
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = scripts::RW_RELEASE.key(&self.lock.name);
-        script.key(self.lock.line.channel());
+        script.key(self.lock.object.channel());
         if self.side == Side::Read {
             script.key(self.string());
         }

@@ -24,9 +24,9 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, undo},
-    failure::{Failure, LATE},
-    hold::{Asked, Claim, Hold},
+    engine::{HeadOfLine, SharedObject, TryResult, undo},
+    failure::{Failure, MAX_COMMAND_DELAY},
+    hold::{AcquireRequest, Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
@@ -40,13 +40,13 @@ use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// Who did not get it asks again after a random part of this.
-const BACK_OFF: Duration = Duration::from_millis(50);
+const MAX_BACK_OFF: Duration = Duration::from_millis(50);
 /// A node has this part of the lease to answer,
-const PATIENCE: u32 = 10;
+const NODE_TIMEOUT_DIVISOR: u32 = 10;
 /// and no longer than this.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(3);
+const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
 /// A key ends on a millisecond: on the nodes it is kept so much longer than the holder relies on.
-const EXPIRY: Duration = Duration::from_millis(2);
+const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
 ///
@@ -64,16 +64,16 @@ const EXPIRY: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub struct Redlock {
     name: String,
-    nodes: Arc<[Node]>,
+    nodes: Arc<[RedlockNode]>,
     /// The first node's process names the owners, and its contenders wait in this line.
-    line: Option<Arc<Line>>,
+    object: Option<Arc<SharedObject>>,
     owner: Option<Owner>,
     lease: Lease,
 }
 
 /// One of the independent servers, and the lock's key there.
 #[derive(Debug, Clone)]
-struct Node {
+struct RedlockNode {
     client: RedisClient,
     key: String,
     channel: String,
@@ -85,7 +85,7 @@ pub(super) struct NodesClaim {
     name: String,
     id: Owner,
     lease: Lease,
-    nodes: Arc<[Node]>,
+    nodes: Arc<[RedlockNode]>,
     /// What each node said when it was asked.
     asked: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
@@ -95,20 +95,25 @@ impl Redlock {
     /// replicates from none of the others. The first one's process names the owners, and its lease is the lock's.
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
-        let line = nodes.first().map(|client| {
+        let object = nodes.first().map(|client| {
             // Not the plain lock's line of this name.
             let line = prefixed("redlock", &client.key(name));
-            client.shared(&line, |place| Line::untold(client, line.clone(), place))
+            client.shared(&line, |place| {
+                SharedObject::without_news(client, line.clone(), place)
+            })
         });
         let lease = nodes
             .first()
             .map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
-        let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();
+        let nodes: Arc<[RedlockNode]> = nodes
+            .iter()
+            .map(|client| RedlockNode::new(client, name))
+            .collect();
         let name = nodes.first().map_or(name, |node| &node.key).to_owned();
         Self {
             name,
             nodes,
-            line,
+            object,
             owner: None,
             lease,
         }
@@ -128,7 +133,7 @@ impl Redlock {
         let asked = self
             .nodes
             .iter()
-            .map(|node| timeout(patience(self.lease), node.client.holders(&node.key)));
+            .map(|node| timeout(node_timeout(self.lease), node.client.holders(&node.key)));
         let shown: Vec<_> = join_all(asked)
             .await
             .into_iter()
@@ -179,16 +184,18 @@ impl Redlock {
 
     async fn first(
         &self,
-        line: &Line,
-        asked: &Asked,
+        object: &SharedObject,
+        request: &AcquireRequest,
     ) -> Result<Option<Hold<NodesClaim>>, LockError> {
         let attempt = |head| self.clone().attempt(head);
         let home = &self.nodes[0].client;
-        line.wait(home, (), asked.wait, asked.until, attempt).await
+        object
+            .wait(home, (), request.wait, request.until, attempt)
+            .await
     }
 
     /// Asks every node, and waits for the answers.
-    async fn attempt(self, head: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
+    async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
         let asked: Vec<_> = self
             .nodes
@@ -204,7 +211,9 @@ impl Redlock {
             asked,
         });
         if outcome == Outcome::Agreed && !self.lease.is_over(leased) {
-            return Ok(Tried::Had(Hold::new(claim, None, self.lease, leased, head)));
+            return Ok(TryResult::Acquired(Hold::new(
+                claim, None, self.lease, leased, head,
+            )));
         }
         claim.retract().await;
         match outcome {
@@ -215,9 +224,9 @@ impl Redlock {
                 }
                 Err(error)
             }
-            Outcome::Agreed | Outcome::Refused => {
-                Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64()))))
-            }
+            Outcome::Agreed | Outcome::Refused => Ok(TryResult::RetryWithin(Some(
+                MAX_BACK_OFF.mul_f64(fastrand::f64()),
+            ))),
         }
     }
 }
@@ -230,15 +239,15 @@ impl Lock for Redlock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (Some(home), Some(line)) = (self.nodes.first(), &self.line) else {
+        let (Some(home), Some(object)) = (self.nodes.first(), &self.object) else {
             return Err(LockError::invalid(
                 &self.name,
                 "nodes: must have at least one Redis",
             ));
         };
-        let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        let first = |_| self.first(line, &asked);
-        asked
+        let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
+        let first = |_| self.first(object, &request);
+        request
             .guard(&self.name, &home.client.owned(), false, first)
             .await
     }
@@ -246,7 +255,7 @@ impl Lock for Redlock {
 
 inherent!(Redlock);
 
-impl Node {
+impl RedlockNode {
     fn new(client: &RedisClient, name: &str) -> Self {
         let key = client.key(name);
         Self {
@@ -309,10 +318,10 @@ impl Node {
         let freed = self.client.spawn(async move {
             // What was not answered may run yet.
             let late = match asked.await {
-                Answer::Silence => LATE,
+                Answer::Silence => MAX_COMMAND_DELAY,
                 Answer::Yes | Answer::No => Duration::ZERO,
             };
-            let answer = match timeout(patience(lease), node.release(id)).await {
+            let answer = match timeout(node_timeout(lease), node.release(id)).await {
                 Ok(Ok(true)) => Answer::Yes,
                 Ok(Ok(false)) => Answer::No,
                 Ok(Err(_)) | Err(_) => Answer::Silence,
@@ -334,7 +343,7 @@ impl Node {
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
     {
-        let asked = self.client.spawn(timeout(patience(lease), command));
+        let asked = self.client.spawn(timeout(node_timeout(lease), command));
         async move {
             match asked.await {
                 Ok(Ok(Ok(true))) => Answer::Yes,
@@ -392,7 +401,7 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
     Failure {
         error: LockError::unavailable("redis", reason),
         may_have_run: false,
-        again: false,
+        retryable: false,
     }
 }
 
@@ -434,14 +443,14 @@ async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answe
 /// What the nodes are told: a little more than the holder relies on.
 fn on_nodes(lease: Lease) -> Lease {
     match lease {
-        Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY),
-        Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY),
+        Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY_MARGIN),
+        Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY_MARGIN),
     }
 }
 
 /// How long a node has to answer.
-fn patience(lease: Lease) -> Duration {
-    (lease.duration() / PATIENCE).min(LONGEST_PATIENCE)
+fn node_timeout(lease: Lease) -> Duration {
+    (lease.duration() / NODE_TIMEOUT_DIVISOR).min(MAX_NODE_TIMEOUT)
 }
 
 #[cfg(test)]
@@ -450,8 +459,8 @@ mod tests {
 
     #[test]
     fn a_node_has_little_time_against_the_lease() {
-        let patience = |ms| patience(Lease::Watchdog(Duration::from_millis(ms)));
-        assert_eq!(patience(1_000), Duration::from_millis(100));
-        assert_eq!(patience(30_000), LONGEST_PATIENCE);
+        let node_timeout = |ms| node_timeout(Lease::Watchdog(Duration::from_millis(ms)));
+        assert_eq!(node_timeout(1_000), Duration::from_millis(100));
+        assert_eq!(node_timeout(30_000), MAX_NODE_TIMEOUT);
     }
 }

@@ -27,7 +27,7 @@ use redis::{
 use std::{io, sync::Arc, time::Duration};
 
 /// The longest wait for the replicas; at most half of what an answer may take.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
 
 impl RedisClient {
     /// Waits until as many replicas as asked for have the hold that `renewal` renews; `false` where none are asked for.
@@ -39,8 +39,8 @@ impl RedisClient {
         &self,
         renewal: &ScriptInvocation<'_>,
     ) -> Result<bool, LockError> {
-        let asked = self.inner().options.replicas;
-        if asked == Replicas::AtLeast(0) {
+        let needed_replicas = self.inner().options.replicas;
+        if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
         let mut connection = self.to_wait_on().await.map_err(failed)?;
@@ -48,11 +48,13 @@ impl RedisClient {
             if !renewal.invoke_async::<bool>(&mut connection).await? {
                 return Ok(None);
             }
-            let needed = match asked {
+            let needed = match needed_replicas {
                 Replicas::AtLeast(number) => number,
                 Replicas::All => known(&mut connection).await?.max(1),
             };
-            let bound = LONGEST.min(self.inner().options.timeout / 2).as_millis();
+            let bound = MAX_REPLICA_WAIT
+                .min(self.inner().options.timeout / 2)
+                .as_millis();
             let mut wait = redis::cmd("WAIT");
             wait.arg(needed)
                 .arg(u64::try_from(bound).unwrap_or(0).max(1));

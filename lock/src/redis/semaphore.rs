@@ -17,7 +17,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo},
+    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, run_to_end, undo},
     failure::Failure,
     scripts::{self, prefixed, suffixed},
 };
@@ -25,10 +25,10 @@ use crate::{LockError, Owner, deadline};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// How long a mark is kept that an owner has given up: longer than a command is on its way.
-const MARK: Duration = Duration::from_secs(60);
+const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
 /// The waiters, and how many permits each asks for.
-type PermitLine = Line<(), u32>;
+type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
@@ -49,7 +49,7 @@ type PermitLine = Line<(), u32>;
 pub struct RedisSemaphore {
     client: RedisClient,
     name: String,
-    line: Arc<PermitLine>,
+    object: Arc<SharedSemaphore>,
     /// Permits of a semaphore that is not there; 0: it is not made.
     initial: u32,
 }
@@ -81,8 +81,8 @@ impl RedisClient {
         let channel = prefixed("redisson_sc", &name);
         RedisSemaphore {
             client: self.clone(),
-            line: self.shared(&channel, |place| {
-                PermitLine::new(self, channel.clone(), place)
+            object: self.shared(&channel, |place| {
+                SharedSemaphore::new(self, channel.clone(), place)
             }),
             name,
             initial: 0,
@@ -117,7 +117,7 @@ impl RedisSemaphore {
     /// Dropping it, it may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
         let mut script = scripts::SEMAPHORE_SET.key(&self.name);
-        script.key(self.claims()).key(self.line.channel());
+        script.key(self.claims()).key(self.object.channel());
         Ok(self.client.run(script.arg(permits)).await?)
     }
 
@@ -152,8 +152,12 @@ impl RedisSemaphore {
         }
         let until = deadline(wait);
         let attempt = |head| self.clone().attempt(permits, head);
-        let had = self.line.wait(&self.client, permits, wait, until, attempt);
-        had.await?.ok_or_else(|| LockError::taken(&self.name, wait))
+        let acquired = self
+            .object
+            .wait(&self.client, permits, wait, until, attempt);
+        acquired
+            .await?
+            .ok_or_else(|| LockError::taken(&self.name, wait))
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -174,13 +178,13 @@ impl RedisSemaphore {
         self,
         permits: u32,
         head: HeadOfLine<u32>,
-    ) -> Result<Tried<Permit>, LockError> {
+    ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
         let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
         script
             .key(self.claims())
-            .key(self.given_up(owner))
-            .key(self.line.channel());
+            .key(self.tombstone(owner))
+            .key(self.object.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
         match self.client.run::<Option<u32>>(&script).await {
             Ok(Some(mut free)) => {
@@ -191,17 +195,17 @@ impl RedisSemaphore {
                         fits
                     });
                 }
-                Ok(Tried::Had(Permit {
+                Ok(TryResult::Acquired(Permit {
                     semaphore: self,
                     owner,
                     permits,
                     held: true,
                 }))
             }
-            Ok(None) => Ok(Tried::Wait(None)),
+            Ok(None) => Ok(TryResult::RetryWithin(None)),
             Err(failure) => {
                 if failure.may_have_run {
-                    self.undo(owner, MARK);
+                    self.undo(owner, TOMBSTONE_TTL);
                 }
                 Err(fail(head.as_deref(), failure))
             }
@@ -211,19 +215,19 @@ impl RedisSemaphore {
     /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, UNDO, Duration::ZERO, (), move || {
+        undo(&self.client, UNDO_LIMIT, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
-            async move { semaphore.give_back(owner, mark).await }
+            async move { semaphore.release_claim(owner, mark).await }
         });
     }
 
     /// `semaphore_release.lua`: whether it was the owner's to give back.
-    async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
+    async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
         let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
         script
             .key(self.claims())
-            .key(self.given_up(owner))
-            .key(self.line.channel());
+            .key(self.tombstone(owner))
+            .key(self.object.channel());
         script
             .arg(owner.to_string())
             .arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
@@ -234,7 +238,7 @@ impl RedisSemaphore {
         suffixed(&self.name, "claims")
     }
 
-    fn given_up(&self, owner: Owner) -> String {
+    fn tombstone(&self, owner: Owner) -> String {
         suffixed(&self.name, &format!("gone:{owner}"))
     }
 }
@@ -260,18 +264,18 @@ impl Permit {
         self.held = false;
         let (semaphore, owner) = (self.semaphore.clone(), self.owner);
         let release = async move {
-            match semaphore.give_back(owner, Duration::ZERO).await {
+            match semaphore.release_claim(owner, Duration::ZERO).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(LockError::lost(semaphore.name)),
                 Err(failure) => {
-                    if failure.again {
+                    if failure.retryable {
                         semaphore.undo(owner, Duration::ZERO);
                     }
                     Err(failure.error)
                 }
             }
         };
-        to_the_end(&self.semaphore.client, release).await
+        run_to_end(&self.semaphore.client, release).await
     }
 }
 

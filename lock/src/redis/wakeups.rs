@@ -38,8 +38,8 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
+const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The subscriptions of one process. They end with the value.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct Shared {
     /// The task has something to do.
     changed: Notify,
     /// Told of each connection that was lost.
-    cuts: watch::Sender<()>,
+    disconnects: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ struct Listeners {
 /// What a channel has told.
 #[derive(Debug, Default)]
 struct News {
-    told: Notify,
+    notify: Notify,
     /// The subscription has begun.
     begun: AtomicBool,
     /// It has no subscription of its own.
@@ -103,14 +103,14 @@ impl Wakeups {
         primary: Primary,
         process: &Process,
         runtime: &Handle,
-        cuts: watch::Sender<()>,
+        disconnects: watch::Sender<()>,
     ) -> Self {
         let shared = Arc::new(Shared {
             primary,
             pattern: fair_channels(process),
             listeners: Mutex::default(),
             changed: Notify::new(),
-            cuts,
+            disconnects,
         });
         let ends = CancellationToken::new();
         let (task, ended) = (Arc::clone(&shared), ends.clone());
@@ -125,7 +125,7 @@ impl Wakeups {
 impl Shared {
     /// Keeps a connection as long as anybody listens.
     async fn serve(self: Arc<Self>) {
-        let mut pause = RECONNECT_FIRST;
+        let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
             while self.listeners.lock().by_channel.is_empty() {
                 self.changed.notified().await;
@@ -146,7 +146,7 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "no wake-ups"),
             }
             sleep(pause).await;
-            pause = (pause * 2).min(RECONNECT_LONGEST);
+            pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
         }
     }
 
@@ -160,7 +160,7 @@ impl Shared {
             .config()
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
-                    heard.cuts.send_replace(());
+                    heard.disconnects.send_replace(());
                     lost.notify_one();
                 }
                 heard.hear(&push);
@@ -193,7 +193,7 @@ impl Shared {
             if !due.end.is_empty() {
                 answered(connection.unsubscribe(&due.end).await)?;
             }
-            *pause = RECONNECT_FIRST;
+            *pause = FIRST_RECONNECT_PAUSE;
             tokio::select! {
                 () = lost.notified() => return Ok(()),
                 () = self.changed.notified() => {}
@@ -230,7 +230,7 @@ impl Shared {
         (listeners.due, listeners.by_pattern) = (None, false);
         for news in listeners.by_channel.values().filter_map(Weak::upgrade) {
             news.begun.store(false, Ordering::Release);
-            news.told.notify_one();
+            news.notify.notify_one();
         }
     }
 
@@ -239,7 +239,7 @@ impl Shared {
         let listener = Arc::downgrade(news);
         listeners.by_channel.insert(channel.to_owned(), listener);
         if !(news.by_pattern && listeners.by_pattern) {
-            self.is_due(&mut listeners, channel);
+            self.mark_due(&mut listeners, channel);
         }
     }
 
@@ -250,12 +250,12 @@ impl Shared {
         if old.is_some_and(|news| news.strong_count() == 0) {
             listeners.by_channel.remove(channel);
             if !by_pattern {
-                self.is_due(&mut listeners, channel);
+                self.mark_due(&mut listeners, channel);
             }
         }
     }
 
-    fn is_due(&self, listeners: &mut Listeners, channel: &str) {
+    fn mark_due(&self, listeners: &mut Listeners, channel: &str) {
         if let Some(due) = &mut listeners.due {
             due.push(channel.to_owned());
         }
@@ -273,11 +273,11 @@ impl Shared {
             PushKind::Message => text(0)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.told.notify_one()),
+                .for_each(|news| news.notify.notify_one()),
             PushKind::PMessage => text(1)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.told.notify_one()),
+                .for_each(|news| news.notify.notify_one()),
             // A subscription that has just begun, or is back, may have missed something.
             PushKind::Subscribe => text(0).and_then(one).iter().for_each(|news| news.begins()),
             PushKind::PSubscribe => {
@@ -304,7 +304,7 @@ fn answered(result: RedisResult<()>) -> RedisResult<()> {
 impl News {
     fn begins(&self) {
         self.begun.store(true, Ordering::Release);
-        self.told.notify_one();
+        self.notify.notify_one();
     }
 }
 
@@ -342,7 +342,7 @@ impl Subscription {
     /// Safe: a message that came meanwhile is kept for the next call.
     pub(super) async fn news(&self) {
         self.listen();
-        self.news.told.notified().await;
+        self.news.notify.notified().await;
     }
 
     /// Begins the subscription where that was not done yet: whoever does so before its first try misses no message.

@@ -2,19 +2,19 @@
 //!
 //! 1. A request's key is filled from the layer's template: parts of its path, of its query, its headers
 //!    ([`LockLayer::by_key`]); or it is the route itself ([`LockLayer::by_route`]).
-//! 2. The request's body is read, of at most [`BODY`] bytes: a client that sends it slowly holds up nobody.
+//! 2. The request's body is read, of at most [`DEFAULT_BODY_LIMIT`] bytes: a client that sends it slowly holds up nobody.
 //! 3. The lock of this name is taken, waiting as long as the layer may, and the inner service is called.
 //! 4. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
 //!    its answer has a head. A body that is streamed after that is outside of it.
 //!
 //! Where the lock is not acquired, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
 //! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
-//! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
+//! the fence ([`HeldLock`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
 //! both give the lock back. Work that was done when the loss is found out is answered as lost: it may have been done beside another's.
 //!
 //! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no
 //! ASCII letter, no digit and no `-` is written `%XX`, and between two fields of a template there must be a character that
-//! is none of these, `_` or `:` say. A value has 1 to [`LONGEST_VALUE`] bytes, and is there once; else the answer is 400.
+//! is none of these, `_` or `:` say. A value has 1 to [`MAX_VALUE_LENGTH`] bytes, and is there once; else the answer is 400.
 //!
 //! Nothing is kept for a key: its handle ends with the request, and what the handles of one name share with the last of
 //! them. A map of handles by key, which spares making them, never ends.
@@ -56,8 +56,8 @@ mod service;
 mod template;
 
 pub use refusal::Refusal;
-pub use service::{Held, LockService};
-pub use template::{LONGEST_VALUE, TemplateError};
+pub use service::{HeldLock, LockService};
+pub use template::{MAX_VALUE_LENGTH, TemplateError};
 
 use crate::{DynLock, Lock};
 use http::{Response, request::Parts};
@@ -65,10 +65,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use template::{Fields, Template};
 
 /// How long a request waits for its lock, where the layer does not say.
-pub const WAIT: Duration = Duration::from_secs(30);
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
 /// The most bytes of a request's body, where the layer does not say: 2 MiB, as in axum.
-pub const BODY: usize = 2 * 1024 * 1024;
+pub const DEFAULT_BODY_LIMIT: usize = 2 * 1024 * 1024;
 
 type Locks = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
 type Wait = dyn Fn(&Parts) -> Duration + Send + Sync;
@@ -127,8 +127,8 @@ impl LockKey {
         Self {
             template,
             fields: Fields::default(),
-            wait: Box::new(|_| WAIT),
-            longest_body: BODY,
+            wait: Box::new(|_| DEFAULT_WAIT),
+            longest_body: DEFAULT_BODY_LIMIT,
         }
     }
 
@@ -146,7 +146,7 @@ impl LockKey {
         self
     }
 
-    /// Waits for the lock at most `wait`; [`WAIT`] by default.
+    /// Waits for the lock at most `wait`; [`DEFAULT_WAIT`] by default.
     pub fn wait(self, wait: Duration) -> Self {
         self.wait_by(move |_| wait)
     }
@@ -164,7 +164,7 @@ impl LockKey {
         }
     }
 
-    /// Refuses a body of more than so many bytes, which the layer would keep in memory; [`BODY`] by default.
+    /// Refuses a body of more than so many bytes, which the layer would keep in memory; [`DEFAULT_BODY_LIMIT`] by default.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self {
             longest_body: bytes,

@@ -105,12 +105,12 @@ mod tests {
             (
                 LockError::taken(name(), Duration::ZERO).into(),
                 409,
-                "lock demo4#1_a not had within 0 ms",
+                "lock demo4#1_a was not acquired within 0 ms",
             ),
             (
                 LockError::taken(name(), Duration::from_secs(1)).into(),
                 503,
-                "lock demo4#1_a not had within 1000 ms",
+                "lock demo4#1_a was not acquired within 1000 ms",
             ),
             (
                 LockError::lost(name()).into(),

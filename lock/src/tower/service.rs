@@ -26,13 +26,13 @@ pub struct LockService<S, B> {
 
 /// What a handler under a [`LockLayer`] finds in its request's extensions: the lock that is held while it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldLock {
     /// The lock's name.
     pub name: String,
     /// This hold's fencing token, where the lock has one: to be shown with every write.
     pub fence: Option<Fence>,
     /// Under several layers: the lock of the next layer further out.
-    pub outer: Option<Arc<Held>>,
+    pub outer: Option<Arc<HeldLock>>,
 }
 
 impl<S, R, B> tower_service::Service<Request<R>> for LockService<S, B>
@@ -61,8 +61,8 @@ where
                 Ok(taken) => taken,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
-            let outer = head.extensions.remove::<Held>().map(Arc::new);
-            head.extensions.insert(Held {
+            let outer = head.extensions.remove::<HeldLock>().map(Arc::new);
+            head.extensions.insert(HeldLock {
                 name: guard.name().to_owned(),
                 fence: guard.fence(),
                 outer,
@@ -161,7 +161,7 @@ mod tests {
 
         fn call(&mut self, request: Request<Text>) -> Self::Future {
             assert!(std::mem::take(&mut self.0), "called without being ready");
-            let held = request.extensions().get::<Held>();
+            let held = request.extensions().get::<HeldLock>();
             let held = std::iter::successors(held, |held| held.outer.as_deref());
             let names: Vec<_> = held.map(|held| held.name.as_str()).collect();
             ready(Ok(Response::new(names.join(" in "))))
@@ -184,7 +184,7 @@ mod tests {
                 return Err(LockError::invalid(self.name(), "is too long"));
             }
             let (guard, mut keeper) = Guard::new(self.name(), None);
-            tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
+            tokio::spawn(async move { keeper.release_requested().await.done(Ok(())) });
             Ok(guard)
         }
     }

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 use std::{borrow::Cow, fmt};
 
 /// The most bytes of a field's value, before it is escaped.
-pub const LONGEST_VALUE: usize = 128;
+pub const MAX_VALUE_LENGTH: usize = 128;
 
 /// What is written `%XX` in a value.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
@@ -259,7 +259,7 @@ fn escaped(
         None => "is missing",
         Some(_) if again => "is given twice",
         Some(value) if value.is_empty() => "must not be empty",
-        Some(value) if value.len() > LONGEST_VALUE => "must have at most 128 bytes",
+        Some(value) if value.len() > MAX_VALUE_LENGTH => "must have at most 128 bytes",
         Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
     };
     Err(Refusal::Field {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_a_request_lacks_is_named() {
-        let long = "x".repeat(LONGEST_VALUE);
+        let long = "x".repeat(MAX_VALUE_LENGTH);
         for (uri, wrong) in [
             ("/?a=1", "b: is missing"),
             ("/?a=1&B=2", "b: is missing"),

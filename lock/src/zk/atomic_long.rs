@@ -13,7 +13,7 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::engine::request::{ask, catch_up, create, once, planted};
+use super::engine::request::{ask, catch_up, create, once, with_node};
 use super::engine::unless;
 use super::{ZkClient, ZkLock};
 use crate::LockError;
@@ -22,14 +22,14 @@ use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;
 
 /// How often it is tried before the mutex is taken.
-const TRIES: u32 = 3;
+const OPTIMISTIC_TRIES: u32 = 3;
 
 /// The pause after the first try that failed; each next one may be twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the mutex is waited for, and how long it is tried under it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
 ///
@@ -75,7 +75,7 @@ pub struct Outcome {
 
 /// One version of the node: the number and, where there is a node, its version.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct VersionedValue {
     value: i64,
     version: Option<i32>,
 }
@@ -97,7 +97,7 @@ impl ZkClient {
             client: self.clone(),
             path: path.to_owned(),
             mutex,
-            tries: TRIES,
+            tries: OPTIMISTIC_TRIES,
         }
     }
 }
@@ -279,7 +279,7 @@ impl ZkAtomicLong {
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
         let set = once(&self.client, &self.path, &[], |client| async move {
-            planted(&client, &self.path, bytes, || {
+            with_node(&client, &self.path, bytes, || {
                 client.set_data(&self.path, bytes, None)
             })
             .await
@@ -305,7 +305,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn initialize(&self, value: i64) -> Result<bool, LockError> {
-        self.write(Seen::default(), value).await
+        self.write(VersionedValue::default(), value).await
     }
 
     /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where it was never set, and
@@ -345,9 +345,9 @@ impl ZkAtomicLong {
                 return Ok(outcome);
             }
             sleep(pause.mul_f64(fastrand::f64())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        let guard = match self.mutex.acquire(PATIENCE).await {
+        let guard = match self.mutex.acquire(MUTEX_TIMEOUT).await {
             Err(LockError::Taken { .. }) => {
                 let before = self.get().await?;
                 return Ok(Outcome {
@@ -357,7 +357,7 @@ impl ZkAtomicLong {
             }
             guard => guard?,
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MUTEX_TIMEOUT;
         let outcome = loop {
             let outcome = self.attempt(&change).await?;
             if outcome.succeeded || Instant::now() > deadline {
@@ -384,12 +384,12 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, after, succeeded))
     }
 
-    async fn look(&self) -> Result<Seen, LockError> {
+    async fn look(&self) -> Result<VersionedValue, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
             unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {
-            return Ok(Seen::default());
+            return Ok(VersionedValue::default());
         };
         let value = match bytes.as_slice().try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
@@ -399,14 +399,14 @@ impl ZkAtomicLong {
                 return Err(LockError::invalid(&self.path, rule));
             }
         };
-        Ok(Seen {
+        Ok(VersionedValue {
             value,
             version: Some(stat.version),
         })
     }
 
     /// Whether the number is now `value`; not where another was faster.
-    async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
+    async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
         let written = once(&self.client, &self.path, FASTER, |client| async move {

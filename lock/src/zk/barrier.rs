@@ -43,7 +43,7 @@ pub struct ZkBarrier {
 }
 
 /// A barrier that is closed: which one, and the watch for its end.
-struct Closed {
+struct ClosedBarrier {
     czxid: i64,
     watch: OneshotWatcher,
 }
@@ -146,7 +146,7 @@ impl ZkBarrier {
     pub async fn wait(&self, wait: Duration) -> Result<(), LockError> {
         let wait = Wait::new(wait);
         let mut first = None;
-        while let Some(Closed { czxid, watch }) = self.look().await? {
+        while let Some(ClosedBarrier { czxid, watch }) = self.look().await? {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
@@ -162,7 +162,7 @@ impl ZkBarrier {
         Ok(())
     }
 
-    async fn look(&self) -> Result<Option<Closed>, LockError> {
+    async fn look(&self) -> Result<Option<ClosedBarrier>, LockError> {
         ask(&self.client, &self.path, |client| async move {
             // The server may follow behind the one on which another client has closed it. A session's requests are carried
             // out in order.
@@ -171,7 +171,7 @@ impl ZkBarrier {
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
             let node = unless(&[Error::NoNode], found.await)?;
-            Ok(node.map(|(_, stat, watch)| Closed {
+            Ok(node.map(|(_, stat, watch)| ClosedBarrier {
                 czxid: stat.czxid,
                 watch,
             }))

@@ -11,7 +11,7 @@
 //! Next to read: `options.rs`.
 
 use super::ZkOptions;
-use super::engine::session::{Connection, Lost, Session, Supervisor};
+use super::engine::session::{Connection, Disconnection, Session, Supervisor};
 use super::engine::{Wait, unavailable};
 use crate::{LockError, Owner, Process, local::ByType, tasks::Tasks};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use zookeeper_client::Client;
 
 /// How long [`ZkClient::close`] waits for what is held to be released.
-const LAST_RELEASES: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
 ///
@@ -156,7 +156,7 @@ impl ZkClient {
     /// Once polled, locks are no longer given. Dropped, it leaves the session to the last clone and guard.
     pub async fn close(&self) {
         self.0.closing.cancel();
-        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 held = self.0.tasks.len(),
                 "closing the zookeeper session under its holders"
@@ -214,7 +214,7 @@ impl ZkClient {
     /// `stands` in the session (a waiter has its turn there), the session is no longer sure, either; or the client is closed.
     async fn given_up(&self, stands: bool) -> LockError {
         let mut connection = self.0.connection.clone();
-        let in_vain = async |lost: &Lost| {
+        let in_vain = async |lost: &Disconnection| {
             sleep_until(lost.since + self.timeout() / 2).await;
             if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| stands) {
                 sure_until.over().await;

@@ -160,7 +160,7 @@ impl ZkOptions {
     }
 
     /// A connection that is silent for a fifth of the session is given up.
-    pub(super) fn made_by(&self) -> Connector {
+    pub(super) fn connector_with_options(&self) -> Connector {
         let connector = self.connector.clone().unwrap_or_else(Client::connector);
         let connector = connector
             .with_session_timeout(self.session)

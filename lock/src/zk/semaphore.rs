@@ -13,8 +13,8 @@
 //!
 //! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
-use super::engine::hold::Hold;
-use super::engine::queue::{self, Recipe, Turn};
+use super::engine::hold::NodeHold;
+use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{Wait, failed, insist, node::Node, over, session::Session, unless, valid};
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError, inherent};
@@ -23,14 +23,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::Error;
 
-const LEASE: &str = "lease-";
+const LEASE_MARKER: &str = "lease-";
 /// Where there is one lease, the first node holds it.
 const MUTEX_LEASE: Recipe = Recipe {
-    marker: LEASE,
-    markers: &[LEASE],
+    marker: LEASE_MARKER,
+    markers: &[LEASE_MARKER],
     ..MUTEX
 };
-const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
+const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore has";
 
 /// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
 /// `InterProcessSemaphoreV2`.
@@ -140,7 +140,7 @@ impl ZkSemaphore {
     /// Dropping the future leaves nothing behind: its nodes are deleted in the background.
     pub async fn acquire(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         if leases == 0 || leases > self.max {
-            return Err(LockError::invalid(&self.path, LEASES));
+            return Err(LockError::invalid(&self.path, LEASE_COUNT_RULE));
         }
         valid(&self.path)?;
         let wait = Wait::new(wait);
@@ -156,7 +156,7 @@ impl ZkSemaphore {
                 .ok();
             match attempt {
                 Ok(Some(leases)) => {
-                    let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
+                    let guard = |lease| NodeHold::of(lease, None).guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.late(wait, &self.path)),
@@ -193,13 +193,13 @@ impl ZkSemaphore {
         session: &Arc<Session>,
         wanted: u32,
         end: Instant,
-    ) -> Result<Option<Vec<Turn>>, Error> {
+    ) -> Result<Option<Vec<FencedNode>>, Error> {
         let mut leases = Vec::new();
         loop {
             while leases.len() < wanted as usize {
-                let mut node = Node::sequential(session.clone(), &self.leases, LEASE);
+                let mut node = Node::sequential(session.clone(), &self.leases, LEASE_MARKER);
                 let fence = node.create().await?;
-                leases.push(Turn { node, fence });
+                leases.push(FencedNode { node, fence });
             }
             let listed = insist(|| session.list_and_watch_children(&self.leases)).await;
             let Some((children, watch)) = unless(&[Error::NoNode], listed)? else {

@@ -13,7 +13,7 @@
 //! Next to read: `atomic_long.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, catch_up, once, planted};
+use super::engine::request::{ask, catch_up, once, with_node};
 use super::engine::{failed, over, unanswered};
 use crate::LockError;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
 /// How long a listener waits after the server has refused to tell it.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
 ///
@@ -109,7 +109,7 @@ impl ZkSharedCount {
     pub async fn get(&self) -> Result<Versioned, LockError> {
         catch_up(&self.client, &self.path).await?;
         let found = ask(&self.client, &self.path, |client| async move {
-            planted(&client, &self.path, &self.seed.to_be_bytes(), || {
+            with_node(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)
             })
             .await
@@ -212,7 +212,7 @@ impl ZkSharedCount {
         loop {
             let client = self.client.up().await;
             let look = || client.get_and_watch_data(&self.path);
-            match planted(&client, &self.path, &self.seed.to_be_bytes(), look).await {
+            match with_node(&client, &self.path, &self.seed.to_be_bytes(), look).await {
                 Ok((bytes, stat, watch)) => {
                     if let Ok(seen) = self.read(&bytes, stat.version) {
                         sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
@@ -224,7 +224,7 @@ impl ZkSharedCount {
                 }
                 Err(error) => {
                     tracing::warn!(%error, path = self.path, "not heard of for a while");
-                    sleep(PAUSE).await;
+                    sleep(RETRY_PAUSE).await;
                 }
             }
         }
@@ -242,7 +242,7 @@ impl ZkSharedCount {
             &[Error::BadVersion],
             |client| async move {
                 let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
-                planted(&client, &self.path, &self.seed.to_be_bytes(), set).await
+                with_node(&client, &self.path, &self.seed.to_be_bytes(), set).await
             },
         );
         Ok(set.await?.map(|stat| Versioned {

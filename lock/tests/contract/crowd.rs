@@ -8,7 +8,7 @@ use super::{
     support::*,
 };
 use futures::StreamExt;
-use oversell_lock::redis::{RECHECK, RedisClient, Redlock};
+use oversell_lock::redis::{RECHECK_INTERVAL, RedisClient, Redlock};
 
 const CROWD: usize = 300;
 
@@ -64,7 +64,7 @@ async fn is_one_contender(
 #[apply(test!)]
 async fn a_crowd_of_one_process_is_one_contender(redis: &Redis) -> Result {
     // It asks, subscribes and asks.
-    const PAUSES: (usize, Duration) = (6, RECHECK);
+    const PAUSES: (usize, Duration) = (6, RECHECK_INTERVAL);
     let clients = redis.clients(2).await;
     let n = name();
     let channel = format!("redisson_lock__channel:{{{n}}}");

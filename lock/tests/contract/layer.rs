@@ -15,7 +15,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use oversell_lock::tower::{Held, LockLayer};
+use oversell_lock::tower::{HeldLock, LockLayer};
 use std::{
     collections::HashMap,
     sync::{
@@ -86,7 +86,7 @@ impl Service {
             .route("/stay/{sku}", get(stay))
             .route(
                 "/pass/{sku}",
-                get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)),
+                get(async |Extension(held): Extension<HeldLock>| format!("{:?}", held.fence)),
             )
             .route("/read/{sku}", post(async |_: Bytes| {}))
             .route("/panic/{sku}", get(panic))

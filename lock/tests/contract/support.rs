@@ -218,7 +218,7 @@ pub(crate) fn guard(
     release: impl Future<Output = Answer> + Send + 'static,
 ) -> Guard {
     let (guard, mut keeper) = Guard::new(name, fence);
-    tokio::spawn(async move { keeper.asked_to_release().await.done(release.await) });
+    tokio::spawn(async move { keeper.release_requested().await.done(release.await) });
     guard
 }
 

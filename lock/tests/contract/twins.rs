@@ -144,10 +144,10 @@ where
     let (guard, mut keeper) = Guard::new(honest.name(), None);
     tokio::spawn(async move {
         let asked = tokio::select! {
-            asked = keeper.asked_to_release() => asked,
+            asked = keeper.release_requested() => asked,
             () = honest.lost() => {
                 keeper.tell_lost();
-                keeper.asked_to_release().await
+                keeper.release_requested().await
             }
         };
         asked.done(end(honest).await);

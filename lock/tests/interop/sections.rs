@@ -3,7 +3,7 @@
 
 use super::support::*;
 use futures::future::{try_join, try_join_all};
-use oversell_lock::redis::BATCH;
+use oversell_lock::redis::MAX_BATCH;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 /// Tasks of ours, and threads of the process that they play against.
@@ -48,7 +48,7 @@ impl Outcome {
         ensure!(counted == sections, "{sections} sections counted {counted}");
         let rare = match pair.server {
             // A process of ours lets the others come in after a batch of hand-overs at the latest: one in eight finds Java.
-            Server::Redis(_) => 16 * i64::from(BATCH),
+            Server::Redis(_) => 16 * i64::from(MAX_BATCH),
             // Among ten contenders who take turns, one in ten finds others even where all of ours stand side by side.
             Server::ZooKeeper(_) => 20,
         };

@@ -10,7 +10,7 @@
 //!
 //! Next to read: `queue.rs`.
 
-use super::queue::{self, Recipe, Turn};
+use super::queue::{self, FencedNode, Recipe};
 use super::{Wait, failed, insist, node::Node, over, unavailable};
 use crate::keeper::{Share, keep};
 use crate::reentry::{OwnerSlot, Reentry, slot_of};
@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zookeeper_client::Error;
 
-const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
+const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
 /// What every lock's handle is: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]
@@ -53,14 +53,17 @@ impl Handle {
     }
 
     /// A hold that may be the owner's other guards' too.
-    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
+    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
-            return Ok(Hold::of(queue::turn(zk, recipe, path, wait).await?, None));
+            return Ok(NodeHold::of(
+                queue::turn(zk, recipe, path, wait).await?,
+                None,
+            ));
         };
         // Locks of two kinds in one directory are two locks.
         let lock = format!("{path}/{}", recipe.markers[0]);
-        let owned = zk.0.shared.of::<Reentry<Hold>>();
+        let owned = zk.0.shared.of::<Reentry<NodeHold>>();
         let mut slot = owned
             .enter(&lock, owner, wait.end)
             .await
@@ -72,7 +75,7 @@ impl Handle {
             return Ok(hold);
         }
         if !recipe.shared && other.strong_count() > 0 {
-            return Err(LockError::invalid(path, UPGRADE));
+            return Err(LockError::invalid(path, UPGRADE_RULE));
         }
         let hold = match other.upgrade() {
             Some(writer) => {
@@ -84,9 +87,9 @@ impl Handle {
                 writer.again(zk, path, wait).await?;
                 // Its own zxid is above those of the writers that already wait behind it.
                 let fence = writer.fence;
-                Hold::of(Turn { node, fence }, Some(slot_kept))
+                NodeHold::of(FencedNode { node, fence }, Some(slot_kept))
             }
-            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
+            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
@@ -180,16 +183,16 @@ pub(in crate::zk) use handle;
 
 /// A node whose turn has come. Dropping it deletes the node in the background.
 #[derive(Debug)]
-pub(in crate::zk) struct Hold {
+pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
     fence: Fence,
     sure_until: Arc<SureUntil>,
-    _slot: Option<Arc<OwnerSlot<Hold>>>,
+    _slot: Option<Arc<OwnerSlot<NodeHold>>>,
 }
 
-impl Hold {
+impl NodeHold {
     pub(in crate::zk) fn of(
-        Turn { node, fence }: Turn,
+        FencedNode { node, fence }: FencedNode,
         slot: Option<Arc<OwnerSlot<Self>>>,
     ) -> Arc<Self> {
         let sure_until = node.session().sure_until();
@@ -245,7 +248,7 @@ impl Hold {
         guard
     }
 
-    async fn end(mut self, name: String) -> Result<(), LockError> {
+    async fn release(mut self, name: String) -> Result<(), LockError> {
         match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
@@ -268,7 +271,7 @@ fn ended(error: Error, name: &str) -> LockError {
 
 /// One guard's share of a hold.
 struct SessionShare {
-    hold: Arc<Hold>,
+    hold: Arc<NodeHold>,
     name: String,
 }
 
@@ -282,10 +285,10 @@ impl Share for SessionShare {
         std::future::pending().await
     }
 
-    async fn give_back(self, lost: bool) -> Result<(), LockError> {
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
         // The caller has `Lost`; the node is deleted in the background.
         match Arc::into_inner(self.hold) {
-            Some(last) if !lost => last.end(self.name).await,
+            Some(last) if !lost => last.release(self.name).await,
             _ => Ok(()),
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! - [`session`]: a session, and until when it surely lasts.
 //! - [`node`]: a node of our own, from the request that makes it to the answer that says it is gone.
-//! - [`line`]: one process's contenders in one directory.
+//! - [`directory`]: one process's contenders in one directory.
 //! - [`queue`]: the queue of such nodes in one directory.
 //! - [`hold`]: a lock's handle: what it holds when its turn has come, and its guards.
 //! - [`request`]: questions and changes of the recipes that do not queue.
 
+pub(super) mod directory;
 pub(super) mod hold;
-pub(super) mod line;
 pub(super) mod node;
 pub(super) mod queue;
 pub(super) mod request;
@@ -22,7 +22,7 @@ use zookeeper_client::Error;
 const SERVER: &str = "zookeeper";
 
 /// A server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several nodes.
-const LONGEST_PATH: usize = 64 * 1024;
+const MAX_PATH_LENGTH: usize = 64 * 1024;
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
@@ -94,12 +94,12 @@ where
 ///
 /// [`LockError::Invalid`].
 pub(super) fn valid(path: &str) -> Result<(), LockError> {
-    if path.len() > LONGEST_PATH {
+    if path.len() > MAX_PATH_LENGTH {
         let beginning: String = path.chars().take(100).collect();
         return Err(LockError::invalid(beginning, "a path has at most 64 KiB"));
     }
     let mut parts = path.split('/');
-    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_taken);
+    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
         return Ok(());
     }
@@ -108,7 +108,7 @@ pub(super) fn valid(path: &str) -> Result<(), LockError> {
 }
 
 /// Whether ZooKeeper takes it in a path, by its `PathUtils`; what Java writes as two characters it does not.
-fn is_taken(character: char) -> bool {
+fn is_allowed(character: char) -> bool {
     !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
@@ -167,7 +167,7 @@ mod tests {
             "/\u{9f}",
             "/\u{e000}",
             "/\u{f8ff}",
-            &format!("/{}", "a".repeat(LONGEST_PATH)),
+            &format!("/{}", "a".repeat(MAX_PATH_LENGTH)),
             "/\u{fff0}",
             "/🔒",
         ] {

@@ -10,9 +10,8 @@
 //! Next to read: `session.rs`.
 
 use super::{
-    insist,
-    line::{InLine, Place},
-    over,
+    directory::{LineMember, Place},
+    insist, over,
     session::Session,
     unanswered, unless,
 };
@@ -24,7 +23,7 @@ use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
 /// The pauses between attempts to delete what the server does not let us delete: they double from the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// The version that stands for every version.
 const ANY: i32 = -1;
@@ -32,14 +31,14 @@ const ANY: i32 = -1;
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct Node {
-    entry: Entry,
+    address: NodeAddress,
     there: bool,
     /// Whom to tell that it has gone.
-    line: Option<InLine>,
+    line: Option<LineMember>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct NodeAddress {
     session: Arc<Session>,
     directory: String,
     /// All of the name, or what the server appends a number to.
@@ -61,14 +60,14 @@ impl Node {
 
     fn new(session: Arc<Session>, directory: &str, prefix: String, name: Option<String>) -> Self {
         let directory = directory.to_owned();
-        let entry = Entry {
+        let address = NodeAddress {
             session,
             directory,
             prefix,
             name,
         };
         Self {
-            entry,
+            address,
             there: false,
             line: None,
         }
@@ -90,11 +89,11 @@ impl Node {
     pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
         let number = self
             .name()
-            .strip_prefix(&self.entry.prefix)
+            .strip_prefix(&self.address.prefix)
             .unwrap_or_default();
         Self::exact(
             self.session().clone(),
-            &self.entry.directory,
+            &self.address.directory,
             protected(&format!("{marker}{number}")),
         )
     }
@@ -107,12 +106,12 @@ impl Node {
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.there = true;
         loop {
-            let Entry {
+            let NodeAddress {
                 session,
                 directory,
                 prefix,
                 name,
-            } = &mut self.entry;
+            } = &mut self.address;
             let mode = if name.is_some() {
                 CreateMode::Ephemeral
             } else {
@@ -130,11 +129,11 @@ impl Node {
                     name.get_or_insert_with(|| format!("{prefix}{number}"));
                     return Ok(fence(stat.czxid));
                 }
-                Err(Error::NoNode) => session.directory(directory).await?,
+                Err(Error::NoNode) => session.make_directory(directory).await?,
                 // Nobody else has this uuid: an answer was lost.
                 Err(error) if unanswered(&error) || error == Error::NodeExists => {
-                    if let Some((name, fence)) = self.entry.find().await? {
-                        self.entry.name = Some(name);
+                    if let Some((name, fence)) = self.address.find().await? {
+                        self.address.name = Some(name);
                         return Ok(fence);
                     }
                 }
@@ -144,14 +143,14 @@ impl Node {
     }
 
     /// Others of this process wait behind it.
-    pub(super) fn line_up(&mut self, line: InLine) {
+    pub(super) fn join_line(&mut self, line: LineMember) {
         self.line = Some(line);
     }
 
     /// Its turn has come.
-    pub(super) fn comes_in(&self) {
+    pub(super) fn enter(&self) {
         if let Some(line) = &self.line {
-            line.comes_in();
+            line.enter();
         }
     }
 
@@ -168,7 +167,7 @@ impl Node {
         if !self.there {
             return Ok(false);
         }
-        let deleted = self.entry.delete(version, &mut self.line).await;
+        let deleted = self.address.delete(version, &mut self.line).await;
         self.there = !deleted.as_ref().map_or_else(over, |_| true);
         deleted
     }
@@ -176,7 +175,7 @@ impl Node {
     /// It stays, with nobody here to delete it; its name.
     pub(in crate::zk) fn leave(mut self) -> String {
         self.there = false;
-        self.entry.name.take().unwrap_or_default()
+        self.address.name.take().unwrap_or_default()
     }
 
     /// It is gone: others said so.
@@ -189,17 +188,17 @@ impl Node {
     }
 
     pub(in crate::zk) fn session(&self) -> &Arc<Session> {
-        &self.entry.session
+        &self.address.session
     }
 
     /// Where it is, once that is known.
     pub(in crate::zk) fn path(&self) -> String {
-        self.entry.path(self.name())
+        self.address.path(self.name())
     }
 
     /// The name within its directory, once it is known.
     pub(in crate::zk) fn name(&self) -> &str {
-        self.entry.name.as_deref().unwrap_or_default()
+        self.address.name.as_deref().unwrap_or_default()
     }
 }
 
@@ -208,14 +207,17 @@ impl Drop for Node {
         if !self.there {
             return;
         }
-        let (entry, line) = (self.entry.clone(), self.line.take());
-        let end = self.entry.session.end.clone();
-        let deletion = async move { end.run_until_cancelled(entry.delete_at_last(line)).await };
-        self.entry.session.tasks.spawn(deletion);
+        let (address, line) = (self.address.clone(), self.line.take());
+        let end = self.address.session.end.clone();
+        let deletion = async move {
+            end.run_until_cancelled(address.delete_until_done(line))
+                .await
+        };
+        self.address.session.tasks.spawn(deletion);
     }
 }
 
-impl Entry {
+impl NodeAddress {
     /// Looks for the node by its uuid. Requests of one session are carried out in order, so a creation that was
     /// sent before has been done, or never will be; `sync` makes that true across servers.
     async fn find(&self) -> Result<Option<(String, Fence)>, Error> {
@@ -235,7 +237,11 @@ impl Entry {
     }
 
     /// Deletes it, and tells the line.
-    async fn delete(&self, version: Option<i32>, line: &mut Option<InLine>) -> Result<bool, Error> {
+    async fn delete(
+        &self,
+        version: Option<i32>,
+        line: &mut Option<LineMember>,
+    ) -> Result<bool, Error> {
         let name = match &self.name {
             Some(name) => name.clone(),
             None => match self.find().await? {
@@ -243,7 +249,7 @@ impl Entry {
                 None => return Ok(false),
             },
         };
-        let mut next = line.as_ref().and_then(InLine::next);
+        let mut next = line.as_ref().and_then(LineMember::next);
         let mut asked_before = false;
         let deleted = loop {
             match self.delete_before(&name, version, next.as_ref()).await {
@@ -284,7 +290,7 @@ impl Entry {
     }
 
     /// Deletes it, also where the server refuses that for a while.
-    async fn delete_at_last(self, mut line: Option<InLine>) {
+    async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
             && !over(&error)
@@ -293,7 +299,7 @@ impl Entry {
                 tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 

@@ -6,14 +6,14 @@
 //! 3. Find the nodes before ours: list the directory, unless that was done since our node was made. One listing serves all
 //!    of this process who came before it.
 //! 4. Where the rule finds no node before ours, and our own node is there, it is our turn.
-//! 5. Where the nearest one that we wait for is this process's own, its [`InLine`](super::line::InLine) tells us that it has
+//! 5. Where the nearest one that we wait for is this process's own, its [`LineMember`](super::directory::LineMember) tells us that it has
 //!    gone: the server is not asked. Its deletion has asked whether our node is there, in one transaction. Back to 4.
 //! 6. Otherwise watch it, and no other: with a watch on the directory every hand-off would wake every waiter (the herd
 //!    effect). When the watch fires, go back to 4, with one request for our own node and the few that may have gone
 //!    meanwhile. That it fired does not mean that it is our turn: the one before us may have given up waiting, and the one
 //!    before *it* still be inside.
 //!
-//! One listing serves for so long (`line.rs` says why), but for one exception: a writer that reads leaves a reader at its own
+//! One listing serves for so long (`directory.rs` says why), but for one exception: a writer that reads leaves a reader at its own
 //! number; a rule that this concerns lists again ([`Recipe::lists_again`]).
 //!
 //! So order of service is the order of the numbers over all processes, and a section costs two requests (a node is made and
@@ -24,11 +24,12 @@
 //! 2^31 nodes in one directory, where the server's numbers wrap around to below all others: a request that gets such a number is refused.
 //! Where somebody deletes a holder's node by hand, waiters of other processes come in beside it, and those of its own wait on.
 //!
-//! Next to read: `line.rs`.
+//! Next to read: `directory.rs`.
 
 use super::{
-    Wait, failed, insist,
-    line::{Before, Key, LOOKS, Line, Place, Stage, WaitsFor, list},
+    Wait,
+    directory::{Directory, Key, MAX_CHECKS, Place, Predecessor, Stage, WaitsFor, list},
+    failed, insist,
     node::Node,
     over,
     request::ask,
@@ -59,13 +60,13 @@ pub(in crate::zk) struct Recipe {
 
 /// A contender whose turn it is.
 #[derive(Debug)]
-pub(in crate::zk) struct Turn {
+pub(in crate::zk) struct FencedNode {
     pub(in crate::zk) node: Node,
     pub(in crate::zk) fence: Fence,
 }
 
 enum Attempt {
-    Turn(Turn),
+    First(FencedNode),
     /// The wait was over first; the node is deleted.
     Late,
     /// Somebody deleted our node.
@@ -88,18 +89,19 @@ pub(in crate::zk) async fn turn(
     recipe: &Recipe,
     directory: &str,
     wait: Wait,
-) -> Result<Turn, LockError> {
+) -> Result<FencedNode, LockError> {
     valid(directory)?;
     loop {
         let session = zk.connected(wait.end).await?;
-        let lines = session.shared.of::<Registry<Key, Line>>();
+        let directories = session.shared.of::<Registry<Key, Directory>>();
         let key = (directory.to_owned(), recipe.markers);
-        let line = lines.of(&key, |registration| Line::new(&key, registration));
+        let directory_state =
+            directories.of(&key, |registration| Directory::new(&key, registration));
         match zk
-            .answered(wait, attempt(session, &line, recipe, wait))
+            .answered(wait, attempt(session, &directory_state, recipe, wait))
             .await?
         {
-            Ok(Attempt::Turn(turn)) => return Ok(turn),
+            Ok(Attempt::First(turn)) => return Ok(turn),
             Ok(Attempt::Gone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
             }
@@ -118,102 +120,102 @@ pub(in crate::zk) async fn turn(
 /// One try, in one session.
 async fn attempt(
     session: Arc<Session>,
-    line: &Arc<Line>,
+    directory: &Arc<Directory>,
     recipe: &Recipe,
     wait: Wait,
 ) -> Result<Attempt, Error> {
-    let mut node = Node::sequential(session.clone(), &line.directory, recipe.marker);
+    let mut node = Node::sequential(session.clone(), &directory.root, recipe.marker);
     let fence = node.create().await?;
     let own = Place::of(node.name(), recipe.markers);
     if !own.is_sound() {
         return Ok(Attempt::UsedUp);
     }
-    node.line_up(line.line_up(&own));
-    let waiter = Waiter {
+    node.join_line(directory.join(&own));
+    let waiter = QueueWaiter {
         session,
-        line,
+        directory,
         recipe,
         own,
         end: wait.end,
     };
-    match waiter.waits().await? {
-        End::Turn => {
-            node.comes_in();
-            Ok(Attempt::Turn(Turn { node, fence }))
+    match waiter.wait_for_turn().await? {
+        WaitEnd::First => {
+            node.enter();
+            Ok(Attempt::First(FencedNode { node, fence }))
         }
-        End::Late => {
+        WaitEnd::Late => {
             timeout(waiter.session.timeout, node.delete(None))
                 .await
                 .ok();
             Ok(Attempt::Late)
         }
-        End::Gone => Ok(Attempt::Gone),
+        WaitEnd::Gone => Ok(Attempt::Gone),
     }
 }
 
 /// What a wait in the queue comes to.
-enum End {
-    Turn,
+enum WaitEnd {
+    First,
     Late,
     Gone,
 }
 
 /// A contender whose node is in the queue.
-struct Waiter<'a> {
+struct QueueWaiter<'a> {
     session: Arc<Session>,
-    line: &'a Line,
+    directory: &'a Directory,
     recipe: &'a Recipe,
     own: Place,
     end: Instant,
 }
 
-impl Waiter<'_> {
-    async fn waits(&self) -> Result<End, Error> {
-        let (line, own) = (self.line, &self.own);
+impl QueueWaiter<'_> {
+    async fn wait_for_turn(&self) -> Result<WaitEnd, Error> {
+        let (directory, own) = (self.directory, &self.own);
         let mut since = Instant::now();
         // Whether our node was there at the last look, or at a later time.
         let mut seen = false;
         loop {
-            if let Some(mut before) = line.waits_before(own, self.recipe.waits_for) {
-                if !self.hears(&mut before).await? {
-                    return Ok(End::Late);
+            if let Some(mut before) = directory.waits_before(own, self.recipe.waits_for) {
+                if !self.wait_for_news(&mut before).await? {
+                    return Ok(WaitEnd::Late);
                 }
                 seen = false;
                 continue;
             }
-            seen |= line.list_after(since, &self.session).await?;
-            match line.before(own, self.recipe.waits_for) {
-                None => return Ok(End::Gone),
-                Some(Before::Nobody) => {
+            seen |= directory.list_after(since, &self.session).await?;
+            match directory.before(own, self.recipe.waits_for) {
+                None => return Ok(WaitEnd::Gone),
+                Some(Predecessor::Nobody) => {
                     if !seen && !self.look(&[]).await? {
-                        return Ok(End::Gone);
+                        return Ok(WaitEnd::Gone);
                     }
-                    line.is_the_turn_of(own, self.recipe.waits_for);
-                    return Ok(End::Turn);
+                    directory.forget_before(own, self.recipe.waits_for);
+                    return Ok(WaitEnd::First);
                 }
-                Some(Before::Own(mut before)) => {
-                    if !self.hears(&mut before).await? {
-                        return Ok(End::Late);
+                Some(Predecessor::Own(mut before)) => {
+                    if !self.wait_for_news(&mut before).await? {
+                        return Ok(WaitEnd::Late);
                     }
                     seen = matches!(&*before.borrow(), Stage::Gone { seen: Some(next) } if next == own);
                     if self.recipe.lists_again {
                         since = Instant::now();
                     }
                 }
-                Some(Before::Others(others)) => {
+                Some(Predecessor::Others(others)) => {
                     // Whatever comes now comes after the last look, and our node may have gone since.
                     seen = false;
                     match self.watch(&others[0]).await? {
-                        None => return Ok(End::Late),
+                        None => return Ok(WaitEnd::Late),
                         Some(false) => continue,
-                        Some(true) => line.gone([&others[0]]),
+                        Some(true) => directory.gone([&others[0]]),
                     }
-                    if self.recipe.lists_again || others.len() > LOOKS {
+                    if self.recipe.lists_again || others.len() > MAX_CHECKS {
                         since = Instant::now();
                     } else if self.look(&others[1..]).await? {
                         seen = true;
                     } else {
-                        return Ok(End::Gone);
+                        return Ok(WaitEnd::Gone);
                     }
                 }
             }
@@ -221,7 +223,7 @@ impl Waiter<'_> {
     }
 
     /// Waits for news of one of this process; `false` where the wait was over first.
-    async fn hears(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
+    async fn wait_for_news(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
         tokio::select! {
             biased;
             _ = before.changed() => Ok(true),
@@ -233,7 +235,7 @@ impl Waiter<'_> {
     /// Watches one of another process, and says whether it has gone; nothing where the wait was over first.
     async fn watch(&self, other: &Place) -> Result<Option<bool>, Error> {
         // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
-        let path = self.line.path(other);
+        let path = self.directory.path(other);
         match insist(|| self.session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
                 let event = timeout_at(self.end, watch.changed()).await.ok();
@@ -247,13 +249,13 @@ impl Waiter<'_> {
     /// Forgets those of `others` that have gone; `false` where our own node has.
     async fn look(&self, others: &[Place]) -> Result<bool, Error> {
         let places = others.iter().chain([&self.own]);
-        let paths: Vec<_> = places.map(|place| self.line.path(place)).collect();
+        let paths: Vec<_> = places.map(|place| self.directory.path(place)).collect();
         let there = self.session.stats(&paths).await?;
         let gone = others
             .iter()
             .zip(&there)
             .filter(|(_, there)| there.is_none());
-        self.line.gone(gone.map(|(place, _)| place));
+        self.directory.gone(gone.map(|(place, _)| place));
         Ok(there.last().is_some_and(Option::is_some))
     }
 }

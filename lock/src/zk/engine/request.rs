@@ -112,7 +112,7 @@ pub(in crate::zk) async fn create(
             Ok((stat, _)) => return Ok(stat),
             Err(Error::NoNode) => {
                 let (parent, _) = path.rsplit_once('/').ok_or(Error::NoNode)?;
-                session.directory(parent).await?;
+                session.make_directory(parent).await?;
             }
             Err(error) => return Err(error),
         }
@@ -124,7 +124,7 @@ pub(in crate::zk) async fn create(
 /// # Errors
 ///
 /// As the request's, and those of [`create`].
-pub(in crate::zk) async fn planted<T, F>(
+pub(in crate::zk) async fn with_node<T, F>(
     session: &Session,
     path: &str,
     data: &[u8],

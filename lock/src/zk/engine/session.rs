@@ -39,10 +39,10 @@ use zookeeper_client::{
 
 /// The pauses between attempts to connect: from the first they double to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the server may take to say that the session is closed.
-const GOODBYE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A session. What is asked of it is asked of its client.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Session {
     /// # Errors
     ///
     /// What the server said, or that the session is over.
-    pub(in crate::zk) async fn directory(&self, path: &str) -> Result<(), Error> {
+    pub(in crate::zk) async fn make_directory(&self, path: &str) -> Result<(), Error> {
         if path.is_empty() {
             return self.make_chroot().await;
         }
@@ -185,12 +185,12 @@ impl Session {
 pub(in crate::zk) struct Connection {
     /// The session, while it is connected.
     up: Option<Arc<Session>>,
-    lost: Lost,
+    lost: Disconnection,
 }
 
 /// Since when there is no connection, and why; until when the last session is sure.
 #[derive(Debug, Clone)]
-pub(in crate::zk) struct Lost {
+pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) since: Instant,
     pub(in crate::zk) reason: String,
     pub(in crate::zk) sure_until: Option<Arc<SureUntil>>,
@@ -198,7 +198,7 @@ pub(in crate::zk) struct Lost {
 
 impl Connection {
     pub(in crate::zk) fn new() -> Self {
-        let lost = Lost {
+        let lost = Disconnection {
             since: Instant::now(),
             reason: "not yet connected".into(),
             sure_until: None,
@@ -215,7 +215,7 @@ impl Connection {
     }
 
     /// The session, where it is connected.
-    pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Lost> {
+    pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Disconnection> {
         self.up.as_ref().ok_or(&self.lost)
     }
 
@@ -260,7 +260,7 @@ impl Supervisor {
         let closed = async {
             while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
         };
-        if cleared.is_err() || timeout(GOODBYE, closed).await.is_err() {
+        if cleared.is_err() || timeout(CLOSE_TIMEOUT, closed).await.is_err() {
             tracing::warn!(
                 "zookeeper did not confirm the end of the session: what is left there goes with it"
             );
@@ -289,7 +289,7 @@ impl Supervisor {
                     }
                     Connection::lose(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
             }
         }
@@ -299,7 +299,7 @@ impl Supervisor {
         let sent = Instant::now();
         let server = self
             .options
-            .made_by()
+            .connector_with_options()
             .connect(&self.options.connect)
             .await?;
         let sure_until = SureUntil::new(sent + server.session_timeout() * 2 / 3);

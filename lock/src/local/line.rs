@@ -1,4 +1,4 @@
-//! The queue in which one process's contenders for one remote lock wait.
+//! The line in which one process's contenders for one remote lock wait.
 //!
 //! The server then sees processes, not requests: a thousand waiters here are one contender there.
 //!
@@ -19,13 +19,13 @@ use tokio::sync::oneshot;
 
 /// The waiting line for one lock. `T` is what a holder hands off to the next, `A` what the next has asked for.
 #[derive(Debug)]
-pub(crate) struct Queue<T, A = ()>(Mutex<Line<T, A>>);
+pub(crate) struct Line<T, A = ()>(Mutex<LineState<T, A>>);
 
 #[derive(Debug)]
-struct Line<T, A> {
+struct LineState<T, A> {
     /// Somebody is at the head.
     occupied: bool,
-    waiting: VecDeque<Waiter<T, A>>,
+    waiting: VecDeque<LineWaiter<T, A>>,
     /// Those who gave up are taken out when so many are in the line, and when the head looks for the next.
     sweep_at: usize,
 }
@@ -35,7 +35,7 @@ const FIRST_SWEEP: usize = 64;
 
 /// A waiter, as the head sees it.
 #[derive(Debug)]
-pub(crate) struct Waiter<T, A = ()> {
+pub(crate) struct LineWaiter<T, A = ()> {
     asks: A,
     turn: oneshot::Sender<Turn<T, A>>,
 }
@@ -54,14 +54,14 @@ pub(crate) enum Turn<T, A = ()> {
 /// The head of the line, shared by who contends and its tries. Dropping it gives the head to the next who still waits.
 #[derive(Debug)]
 pub(crate) struct Head<T, A = ()> {
-    queue: Arc<Queue<T, A>>,
+    line: Arc<Line<T, A>>,
     /// Cleared where the head was sent to a waiter that had gone: who sent it goes on.
     armed: bool,
 }
 
-impl<T, A> Default for Queue<T, A> {
+impl<T, A> Default for Line<T, A> {
     fn default() -> Self {
-        Self(Mutex::new(Line {
+        Self(Mutex::new(LineState {
             occupied: false,
             waiting: VecDeque::new(),
             sweep_at: FIRST_SWEEP,
@@ -69,7 +69,7 @@ impl<T, A> Default for Queue<T, A> {
     }
 }
 
-impl<T, A> Queue<T, A> {
+impl<T, A> Line<T, A> {
     /// Waits for a turn, at most `wait`; `None` where none came.
     ///
     /// # Cancel safety
@@ -77,17 +77,17 @@ impl<T, A> Queue<T, A> {
     /// Safe: a place in the line is given up, and a turn that had come already passes on.
     pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
-            let mut line = self.0.lock();
-            if !line.occupied {
-                line.occupied = true;
+            let mut state = self.0.lock();
+            if !state.occupied {
+                state.occupied = true;
                 return Some(Turn::Contend(Head::new(self)));
             }
             if wait.is_zero() {
                 return None;
             }
-            line.sweep();
+            state.sweep();
             let (turn, given) = oneshot::channel();
-            line.waiting.push_back(Waiter { asks, turn });
+            state.waiting.push_back(LineWaiter { asks, turn });
             given
         };
         tokio::time::timeout(wait, turn).await.ok()?.ok()
@@ -99,15 +99,15 @@ impl<T, A> Queue<T, A> {
     }
 
     /// The next who still waits, taken out of the line; where there is none the head becomes free at once.
-    fn next_or_free(&self) -> Option<Waiter<T, A>> {
-        let mut line = self.0.lock();
-        let next = line.pop();
-        line.occupied = next.is_some();
+    fn next_or_free(&self) -> Option<LineWaiter<T, A>> {
+        let mut state = self.0.lock();
+        let next = state.pop();
+        state.occupied = next.is_some();
         next
     }
 }
 
-impl<T, A> Line<T, A> {
+impl<T, A> LineState<T, A> {
     /// The head may stay for hours: those who gave up behind it must not.
     fn sweep(&mut self) {
         if self.waiting.len() >= self.sweep_at {
@@ -116,7 +116,7 @@ impl<T, A> Line<T, A> {
         }
     }
 
-    fn pop(&mut self) -> Option<Waiter<T, A>> {
+    fn pop(&mut self) -> Option<LineWaiter<T, A>> {
         loop {
             let waiter = self.waiting.pop_front()?;
             if !waiter.turn.is_closed() {
@@ -127,32 +127,32 @@ impl<T, A> Line<T, A> {
 }
 
 impl<T, A> Head<T, A> {
-    fn new(queue: &Arc<Queue<T, A>>) -> Arc<Self> {
+    fn new(line: &Arc<Line<T, A>>) -> Arc<Self> {
         Arc::new(Self {
-            queue: Arc::clone(queue),
+            line: Arc::clone(line),
             armed: true,
         })
     }
 
     /// Takes the next waiter out of the line, to hand it the lock. The caller must give it a turn.
     #[must_use]
-    pub(crate) fn next(&self) -> Option<Waiter<T, A>> {
-        self.queue.0.lock().pop()
+    pub(crate) fn next(&self) -> Option<LineWaiter<T, A>> {
+        self.line.0.lock().pop()
     }
 
     /// Lets those at the front come to the head beside the ones who are there, up to the first one whom `may` refuses. The
     /// head passes on when all of them have left it.
     pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
         loop {
-            let mut line = self.queue.0.lock();
-            let Some(next) = line.waiting.front() else {
+            let mut state = self.line.0.lock();
+            let Some(next) = state.waiting.front() else {
                 return;
             };
             if !next.turn.is_closed() && !may(&next.asks) {
                 return;
             }
-            let next = line.waiting.pop_front();
-            drop(line);
+            let next = state.waiting.pop_front();
+            drop(state);
             if let Some(next) = next {
                 drop(next.give(Turn::Contend(Arc::clone(self))));
             }
@@ -169,7 +169,7 @@ impl<T, A> Head<T, A> {
     /// Whether anybody waits behind the head.
     #[must_use]
     pub(crate) fn has_waiters(&self) -> bool {
-        self.queue
+        self.line
             .0
             .lock()
             .waiting
@@ -182,9 +182,9 @@ impl<T, A> Drop for Head<T, A> {
     fn drop(&mut self) {
         // A turn that comes back holds a head, whose drop would recurse: it is disarmed, and this loop goes on.
         while self.armed
-            && let Some(waiter) = self.queue.next_or_free()
+            && let Some(waiter) = self.line.next_or_free()
             && let Err(Turn::Contend(mut head)) =
-                waiter.turn.send(Turn::Contend(Head::new(&self.queue)))
+                waiter.turn.send(Turn::Contend(Head::new(&self.line)))
             && let Some(head) = Arc::get_mut(&mut head)
         {
             head.armed = false;
@@ -192,7 +192,7 @@ impl<T, A> Drop for Head<T, A> {
     }
 }
 
-impl<T, A> Waiter<T, A> {
+impl<T, A> LineWaiter<T, A> {
     /// What it asks for.
     #[must_use]
     pub(crate) fn asks(&self) -> &A {
@@ -224,40 +224,40 @@ mod tests {
     }
 
     /// One that waits, behind those that came before.
-    fn waiter(queue: &Arc<Queue<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
-        let mut waiter = queue.join((), LONG).boxed();
+    fn waiter(line: &Arc<Line<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
+        let mut waiter = line.join((), LONG).boxed();
         assert!((&mut waiter).now_or_never().is_none());
         waiter
     }
 
     #[tokio::test]
     async fn the_head_passes_on_in_order_of_arrival() {
-        let queue = Arc::new(Queue::<()>::default());
-        let first = head(queue.join((), LONG).await);
-        let (second, mut third) = (waiter(&queue), waiter(&queue));
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let (second, mut third) = (waiter(&line), waiter(&line));
         drop(first);
         assert!((&mut third).now_or_never().is_none());
         drop(head(second.await));
         drop(head(third.await));
-        assert!(!queue.0.lock().occupied);
+        assert!(!line.0.lock().occupied);
     }
 
     #[tokio::test]
     async fn a_turn_that_nobody_reads_passes_itself_on() {
-        let queue = Arc::new(Queue::<()>::default());
-        let first = head(queue.join((), LONG).await);
-        let (dropped, last) = (waiter(&queue), waiter(&queue));
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let (dropped, last) = (waiter(&line), waiter(&line));
         drop(first);
         drop(dropped);
         drop(head(last.await));
-        assert!(!queue.0.lock().occupied);
+        assert!(!line.0.lock().occupied);
     }
 
     #[tokio::test]
     async fn those_who_are_invited_are_at_the_head_together_and_the_next_comes_after_them() {
-        let queue = Arc::new(Queue::<(), u32>::default());
+        let line = Arc::new(Line::<(), u32>::default());
         let join = |n| {
-            let mut waiter = queue.join(n, LONG).boxed();
+            let mut waiter = line.join(n, LONG).boxed();
             let turn = (&mut waiter).now_or_never();
             (waiter, turn)
         };
@@ -281,9 +281,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_reaches_all_who_wait() {
-        let queue = Arc::new(Queue::<()>::default());
-        let first = head(queue.join((), LONG).await);
-        let waiters: Vec<_> = (0..3).map(|_| waiter(&queue)).collect();
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let waiters: Vec<_> = (0..3).map(|_| waiter(&line)).collect();
         first.fail(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
@@ -292,28 +292,28 @@ mod tests {
                 Some(Turn::Failed(LockError::Unavailable { .. }))
             ));
         }
-        assert!(!queue.0.lock().occupied);
+        assert!(!line.0.lock().occupied);
     }
 
     #[tokio::test]
     async fn waiters_that_gave_up_behind_a_head_that_stays_take_no_memory() {
-        let queue = Arc::new(Queue::<()>::default());
-        let _head = head(queue.join((), LONG).await);
-        let _patient = waiter(&queue);
+        let line = Arc::new(Line::<()>::default());
+        let _head = head(line.join((), LONG).await);
+        let _patient = waiter(&line);
         for _ in 0..10_000 {
-            drop(waiter(&queue));
+            drop(waiter(&line));
         }
-        assert!(queue.0.lock().waiting.len() <= FIRST_SWEEP);
+        assert!(line.0.lock().waiting.len() <= FIRST_SWEEP);
     }
 
     #[tokio::test]
     async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
-        let queue = Arc::new(Queue::<()>::default());
-        let first = head(queue.join((), LONG).await);
-        let gone: Vec<_> = (0..1000).map(|_| waiter(&queue)).collect();
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let gone: Vec<_> = (0..1000).map(|_| waiter(&line)).collect();
         drop(gone);
         drop(first);
-        assert!(!queue.0.lock().occupied);
-        assert!(queue.join((), Duration::ZERO).await.is_some());
+        assert!(!line.0.lock().occupied);
+        assert!(line.join((), Duration::ZERO).await.is_some());
     }
 }

@@ -8,18 +8,18 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// How long an answer is waited for.
-const ANSWER: Duration = Duration::from_secs(3);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The number of a connection. After a restart of the server its number is another's, so the client's address goes
 /// with it.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct ConnectionId {
     server: Arc<MySqlConnectOptions>,
     id: i64,
     host: Arc<str>,
 }
 
-impl Session {
+impl ConnectionId {
     pub(super) fn new(server: Arc<MySqlConnectOptions>, id: i64, host: Arc<str>) -> Self {
         Self { server, id, host }
     }
@@ -27,12 +27,12 @@ impl Session {
     /// Ends the connection and whatever the server is doing for it. When this completes without an error, nothing more
     /// can come of its last statement.
     /// The error is that the server did not answer.
-    pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
-        const PAUSE: Duration = Duration::from_millis(20);
+    pub(super) async fn kill(&self) -> Result<(), sqlx::Error> {
+        const CHECK_PAUSE: Duration = Duration::from_millis(20);
         let mut connection = self.connect().await?;
         while in_time(self.is_there(&mut connection)).await? {
-            in_time(kill(&mut connection, format!("KILL {}", self.id))).await?;
-            tokio::time::sleep(PAUSE).await;
+            in_time(send_kill(&mut connection, format!("KILL {}", self.id))).await?;
+            tokio::time::sleep(CHECK_PAUSE).await;
         }
         in_time(connection.close()).await
     }
@@ -57,13 +57,13 @@ impl Session {
 async fn in_time<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    timeout(ANSWER, answer)
+    timeout(REPLY_TIMEOUT, answer)
         .await
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
 /// A connection that has ended by then is no error.
-async fn kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
+async fn send_kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
     match connection.execute(order.as_str()).await {
         Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
         Err(error) => Err(error),

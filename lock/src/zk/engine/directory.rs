@@ -18,7 +18,7 @@ use tokio::{sync::watch, time::Instant};
 use zookeeper_client::Error;
 
 /// Where more than so many may have gone, a listing costs less than to ask for each.
-pub(super) const LOOKS: usize = 16;
+pub(super) const MAX_CHECKS: usize = 16;
 
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
 /// no contender of ours, stands by its whole name.
@@ -53,8 +53,8 @@ pub(super) type Key = (String, &'static [&'static str]);
 
 /// What this process knows of one directory.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) directory: String,
+pub(super) struct Directory {
+    pub(super) root: String,
     markers: &'static [&'static str],
     /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
     listed: tokio::sync::Mutex<Option<Instant>>,
@@ -83,7 +83,7 @@ pub(super) enum Stage {
 }
 
 /// Whom a contender waits for.
-pub(super) enum Before {
+pub(super) enum Predecessor {
     Nobody,
     /// The nearest is this process's: what tells when it goes.
     Own(watch::Receiver<Stage>),
@@ -94,21 +94,21 @@ pub(super) enum Before {
 /// A contender in the line of this process, from when its node was made. Whoever drops it before the node has gone leaves
 /// it to those behind to find that out.
 #[derive(Debug)]
-pub(super) struct InLine {
-    line: Arc<Line>,
+pub(super) struct LineMember {
+    directory: Arc<Directory>,
     place: Place,
     stage: watch::Sender<Stage>,
 }
 
-impl InLine {
+impl LineMember {
     /// Its turn has come.
-    pub(super) fn comes_in(&self) {
+    pub(super) fn enter(&self) {
         self.stage.send_replace(Stage::In);
     }
 
     /// The first waiter of this process behind it.
     pub(super) fn next(&self) -> Option<Place> {
-        let view = self.line.view.lock();
+        let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
         let next = behind.find(|(_, stage)| *stage.borrow() == Stage::Waits);
         next.map(|(place, _)| place.clone())
@@ -116,26 +116,26 @@ impl InLine {
 
     /// Its node has gone, and that of `seen` was there at that moment.
     pub(super) fn gone(self, seen: Option<Place>) {
-        self.line.gone([&self.place]);
-        self.leaves();
+        self.directory.gone([&self.place]);
+        self.remove_from_view();
         self.stage.send_replace(Stage::Gone { seen });
     }
 
-    fn leaves(&self) {
-        self.line.view.lock().own.remove(&self.place);
+    fn remove_from_view(&self) {
+        self.directory.view.lock().own.remove(&self.place);
     }
 }
 
-impl Drop for InLine {
+impl Drop for LineMember {
     fn drop(&mut self) {
-        self.leaves();
+        self.remove_from_view();
     }
 }
 
-impl Line {
+impl Directory {
     pub(super) fn new((directory, markers): &Key, registration: Registration) -> Self {
         Self {
-            directory: directory.clone(),
+            root: directory.clone(),
             markers,
             listed: tokio::sync::Mutex::default(),
             view: Mutex::default(),
@@ -143,11 +143,11 @@ impl Line {
         }
     }
 
-    pub(super) fn line_up(self: &Arc<Self>, place: &Place) -> InLine {
+    pub(super) fn join(self: &Arc<Self>, place: &Place) -> LineMember {
         let (stage, told) = watch::channel(Stage::Waits);
         self.view.lock().own.insert(place.clone(), told);
-        InLine {
-            line: self.clone(),
+        LineMember {
+            directory: self.clone(),
             place: place.clone(),
             stage,
         }
@@ -178,7 +178,7 @@ impl Line {
             return Ok(false);
         }
         let asked = Instant::now();
-        let children = insist(|| list(session, &self.directory)).await?;
+        let children = insist(|| list(session, &self.root)).await?;
         self.view.lock().nodes = children
             .iter()
             .map(|name| Place::of(name, self.markers))
@@ -188,7 +188,7 @@ impl Line {
     }
 
     /// Whom `own` waits for; nothing where `own` itself is not there.
-    pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Before> {
+    pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
         let view = self.view.lock();
         if !view.nodes.contains(own) {
             return None;
@@ -196,16 +196,18 @@ impl Line {
         let before = view.nodes.range(..own).rev();
         let mut before = before.filter(|place| waits_for(&place.name)).peekable();
         let Some(nearest) = before.peek() else {
-            return Some(Before::Nobody);
+            return Some(Predecessor::Nobody);
         };
         if let Some(stage) = view.own.get(*nearest) {
             let mut stage = stage.clone();
             // That it is in is known; what comes next is that it goes.
             stage.mark_unchanged();
-            return Some(Before::Own(stage));
+            return Some(Predecessor::Own(stage));
         }
         let others = before.filter(|place| !view.own.contains_key(*place));
-        Some(Before::Others(others.take(LOOKS + 1).cloned().collect()))
+        Some(Predecessor::Others(
+            others.take(MAX_CHECKS + 1).cloned().collect(),
+        ))
     }
 
     /// These nodes have gone.
@@ -217,7 +219,7 @@ impl Line {
     }
 
     /// All that `own` has waited for have gone.
-    pub(super) fn is_the_turn_of(&self, own: &Place, waits_for: WaitsFor) {
+    pub(super) fn forget_before(&self, own: &Place, waits_for: WaitsFor) {
         let waits = |place: &&Place| waits_for(&place.name);
         let before: Vec<_> = self
             .view
@@ -231,7 +233,7 @@ impl Line {
     }
 
     pub(super) fn path(&self, place: &Place) -> String {
-        format!("{}/{}", self.directory, place.name)
+        format!("{}/{}", self.root, place.name)
     }
 }
 
