@@ -15,18 +15,22 @@
 //! | owner | a contender's identity; with the same one a lock can be taken again ([`Owner`]) |
 //! | contender | a handle that may take a lock |
 //! | waiter | a contender whose `acquire` is under way |
-//! | line | the waiters of one name in this process; its head alone asks the server |
+//! | line | the waiters of one name in this process |
+//! | head | the waiter at the front of a line, which alone asks the server |
+//! | turn | what a waiter in a line waits for: to be its head, or to be handed the lock |
 //! | queue | the waiters of all processes, as the server orders them |
 //! | hand-off | a release that passes the lock to the next waiter of this process |
 //! | holder | the owner that has the lock now, as the server shows it ([`Holder`]) |
 //! | hold | one identity that the server has as the holder; the guards of its owner share it |
+//! | share | one guard's part of a hold |
 //! | hold count | how many guards share a hold |
+//! | claim | how one kind of lock renews and releases an identity |
 //! | guard | the value that the caller keeps while it has the lock ([`Guard`]) |
 //! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
 //! | lease | the time after which the server ends a hold that is not renewed (`Lease`) |
-//! | watchdog | a keeper that renews a lease while its guard lives |
+//! | watchdog | the renewal of a lease by its keeper, while the guard lives |
 //! | session | ZooKeeper's and MySQL's lease for a whole connection |
-//! | node | a ZooKeeper node, or a server of Redlock |
+//! | node | a ZooKeeper node; for Redlock, one of its servers |
 //! | permit | one of the places of a semaphore |
 //! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
 //! | lost | the hold ended, or may have ended, before its guard was released |

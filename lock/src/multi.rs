@@ -1,17 +1,11 @@
 //! Several locks as one: all of them or none.
 //!
-//! 1. Take the parts in the given order. For the first one wait as long as the caller allows: a contender that holds nothing stands
-//!    in nobody's way.
-//! 2. A contender that holds some waits for the next one [`FIRST_PART_WAIT`] at most. If that fails: give all back, the last one first, pause for a
-//!    random time up to [`MAX_PAUSE`], and begin again with twice the share, until the wait is over. So two that take the same
-//!    parts in opposite orders block each other for a moment, and one whose part has a long line has it in the end.
-//! 3. Had: a task watches all parts. The loss of one is the loss of the whole; the others stay until the holder gives
-//!    back, for it may still be at work.
-//! 4. Give back all, the last one first, whatever becomes of each.
-//!
-//! What it survives: opposite orders, a part that is lost, a part whose server goes down (the others are given back), a
-//! caller that goes away at any point. **What breaks it**: what breaks any of its parts. It is not fair: a contender that gives back
-//! goes to the end of each line. The same lock twice blocks itself unless its owner may hold it twice.
+//! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
+//! 2. Wait for each further part at most [`FIRST_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
+//!    time up to [`MAX_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
+//!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
+//! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
+//! 4. Release all, the last one first, whatever becomes of each.
 //!
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
@@ -33,6 +27,17 @@ const MAX_PAUSE: Duration = Duration::from_millis(100);
 /// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
 /// fence, or none ([`Guard::fences`]). It belongs to no client: its guard is lost, and its parts are given back, where the
 /// runtime ends in which it was acquired.
+///
+/// # Survives
+///
+/// Opposite orders, a part that is lost, a part whose server goes down (the others are released), a dropped caller.
+///
+/// # What breaks it
+///
+/// What breaks any of its parts. It is not fair: a contender that starts over goes to the end of each line. Taking the same lock
+/// twice blocks itself, unless its owner may hold it twice.
+///
+/// # Example
 ///
 /// ```no_run
 /// # #[cfg(feature = "redis")]

@@ -1,16 +1,10 @@
-//! The lock table with a lease, a sweep of rows that dead holders have left, and re-entry.
+//! The lock table with a lease, a sweep of the rows that dead holders left, and re-entry.
 //!
-//! 1. Insert a row with the lock's name, an owner and the end of its lease, by the clock of the database. Where it is
-//!    there already: delete it if its lease has ended, and try again; else after about 50 ms.
-//! 2. A task puts the end off every third of the lease, and tells the holder if the lock is lost
-//!    ([`lease`](crate::lease)).
-//! 3. An owner that has it takes it again: it looks whether its row is still there, and writes how often it holds it.
-//! 4. Release: the last hold deletes the row, by name **and** owner.
-//!
-//! What it survives: a holder that dies (a waiter sweeps its row away), a caller that goes away at any point, a
-//! command that gets no answer (the holds are counted here; the row only shows them). **What breaks it**: a holder that is
-//! paused beyond its lease and then writes; a clock of the database that jumps; an owner that is shared by tasks which
-//! should exclude each other.
+//! 1. Insert a row with the lock's name, an owner and the end of its lease, by the database's clock. If it exists, delete it if
+//!    its lease has ended and try again; otherwise try again after about 50 ms.
+//! 2. A task extends the lease every third ([`lease`](crate::lease)).
+//! 3. An owner that has it re-enters: it checks that its row is still there and writes its hold count.
+//! 4. Release: the last guard deletes the row, by name **and** owner.
 //!
 //! Next to read: `row.rs`.
 
@@ -42,6 +36,22 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
 /// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
 /// [owner](Self::owner) is re-entrant.
+///
+/// # Survives
+///
+/// A holder that dies (a waiter deletes its row once its lease has ended), a dropped caller, a command without an answer.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease and then writes;
+/// - a clock of the database that jumps;
+/// - an owner that is shared by tasks which should exclude each other.
+///
+/// # Cost
+///
+/// As [`TableLock`](super::TableLock): each waiter asks twenty times a second.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, mysql::MySqlPool};

@@ -1,13 +1,7 @@
 //! A row as a lock: the unique key on `lock_name` lets one insert succeed.
 //!
-//! 1. Insert a row with the lock's name. Where it is there already another holds the lock: try again about every
-//!    50 ms.
+//! 1. Insert a row with the lock's name. If it exists, another holds the lock: try again after about 50 ms.
 //! 2. Release: delete the row, by name **and** owner, until the server has answered.
-//!
-//! What it survives: any number of processes, a holder that panics or is dropped, a lost answer. **What breaks it**: a
-//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand. And each
-//! waiter asks the server twenty times a second: a thousand of them leave it, and the pool, little time for the one that
-//! holds the lock.
 //!
 //! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
@@ -19,6 +13,21 @@ use crate::{Guard, Holder, Keeper, Lock, LockError, inherent};
 use std::time::Duration;
 
 /// A contender for a row of `tb_lock`, which stays until it is deleted.
+///
+/// # Survives
+///
+/// Any number of processes, a holder that panics or is dropped, a lost answer.
+///
+/// # What breaks it
+///
+/// **A holder that dies: its row blocks everybody until somebody deletes it** ([`force_unlock`](Self::force_unlock)), because
+/// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one.
+///
+/// # Cost
+///
+/// Each waiter asks the server twenty times a second: a thousand waiters leave it, and the pool, little time for the holder.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, mysql::MySqlPool};

@@ -1,27 +1,18 @@
-//! The fair lock of Redisson: first come, first served, over all processes.
+//! Redisson's fair lock: first come, first served, over all processes.
 //!
-//! 1. Try: one script takes the lock if it is free and no waiter is before us, or puts us at the end of the queue, with a
-//!    score that says until when we count as alive.
-//! 2. Not had: wait for our own channel, the end of the lease, or half a second, whichever comes first; try again. Each
-//!    try says that we live.
-//! 3. A release tells the head of the queue alone; this process hears it by one subscription for all its waiters.
-//! 4. A waiter that gives up leaves the queue at once; if it was the head and the lock is free, the next one is told.
+//! 1. `fair_acquire.lua` takes the lock if it is free and no waiter is ahead; otherwise it queues this waiter, with a score
+//!    that says until when it counts as alive.
+//! 2. While waiting, try again after a message on the waiter's own channel, the end of the lease, or half a second. Each try
+//!    renews the score.
+//! 3. A release notifies only the first waiter in the queue. One pattern subscription serves all waiters of this process.
+//! 4. A waiter that gives up leaves the queue at once, and wakes the next one if the lock is free.
 //!
-//! The score is the last waiter's, or now and what is left of the lease, plus our own wait limit. Who has its turn, or
-//! leaves, takes its limit off the scores of those behind it: so the queue does not remember those who are gone. Each
-//! acquire is a waiter of its own in Redis, and there is no line in this process: a grant costs a step per waiter.
+//! A waiter's score is the last waiter's, or now plus the rest of the lease, plus its own wait limit. When a waiter leaves or
+//! acquires, the scores behind it are reduced by its limit.
 //!
-//! What it survives: a waiter of ours that dies (it falls out when it is the head and has been silent for five seconds,
-//! and so do all others of its process at that moment), a Java waiter that dies (when its score has passed), a holder
-//! that dies (the lease ends), a message that is lost, a caller that goes away at any point, a command that gets no
-//! answer, clients whose clocks differ. **What breaks it**: a holder that is paused beyond its lease and then writes; a
-//! waiter that is paused for five seconds loses its place and goes to the end; a dead Java waiter holds up the others
-//! for its wait limit once it is the head; what breaks the plain lock. A Java client takes the time from its own clock,
-//! and one whose clock is ahead drops living waiters.
+//! There is no line in this process: every acquire is a waiter of its own in Redis.
 //!
-//! Formats: `RFairLock` of Redisson 3 and 4: HASH `n`, LIST `redisson_lock_queue:{n}`, ZSET `redisson_lock_timeout:{n}`,
-//! channel `redisson_lock__channel:{n}:<owner>`; ours alone: ZSET `{n}:seen`. Next to read:
-//! `lua/fair_queue.lua`.
+//! Next to read: `lua/fair_queue.lua`.
 
 use super::{
     client::{RedisClient, renewal},
@@ -48,6 +39,31 @@ const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// A handle on one fair lock in Redis. Each acquire is an owner of its own, unless the handle is given one.
 ///
 /// Source: Redisson's `RFairLock`.
+///
+/// # Survives
+///
+/// - a holder that dies: the lock is free when its lease ends;
+/// - a waiter that dies: once it is first and silent for five seconds, it and all waiters of its process leave the queue;
+/// - a Java waiter that dies: it leaves when its score has passed;
+/// - a lost message, a dropped caller, a command without an answer, and clients whose clocks differ.
+///
+/// # What breaks it
+///
+/// - what breaks a [`RedisLock`](super::RedisLock);
+/// - a waiter that is paused for five seconds loses its place;
+/// - a dead Java waiter blocks the others for its wait limit once it is first;
+/// - a Java client uses its own clock: if that is ahead, it drops waiters that are alive.
+///
+/// # Cost
+///
+/// A grant takes a step per waiter: with 3,000 waiters about 4 ms of Redis, against 0.05 ms for a `RedisLock`.
+///
+/// # Format
+///
+/// Redisson's `RFairLock`, 3.x and 4.x: HASH `n`, LIST `redisson_lock_queue:{n}`, ZSET `redisson_lock_timeout:{n}`, channel
+/// `redisson_lock__channel:{n}:<owner>`; ours alone: ZSET `{n}:seen`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

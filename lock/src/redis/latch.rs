@@ -1,20 +1,12 @@
-//! The count-down latch of Redisson: a count, and a channel that tells when it has come to zero.
+//! Redisson's count-down latch: a count, and a channel that announces zero.
 //!
-//! 1. Set the count, once: [`try_set_count`](RedisLatch::try_set_count) leaves one that is there alone.
-//! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last deletes the key, and so opens the latch.
-//! 3. Waiters look at the count. As long as this process has waiters, one task looks for all of them, whenever the
-//!    channel has news and every half second, and tells them what it saw. Each looks once more at the end of its limit.
-//! 4. The latch may be set again at once, before its waiters have looked: so each opening is counted beside it
-//!    (`{n}:opened`, kept as long as the latch is closed, and for a day), and a waiter that finds that number higher goes on.
+//! 1. [`try_set_count`](RedisLatch::try_set_count) sets the count once.
+//! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last one deletes the key, which opens the latch.
+//! 3. While this process has waiters, one task reads the count for all of them, on each message and every half second. Each
+//!    waiter reads it once more when its limit is over.
+//! 4. Each opening is counted in `{n}:opened`, so a waiter goes on even if the latch was set again before it looked.
 //!
-//! What it survives: a message that is lost, a waiter that goes away, a latch that is set again under its waiters.
-//! **What breaks it**: a process that crashes before it counts down: all wait for ever, unless they set a limit. A count-down
-//! that gets no answer may have counted, and must not be repeated blindly. A latch that is deleted is open, to those
-//! who wait as well. Where a Java process counts the last one down, no opening is counted: waiters that miss its message
-//! and find the latch set again wait for the next one, as Redisson's do.
-//!
-//! Formats: `RCountDownLatch` of Redisson 3 and 4 (STRING `n`, channel `redisson_countdownlatch__channel__{n}`). Next to
-//! read: `rate_limiter.rs`.
+//! Next to read: `rate_limiter.rs`.
 
 use super::{
     client::RedisClient,
@@ -41,6 +33,25 @@ use tokio::{
 /// A handle on one latch in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RCountDownLatch`.
+///
+/// # Survives
+///
+/// A lost message, a waiter that goes away, a latch that is set again under its waiters.
+///
+/// # What breaks it
+///
+/// - a process that crashes before it counts down: the others wait until their limit;
+/// - a count-down without an answer may have counted; do not repeat it blindly;
+/// - deleting the latch opens it;
+/// - a Java process that counts the last one down records no opening: a waiter that misses its message and finds the latch set
+///   again waits for the next opening, as in Redisson.
+///
+/// # Format
+///
+/// Redisson's `RCountDownLatch`, 3.x and 4.x: STRING `n`, channel `redisson_countdownlatch__channel__{n}`; ours alone: STRING
+/// `{n}:opened`, kept while the latch is closed and for a day.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

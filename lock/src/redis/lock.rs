@@ -1,24 +1,14 @@
-//! The lock of Redisson: a hash with its owner, a lease that is renewed, a channel that tells when it is free.
+//! Redisson's lock: a hash that holds the owner, a lease that is renewed, and a channel that announces a release.
 //!
-//! 1. Wait in this process's line; its head takes the lock by one script, which looks and writes the identity.
-//! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
-//! 3. Give it back: one script looks at the identity, deletes, and wakes the waiters. Where the next holder waits in the
-//!    same process, one script hands it off instead. Processes take turns: after [`MAX_BATCH`] hand-offs, or
-//!    [`MAX_BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
-//!    listen, or when nobody has for [`YIELD_TIME`]: so a slow one, a Java process say, has its turn too. A process that
-//!    listens and wants nothing costs the others that pause, once a turn.
-//! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
-//!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
-//!    seen. The counter stays until its resource is gone ([`RedisFencedLock::forget`]): one that expired would start again
-//!    from a lower number.
+//! 1. Join this process's line. Its head runs `acquire.lua`, which checks and writes the identity in one step.
+//! 2. A task renews the lease every third ([`hold`](super::hold)).
+//! 3. Release: `release.lua` checks the identity, deletes it and wakes the waiters. If the next waiter is in this process,
+//!    `hand_off.lua` gives it the lock in one script instead.
+//! 4. After [`MAX_BATCH`] hand-offs or [`MAX_BATCH_TIME`] the lock is freed for other processes. This process asks again
+//!    after as many releases as there are other subscribers, or after [`YIELD_TIME`] without one.
+//! 5. [`RedisFencedLock`] draws a token in the same script.
 //!
-//! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
-//! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
-//! is paused beyond its lease. **What breaks it**: such a holder that writes without a token; a primary that fails
-//! before its replica has the key (unless replicas are waited for: [`replicas`](super::replicas)); a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
-//! `volatile-*` prefers keys with a lease) or deleted; a Redis whose clock jumps ahead; a machine that was suspended.
-//!
-//! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_off.lua`.
+//! Next to read: `lua/hand_off.lua`.
 
 use super::{
     client::{RedisClient, renewal},
@@ -55,6 +45,31 @@ pub const YIELD_TIME: Duration = Duration::from_millis(2);
 ///
 /// Source: Redisson's `RLock`.
 ///
+/// # Survives
+///
+/// - a holder that dies: the lock is free when its lease ends;
+/// - a lost message: waiters look again every [`RECHECK_INTERVAL`](super::RECHECK_INTERVAL);
+/// - a caller that is dropped at any point, and a command without an answer: what it took is undone in the background.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease and then writes: use a [`RedisFencedLock`];
+/// - a primary that fails before its replica has the key, unless
+///   [`wait_replicas`](super::RedisOptions::wait_replicas) is set;
+/// - a key that is deleted or evicted (any `maxmemory-policy` but `noeviction` may evict it);
+/// - a Redis clock that jumps ahead, or a machine that was suspended.
+///
+/// # Cost
+///
+/// One script to acquire and one to release; one for both if the next holder waits in the same process. A process that
+/// subscribes without wanting the lock costs the others a pause of [`YIELD_TIME`] per turn.
+///
+/// # Format
+///
+/// Redisson's `RLock`, 3.x and 4.x: HASH `n`, channel `redisson_lock__channel:{n}`.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
 /// # use std::time::Duration;
@@ -72,10 +87,25 @@ pub struct RedisLock(Handle);
 
 /// A handle on one lock in Redis whose guards have a fencing token: one for each hold, which its owner's guards share.
 ///
-/// It survives, with a resource that checks, everything. A Redis that loses the counter hands out tokens that are
-/// refused, until [`lift`](Self::lift) has told it what the resource has seen.
+/// The holder shows its token with every write ([`Guard::fence`]), and the resource refuses a lower one than it has seen.
 ///
 /// Source: Redisson's `RFencedLock`.
+///
+/// # Survives
+///
+/// What a [`RedisLock`] survives; and, if the resource checks the token, a holder that is paused beyond its lease.
+///
+/// # What breaks it
+///
+/// A resource that does not check the token. A Redis that loses the counter hands out tokens that the resource refuses,
+/// until [`lift`](Self::lift) raises it above what the resource has seen. Nothing removes the counter but
+/// [`forget`](Self::forget): if it expired, tokens would start again from a lower number.
+///
+/// # Format
+///
+/// Redisson's `RFencedLock`, 3.20 and later: a `RedisLock` and the counter `redisson_lock_token:{n}`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

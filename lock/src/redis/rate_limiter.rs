@@ -1,20 +1,10 @@
-//! A rate limiter: at most a given number of admissions in any interval, for all processes together.
+//! A rate limiter: at most a given number of admissions in any interval, over all processes.
 //!
-//! 1. Set the rate, once: [`try_set_rate`](RateLimiter::try_set_rate) leaves a limiter that is there alone.
-//! 2. The window slides: each admission is written down with its time, by the server's clock, and counts for one
-//!    interval. One script forgets those that are older, counts the rest, and admits or says when the next may be.
-//! 3. Waiters stand in this process's line; its head sleeps until then and asks again. A caller that cannot be admitted within
-//!    its wait hears it at once.
-//!
-//! A token bucket would admit up to twice its rate within one interval (a full bucket, and what flows in meanwhile), a
-//! fixed window as many around its border; a sliding window admits the rate and no more, and costs one entry for each
-//! admission of the last interval.
-//!
-//! What it survives: a caller that goes away and a command without an answer (an admission may be wasted; it
-//! comes back with the window). **What breaks it**: a Redis whose clock is set forward forgets the window.
-//!
-//! **Not Redisson's format**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and no two lines mix. This
-//! one uses keys of its own (HASH `oversell_rate:{n}`, ZSET `oversell_rate:{n}:window`), so that a Java limiter of the same name is another limiter.
+//! 1. [`try_set_rate`](RateLimiter::try_set_rate) sets the rate once.
+//! 2. The window slides: each admission is stored with the server's time and counts for one interval. One script drops the
+//!    older ones, counts the rest, and admits or returns when the next may be admitted.
+//! 3. Waiters stand in this process's line; its head sleeps until then. A caller that cannot be admitted within its wait is
+//!    told at once.
 
 use super::{
     client::RedisClient,
@@ -32,6 +22,26 @@ const MORE_THAN_THE_RATE: i64 = -2;
 /// A handle on one rate limiter in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RRateLimiter`, whose format it does not share.
+///
+/// # Survives
+///
+/// A caller that goes away and a command without an answer: an admission may be wasted, and comes back with the window.
+///
+/// # What breaks it
+///
+/// A Redis clock that is set forward forgets the window.
+///
+/// # Cost
+///
+/// One entry per admission of the last interval. `acquire(1_000_000)` stops Redis for seconds. A token bucket or a fixed window
+/// is cheaper, but may admit twice the rate within one interval; a sliding window never does.
+///
+/// # Format
+///
+/// **Not Redisson's**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and its versions do not mix. This one
+/// uses HASH `oversell_rate:{n}` and ZSET `oversell_rate:{n}:window`; a Java limiter of the same name is another limiter.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

@@ -1,24 +1,12 @@
-//! The read-write lock of Redisson: many readers together, or one writer alone.
+//! Redisson's read-write lock: many readers together, or one writer alone.
 //!
-//! 1. Readers and writers wait in one line of this process, in order of arrival; only its head asks Redis. It stays at
-//!    the head until it has the lock, and not longer. When a reader has it, those that follow it ask at once, together. A
-//!    reader that finds the line empty asks at once, too.
-//! 2. One script takes a hold, or says how long the others' lease runs.
-//! 3. Each hold has a lease of its own ([`hold`](super::hold)), and the lock lasts as long as the longest.
-//! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
-//!    write; giving back the write hold first leaves it reading, and lets other readers in. From read to write there is
-//!    no way, for two readers that tried would wait for each other: it is refused at once.
+//! 1. Readers and writers share one line of this process; only its head asks Redis. When a reader acquires, the readers
+//!    directly behind it ask at once. A reader that finds the line empty does not join it.
+//! 2. One script takes a hold, or returns how long the leases in its way still run.
+//! 3. Each hold has a lease of its own ([`hold`](super::hold)); the lock lasts as long as the longest.
+//! 4. A named owner may re-enter read in read, write in write and read in write. Write in read is refused at once: two
+//!    readers that tried it would wait for each other.
 //!
-//! What it survives: a holder that dies (its own hold ends, the others' do not), a message that is lost, a caller that
-//! goes away at any point, a command without an answer. **What breaks it**: a holder that is paused beyond its lease and
-//! then goes on; readers of other processes that never pause keep a writer out for ever (the format has no place for
-//! who waits; in one process, readers that come after a writer wait behind it); a Java reader's watchdog, which sets the
-//! lease of *every* reader to its own: a lease of ours that is renewed is therefore never longer than
-//! [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right, and a longer fixed one ends before we say so; what breaks the
-//! plain lock.
-//!
-//! Formats: `RReadWriteLock` of Redisson 3 and 4: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string for each read
-//! hold, `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
 //! Next to read: `lua/rw_release.lua`.
 
 use super::{
@@ -36,6 +24,25 @@ use tokio::time::Instant;
 /// A handle on one read-write lock in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RReadWriteLock`.
+///
+/// # Survives
+///
+/// A holder that dies (its own hold ends, the others' do not), a lost message, a dropped caller, a command without an answer.
+///
+/// # What breaks it
+///
+/// - what breaks a [`RedisLock`](super::RedisLock);
+/// - readers of other processes that never pause keep a writer out for ever: the format has no place for waiters. Within one
+///   process, readers that come after a writer wait behind it;
+/// - a Java reader's watchdog sets the lease of *every* reader to its own. A renewed lease of ours is therefore at most
+///   [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right; a longer fixed lease ends early.
+///
+/// # Format
+///
+/// Redisson's `RReadWriteLock`, 3.x and 4.x: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string per read hold
+/// `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -62,6 +69,16 @@ type SharedRwLock = SharedObject<(), Side>;
 /// The half that any number of readers hold together, as long as there is no writer. A lease that is renewed is at most
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
 ///
+/// # Survives
+///
+/// What its [`RedisRwLock`] survives.
+///
+/// # What breaks it
+///
+/// What breaks its [`RedisRwLock`]; above all a Java reader with a shorter watchdog.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
@@ -75,6 +92,16 @@ type SharedRwLock = SharedObject<(), Side>;
 pub struct RedisReadLock(Half);
 
 /// The half that one owner holds alone. An owner may read where it writes; to write where it reads is [`LockError::Invalid`].
+///
+/// # Survives
+///
+/// What its [`RedisRwLock`] survives.
+///
+/// # What breaks it
+///
+/// What breaks its [`RedisRwLock`]; above all readers of other processes that never pause.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

@@ -1,26 +1,17 @@
-//! Redlock: one lock on several Redis nodes that know nothing of each other; most of them must give it.
+//! Redlock: one lock on several independent Redis nodes, held by whoever has it on most of them.
 //!
-//! 1. Wait in this process's line; only its head asks the nodes.
-//! 2. Ask all nodes at once, each with the script of the plain lock. One that is silent for the node time-out (a tenth
-//!    of the lease, 3 s at most) has not answered. The result stands as soon as the answers that are still out
-//!    cannot change it ([`quorum`](super::quorum)).
-//! 3. Had on n/2 + 1 nodes, and there is validity left (the lease, less the time that the asking took, less the drift of
-//!    the clocks: a twentieth of the lease; 2 ms more are for the expiry of keys, which the nodes keep longer by that): it is
-//!    ours for as long.
-//! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same: on
-//!    one node the giving back begins when the asking has ended, and is repeated until the node answers. Pause for a
-//!    random time, so that contenders who have split the nodes between them do not meet again; ask again.
-//! 5. Had: a task keeps it ([`hold`](super::hold)). Every third of the lease it is renewed on all nodes; the holder is
-//!    told of the loss when fewer than a quorum renewed it while it was valid.
-//! 6. Give it back on every node, by its identity, which is this hold's alone.
+//! 1. Join this process's line; only its head asks the nodes.
+//! 2. Ask all nodes at once with the plain lock's script. A node that is silent for the node timeout (a tenth of the lease, 3 s
+//!    at most) has not answered. The result stands as soon as no missing answer can change it ([`quorum`](super::quorum)).
+//! 3. Acquired if n/2 + 1 nodes agreed and validity is left: the lease, less the time spent asking, less a twentieth for
+//!    clock drift. The nodes keep the key 2 ms longer, for the resolution of its expiry.
+//! 4. Otherwise release on every node, silent ones included, because they may have taken it. On each node the release starts
+//!    when the request has ended and is repeated until the node answers. Pause for a random time, and ask again.
+//! 5. A task renews it on all nodes every third of the lease, and reports a loss if fewer than a quorum renewed it in time.
+//! 6. Release on every node, by an identity that belongs to this hold alone.
 //!
-//! What it survives: the death of fewer than half of the nodes, a node that hangs, an answer that comes late, a holder
-//! that dies. **What breaks it**: a holder that is paused beyond its lease; a node that comes back without its data
-//! before the longest lease has ended (start it later, and it is safe); a clock that jumps on a node, so that its keys
-//! end early. Between processes it is not fair: they try at random.
-//!
-//! Formats: on each node what `RLock` of Redisson has. Source of algorithm and drift: "Distributed Locks with Redis" in
-//! the Redis documentation; Redisson's `RedissonRedLock` has no drift. Next to read: `quorum.rs`.
+//! Source of algorithm and drift: "Distributed Locks with Redis" in the Redis documentation; Redisson's `RedissonRedLock` has
+//! no drift. Next to read: `quorum.rs`.
 
 use super::{
     client::RedisClient,
@@ -49,6 +40,28 @@ const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
 const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
+///
+/// # Survives
+///
+/// The death of fewer than half of the nodes, a node that hangs, a late answer, a holder that dies.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease;
+/// - a node that comes back without its data before the longest lease has ended: start it later than that;
+/// - a clock that jumps on a node, so that its keys end early.
+///
+/// It is not fair between processes: they retry at random.
+///
+/// # Cost
+///
+/// A round trip to all nodes for each acquire, renewal and release.
+///
+/// # Format
+///
+/// On each node what Redisson's `RLock` has. Source: "Distributed Locks with Redis" in the Redis documentation.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::{RedisClient, Redlock}};

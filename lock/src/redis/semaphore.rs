@@ -1,19 +1,12 @@
-//! The semaphore of Redisson: a number of permits, and a channel that tells when some come back.
+//! Redisson's semaphore: a number of permits, and a channel that announces returned ones.
 //!
-//! 1. Set the permits, once: [`try_set_permits`](RedisSemaphore::try_set_permits) leaves a semaphore that is there alone.
-//! 2. Wait in this process's line; its head takes permits by one script, or waits for the channel, or half a second
-//!    ([`engine`](super::engine)). The script says how many are left then: those for whom there are enough follow at once.
-//! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
-//!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
-//!    deleted and set again does not count at all.
+//! 1. [`try_set_permits`](RedisSemaphore::try_set_permits) sets the permits once.
+//! 2. Join this process's line; its head takes permits by one script, or waits for the channel or half a second
+//!    ([`engine`](super::engine)). The script returns how many are left, so the waiters that fit follow at once.
+//! 3. The script also writes a claim (`{n}:claims`: owner → permits), and a release removes it. A repeated release therefore
+//!    counts once, and permits taken before the semaphore was reset do not count.
 //!
-//! What it survives: a message that is lost, a caller that goes away at any point, a command that gets no answer, a
-//! semaphore that is deleted under its holders. **What breaks it: a holder that crashes takes its permits with it, for
-//! ever** (Redisson's issue 2045): a plain semaphore has no lease. Its fields in `{n}:claims` say how many were lost;
-//! nothing gives them back but deleting the semaphore. Where a holder may crash, use `zk::ZkSemaphore`, whose permits
-//! come back with the session. A Java process writes no claims: what it gives back it gives back blindly.
-//!
-//! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `latch.rs`.
+//! Next to read: `latch.rs`.
 
 use super::{
     client::RedisClient,
@@ -33,6 +26,22 @@ type SharedSemaphore = SharedObject<(), u32>;
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RSemaphore`.
+///
+/// # Survives
+///
+/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders.
+///
+/// # What breaks it
+///
+/// **A holder that crashes keeps its permits for ever** (Redisson's issue 2045): a semaphore has no lease. `{n}:claims` shows
+/// what was lost, and only deleting the semaphore brings it back. If a holder may crash, use `zk::ZkSemaphore`, whose permits
+/// come back with the session. A Java process writes no claims, so a permit that it releases twice counts twice.
+///
+/// # Format
+///
+/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

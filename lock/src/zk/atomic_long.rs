@@ -1,15 +1,10 @@
-//! A counter in ZooKeeper, as Curator's `DistributedAtomicLong` with a `PromotedToLock`.
+//! Curator's `DistributedAtomicLong` with a `PromotedToLock`: a counter.
 //!
-//! 1. A persistent node holds the number in 8 bytes, big-endian. Where there is no node, or an empty one, it is 0.
-//! 2. Read it, and set it on condition of the version that was read. Where another was faster, try again after a
-//!    random pause that doubles, up to 100 ms.
-//! 3. After a few tries, go on under a mutex at `<path>-lock` (Curator's user chooses its path: give it this one), so
-//!    that those who lost do not go on disturbing each other. The version is still asked for: others are optimistic.
-//!
-//! What it survives: a process that dies at any point, also under the mutex, a lost connection before or between the
-//! requests, a server restart. A change whose answer is lost is not tried again: the caller learns that the result is unknown,
-//! and nothing is counted twice. **What breaks it**: a node that is deleted and made again begins at version 0, and so
-//! a change that was read before may fit once more; a caller that repeats what is not known.
+//! 1. A persistent node holds the number in 8 bytes, big-endian. A missing or empty node is 0.
+//! 2. Read it, and set it on condition of that version. If another was faster, try again after a random pause that doubles, up
+//!    to 100 ms.
+//! 3. After a few tries, go on under a mutex at `<path>-lock` (give Curator this path), so that losers do not disturb each
+//!    other. The version is still checked: others may be optimistic.
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
@@ -32,6 +27,18 @@ const MAX_PAUSE: Duration = Duration::from_millis(100);
 const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
+///
+/// # Survives
+///
+/// A process that dies at any point, also under the mutex; a lost connection before or between the requests; a server restart.
+/// A change whose answer is lost is not retried: the caller learns that the result is unknown, and nothing is counted twice.
+///
+/// # What breaks it
+///
+/// - a node that is deleted and made again starts at version 0, so a change that was read before may match once more;
+/// - a caller that repeats a change whose result is unknown.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};

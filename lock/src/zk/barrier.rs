@@ -1,15 +1,11 @@
-//! A barrier in ZooKeeper, as Curator's `DistributedBarrier`: while a node is there, everybody waits.
+//! Curator's `DistributedBarrier`: while a node is there, everybody waits.
 //!
-//! 1. Closed: a persistent node at the barrier's path. What it holds does not matter; ours is empty.
-//! 2. To wait is to read the node with a watch. Where there is none, the barrier is open.
-//! 3. Removing the node lets all go at once.
-//! 4. A waiter whose node was deleted goes, also where another node is there by the time it looks again. It knows
-//!    from the watch, or, where its connection was cut meanwhile, from the other creation zxid. Curator's waiter looks
-//!    only whether there is a node, and sleeps through an opening that is followed by a closing.
-//!
-//! What it survives: waiters that die, who closed it dying (the node is persistent), a lost connection, a server
-//! restart, the end of a waiter's session. **What breaks it**: nothing ties the barrier to who closed it: where that
-//! one never removes it, all wait until somebody else does.
+//! 1. Closed: a persistent node at the barrier's path. Its data does not matter; ours is empty.
+//! 2. To wait is to read the node with a watch. If there is none, the barrier is open.
+//! 3. Removing the node lets all waiters go.
+//! 4. A waiter whose node was deleted goes on even if another node is there when it looks again. It knows from the watch, or,
+//!    after a lost connection, from the other creation zxid. Curator's waiter looks only whether there is a node, and sleeps
+//!    through an opening that is followed by a closing.
 //!
 //! Next to read: `double_barrier.rs`.
 
@@ -23,6 +19,17 @@ use zookeeper_client::{Error, EventType, OneshotWatcher};
 
 /// A barrier in ZooKeeper; see [`ZkClient::barrier`]. Source: Curator's `DistributedBarrier`, and "Barriers" in
 /// ZooKeeper's "Recipes and Solutions".
+///
+/// # Survives
+///
+/// Waiters that die, the death of the process that closed it (the node is persistent), a lost connection, a server restart, the
+/// end of a waiter's session, and a barrier that is opened and closed again before a waiter has looked.
+///
+/// # What breaks it
+///
+/// Nothing ties the barrier to the process that closed it: if that one never removes it, all wait until somebody else does.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -1,26 +1,18 @@
-//! A double barrier in ZooKeeper, as Curator's `DistributedDoubleBarrier`: nobody begins before enough have come, and
-//! nobody is done before all have left.
+//! Curator's `DistributedDoubleBarrier`: nobody begins before enough have come, and nobody is done before all have left.
 //!
 //! A member is in once its node is marked: written to, so that its version is no longer 0.
 //!
-//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the directory opens the barrier: one transaction
-//!    marks every member, and makes a persistent `<path>/ready` or writes to it. The others watch `ready`.
-//! 2. A member that comes while another is in marks itself, on condition that the other is still in: more than were asked for
-//!    are fine.
-//! 3. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
-//!    counted and is in, or nobody was let in on its account.
-//! 4. Leave: the first of those who are in, by name, stays until it is alone, and watches the last. Each other deletes its
-//!    node and watches the first. One that is alone deletes its node and `ready`. A member that sees none is done.
+//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the count opens the barrier in one transaction,
+//!    which marks every member and makes or writes a persistent `<path>/ready`. The others watch `ready`.
+//! 2. A member that comes while another is in marks itself, on condition that the other is still in: more members than asked
+//!    for are allowed.
+//! 3. A member that gives up deletes its node on condition that it is unmarked. So either it was counted and is in, or nobody
+//!    was let in on its account.
+//! 4. Leave: the first member by name stays until it is alone, and watches the last one. Each other deletes its node and
+//!    watches the first. The last one left deletes its node and `ready`.
 //!
-//! `ready` only wakes people, and is what Curator's members go by. For those, who mark nobody, a member that is older
-//! than `ready` is in.
-//!
-//! What it survives: a member that dies, before (it is not counted) or inside (its session ends, and the others need
-//! not wait for it), a lost connection, a server restart. Other than in Curator, an `enter` that fails or is dropped
-//! takes its member away, and a connection that comes back lets nobody in. **What breaks it**: a session that ends
-//! while its member is paused inside, for the others then leave without it; Java members in the same barrier, who do
-//! not check whom they count, and who are let in by a `ready` that a round has left whose last member died. Who comes
-//! early for the next round, while somebody of this one is still leaving, is let in with that one.
+//! `ready` only wakes waiters, and is all that Curator's members look at. They mark nobody, so a member that is older than
+//! `ready` counts as in.
 //!
 //! Next to read: `shared_count.rs`.
 
@@ -39,6 +31,21 @@ const READY: &str = "ready";
 
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
 /// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
+///
+/// # Survives
+///
+/// - a member that dies before it is in (it is not counted) or inside (its session ends, and the others do not wait for it);
+/// - a lost connection and a server restart;
+/// - unlike in Curator, an `enter` that fails or is dropped removes its member, and a connection that comes back lets nobody in.
+///
+/// # What breaks it
+///
+/// - a session that ends while its member is paused inside: the others leave without it;
+/// - Java members in the same barrier: they do not check whom they count, and are let in by a `ready` that a round left behind
+///   whose last member died;
+/// - a member that comes early for the next round while this one is still leaving is let in with this one.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -1,15 +1,11 @@
-//! A number of leases: Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
+//! Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
 //!
-//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, first come, first served.
+//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, in order of arrival.
 //! 2. Make a node `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease that is wanted.
-//! 3. Watch the directory. Where it has no more nodes than there are leases, ours are held; give the mutex back.
+//! 3. Watch the directory. Once it has no more nodes than there are leases, ours are held; release the mutex.
 //! 4. Release: delete the node of the lease.
 //!
-//! What it survives: a holder that dies (its leases go with its session), a lost connection, a server restart, a caller
-//! that goes away at any point. **What breaks it**: processes that do not agree on the number; a holder that is paused
-//! beyond its session. A waiter for several leases holds up the waiters for one behind it.
-//!
-//! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
+//! Only one contender watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
 //! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
@@ -34,6 +30,19 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 
 /// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
 /// `InterProcessSemaphoreV2`.
+///
+/// # Survives
+///
+/// A holder that dies (its leases come back with its session), a lost connection, a server restart, a dropped caller.
+///
+/// # What breaks it
+///
+/// - processes that do not agree on the number of leases: it is not stored on the server;
+/// - a holder that is paused beyond its session.
+///
+/// A waiter for several leases holds up the waiters for one behind it.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -60,6 +69,17 @@ pub struct ZkSemaphore {
 /// [`ZkClient::semaphore_mutex`]. It does not exclude a [`ZkLock`](super::ZkLock) at the same path.
 ///
 /// Its fencing token is the zxid of the lease's creation. Source: Curator's `InterProcessSemaphoreMutex`.
+///
+/// # Survives
+///
+/// What a [`ZkSemaphore`] survives.
+///
+/// # What breaks it
+///
+/// A holder that is paused beyond its session and then writes: let the resource check the [`fence`](crate::Guard::fence). A
+/// process that uses the same path as a semaphore with more leases.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -1,14 +1,8 @@
-//! A number that all processes see, as Curator's `SharedCount`.
+//! Curator's `SharedCount`: a number that all processes see.
 //!
-//! 1. A persistent node holds the number in 4 bytes, big-endian. Where it is missing it is made with the seed.
-//! 2. The server counts a node's changes, and sets it on condition of that version: who read an older one is refused.
-//! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not each one
-//!    in between.
-//!
-//! What it survives: every process dying, a lost connection, a server restart, the end of a session (a listener goes
-//! on in the next one). **What breaks it**: [`ZkSharedCount::set`] asks for no version, so it overwrites what another
-//! has just written; a node that is deleted and made again begins at version 0, and so an old version may fit once
-//! more; a set whose answer is lost may have been made.
+//! 1. A persistent node holds the number in 4 bytes, big-endian. If it is missing, it is made with the seed.
+//! 2. A set is conditional on the node's version: a contender that read an older one is refused.
+//! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not every one.
 //!
 //! Next to read: `atomic_long.rs`.
 
@@ -24,6 +18,18 @@ use zookeeper_client::Error;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
+///
+/// # Survives
+///
+/// The death of every process, a lost connection, a server restart, the end of a session (a listener goes on in the next one).
+///
+/// # What breaks it
+///
+/// - [`set`](Self::set) is unconditional and overwrites what another has just written;
+/// - a node that is deleted and made again starts at version 0, so an old version may match once more;
+/// - a set whose answer is lost may have been made.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
