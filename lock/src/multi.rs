@@ -19,14 +19,14 @@ use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a contender that holds some parts waits for the next one, at first.
+/// How long a contender waits for each part after the first, in its first round.
 const FIRST_PART_WAIT: Duration = Duration::from_millis(100);
-/// The longest pause before a contender that has given its parts back begins again.
+/// The longest pause before the next round.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
-/// fence, or none ([`Guard::fences`]). It belongs to no client: its guard is lost, and its parts are given back, where the
-/// runtime ends in which it was acquired.
+/// Several locks that are held together or not at all, of one kind or of several ([`Lock::boxed`]). Each part has its
+/// own fence, or none ([`Guard::fences`]). It belongs to no client: if the runtime in which it was acquired ends, its
+/// guard is lost and its parts are released.
 ///
 /// # Survives
 ///
@@ -59,7 +59,7 @@ pub struct MultiLock<L> {
 }
 
 impl<L: Lock> MultiLock<L> {
-    /// Makes one lock of all `parts`, which are taken in this order; at least one. Its name is theirs, joined by
+    /// Makes one lock of `parts`, at least one, which are taken in this order. Its name is their names, joined by
     /// commas.
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
@@ -70,7 +70,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// One pass over the parts; `None` where one of them was not free in time. The others are given back by then.
+    /// One pass over the parts; `None` if one was not free in time: the others are then released.
     async fn attempt(
         &self,
         until: Instant,
@@ -120,7 +120,7 @@ impl<L: Lock> Lock for MultiLock<L> {
         loop {
             if let Some(guards) = self.attempt(until, part_wait).await? {
                 let (guard, keeper) = Guard::of(&self.name, &guards);
-                // Each part has an end of its own.
+                // Each part has its own expiry.
                 let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
                 tokio::spawn(keep(
                     Parts {
@@ -165,7 +165,7 @@ impl Share for Parts {
     }
 }
 
-/// Gives all back, the last one first; one that fails does not keep the others.
+/// Releases all, the last one first; a failure does not stop the others.
 async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
     let mut failed = Vec::new();
     for part in parts.into_iter().rev() {
@@ -177,15 +177,15 @@ async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
     sum_up(failed)
 }
 
-/// As [`release_all`], where the whole was never had: a part that is lost by now is lost to nobody.
+/// Releases parts of a whole that was never acquired, so a lost part does not matter.
 async fn discard(parts: Vec<Guard>) {
     if let Err(error) = release_all(parts).await {
         tracing::debug!(%error, "not all parts were given back cleanly");
     }
 }
 
-/// One error that names every part that failed. A loss weighs more than a server that did not answer, for the holder
-/// may not have been alone.
+/// One error that names every part that failed. A loss outweighs an unavailable server, because the holder may not have
+/// been alone.
 fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()

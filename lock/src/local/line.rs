@@ -1,14 +1,14 @@
-//! The line in which one process's contenders for one remote lock wait.
+//! The line in which this process's contenders for one remote lock wait.
 //!
-//! The server then sees processes, not requests: a thousand waiters here are one contender there.
+//! The server sees processes instead of requests: a thousand waiters here are one contender there.
 //!
 //! 1. The first waiter is the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
 //! 2. Later waiters wait here, in order of arrival.
-//! 3. The head passes on when its value is dropped, wherever that happens: to the next who still waits. Or the lock
-//!    itself is handed to [`Head::next`], where the server can rename its owner in one step.
+//! 3. When the head's value is dropped, the next waiter becomes the head. Or the lock itself is handed to
+//!    [`Head::next`], if the server can rename its owner in one step.
 //!
-//! What it survives: waiters that give up or are dropped, before and after their turn was given to them: a turn that
-//! nobody reads passes itself on. **What breaks it**: nothing; but it is fair only inside this process.
+//! A waiter that gives up, before or after its turn came, passes the turn on. The line is fair only within this
+//! process.
 //!
 //! Next to read: `redis/engine.rs`.
 
@@ -17,20 +17,19 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-/// The waiting line for one lock. `T` is what a holder hands off to the next, `A` what the next has asked for.
+/// One process's waiters for one lock. `T` is what a holder hands off, `A` what a waiter asks for.
 #[derive(Debug)]
 pub(crate) struct Line<T, A = ()>(Mutex<LineState<T, A>>);
 
 #[derive(Debug)]
 struct LineState<T, A> {
-    /// Somebody is at the head.
     occupied: bool,
     waiting: VecDeque<LineWaiter<T, A>>,
-    /// Those who gave up are taken out when so many are in the line, and when the head looks for the next.
+    /// Waiters that gave up are removed when the line reaches this length.
     sweep_at: usize,
 }
 
-/// So many stand in the line before it is swept for the first time.
+/// The length at which a line is swept for the first time.
 const FIRST_SWEEP: usize = 64;
 
 /// A waiter, as the head sees it.
@@ -40,22 +39,22 @@ pub(crate) struct LineWaiter<T, A = ()> {
     turn: oneshot::Sender<Turn<T, A>>,
 }
 
-/// What a waiter's turn brings.
+/// What a waiter's turn is.
 #[derive(Debug)]
 pub(crate) enum Turn<T, A = ()> {
     /// The head: contend at the server.
     Contend(Arc<Head<T, A>>),
     /// The lock itself, handed off by the last holder.
     Handed(T),
-    /// The server is not there: the head has found out for all who wait.
+    /// The server is unavailable, as the head found out for all waiters.
     Failed(LockError),
 }
 
-/// The head of the line, shared by who contends and its tries. Dropping it gives the head to the next who still waits.
+/// The head of the line, shared by the contender and its tries. Dropping it makes the next waiter the head.
 #[derive(Debug)]
 pub(crate) struct Head<T, A = ()> {
     line: Arc<Line<T, A>>,
-    /// Cleared where the head was sent to a waiter that had gone: who sent it goes on.
+    /// Cleared if the head was sent to a waiter that had gone: the sender then goes on to the next.
     armed: bool,
 }
 
@@ -70,11 +69,11 @@ impl<T, A> Default for Line<T, A> {
 }
 
 impl<T, A> Line<T, A> {
-    /// Waits for a turn, at most `wait`; `None` where none came.
+    /// Waits for a turn, at most `wait`; `None` if none came.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a place in the line is given up, and a turn that had come already passes on.
+    /// Safe: the place in the line is given up, and a turn that had come passes on.
     pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
             let mut state = self.0.lock();
@@ -93,12 +92,12 @@ impl<T, A> Line<T, A> {
         tokio::time::timeout(wait, turn).await.ok()?.ok()
     }
 
-    /// Whether nobody is at the head, and so nobody waits.
+    /// Whether nobody is at the head, so nobody waits.
     pub(crate) fn is_empty(&self) -> bool {
         !self.0.lock().occupied
     }
 
-    /// The next who still waits, taken out of the line; where there is none the head becomes free at once.
+    /// Removes and returns the next waiter; without one, the head becomes free.
     fn next_or_free(&self) -> Option<LineWaiter<T, A>> {
         let mut state = self.0.lock();
         let next = state.pop();
@@ -108,7 +107,7 @@ impl<T, A> Line<T, A> {
 }
 
 impl<T, A> LineState<T, A> {
-    /// The head may stay for hours: those who gave up behind it must not.
+    /// The head may stay for hours, and waiters that gave up behind it must not pile up.
     fn sweep(&mut self) {
         if self.waiting.len() >= self.sweep_at {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
@@ -134,14 +133,14 @@ impl<T, A> Head<T, A> {
         })
     }
 
-    /// Takes the next waiter out of the line, to hand it the lock. The caller must give it a turn.
+    /// Removes the next waiter, to hand it the lock. The caller must give it a turn.
     #[must_use]
     pub(crate) fn next(&self) -> Option<LineWaiter<T, A>> {
         self.line.0.lock().pop()
     }
 
-    /// Lets those at the front come to the head beside the ones who are there, up to the first one whom `may` refuses. The
-    /// head passes on when all of them have left it.
+    /// Lets the waiters at the front contend beside the present ones, up to the first one that `may` refuses. The next
+    /// becomes the head when all of them have left.
     pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
         loop {
             let mut state = self.line.0.lock();
@@ -159,7 +158,7 @@ impl<T, A> Head<T, A> {
         }
     }
 
-    /// Tells all who wait that the server is not there, so that they need not find out one after the other.
+    /// Tells all waiters that the server is unavailable.
     pub(crate) fn fail(&self, error: &LockError) {
         while let Some(waiter) = self.next() {
             drop(waiter.give(Turn::Failed(error.clone())));
@@ -180,7 +179,7 @@ impl<T, A> Head<T, A> {
 
 impl<T, A> Drop for Head<T, A> {
     fn drop(&mut self) {
-        // A turn that comes back holds a head, whose drop would recurse: it is disarmed, and this loop goes on.
+        // A returned turn holds a head, whose drop would recurse; it is disarmed, and this loop continues.
         while self.armed
             && let Some(waiter) = self.line.next_or_free()
             && let Err(Turn::Contend(mut head)) =
@@ -193,17 +192,14 @@ impl<T, A> Drop for Head<T, A> {
 }
 
 impl<T, A> LineWaiter<T, A> {
-    /// What it asks for.
     #[must_use]
     pub(crate) fn asks(&self) -> &A {
         &self.asks
     }
 
-    /// Gives the turn; gives it back where the waiter has gone meanwhile.
+    /// Gives the turn, or returns it if the waiter has gone.
     ///
     /// # Errors
-    ///
-    /// The turn, unused.
     pub(crate) fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
         self.turn.send(turn)
     }
@@ -223,7 +219,7 @@ mod tests {
         }
     }
 
-    /// One that waits, behind those that came before.
+    /// A waiter behind those that came before.
     fn waiter(line: &Arc<Line<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
         let mut waiter = line.join((), LONG).boxed();
         assert!((&mut waiter).now_or_never().is_none());

@@ -1,5 +1,4 @@
-//! What ends at this process's wall: mutexes by key, what its parts share by type, and the line in which a process's own
-//! contenders for one remote lock wait.
+//! What works within one process: mutexes by key, shared values by type, and the line of waiters for one remote lock.
 
 mod by_type;
 #[cfg(feature = "redis")]

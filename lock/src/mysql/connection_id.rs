@@ -1,5 +1,5 @@
-//! A connection as the server knows it, so that what it is doing can be ended from another one: a statement that nobody
-//! waits for any more would otherwise go on, and be carried out when nobody expects it.
+//! The server's identity of a connection, so that another connection can kill it: an abandoned statement would
+//! otherwise continue, and might be carried out later.
 //!
 //! Next to read: `table_lock.rs`.
 
@@ -7,11 +7,9 @@ use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How long an answer is waited for.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The number of a connection. After a restart of the server its number is another's, so the client's address goes
-/// with it.
+/// A connection's number and its client's address: after a restart of the server the number may be another's.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionId {
     server: Arc<MySqlConnectOptions>,
@@ -24,9 +22,8 @@ impl ConnectionId {
         Self { server, id, host }
     }
 
-    /// Ends the connection and whatever the server is doing for it. When this completes without an error, nothing more
-    /// can come of its last statement.
-    /// The error is that the server did not answer.
+    /// Kills the connection and waits until it is gone: after that nothing more can come of its last statement. The
+    /// error is that the server did not answer.
     pub(super) async fn kill(&self) -> Result<(), sqlx::Error> {
         const CHECK_PAUSE: Duration = Duration::from_millis(20);
         let mut connection = self.connect().await?;
@@ -53,7 +50,7 @@ impl ConnectionId {
     }
 }
 
-/// A server that does not answer is not waited for.
+/// Fails with a timeout if there is no answer in time.
 async fn in_time<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
@@ -62,7 +59,7 @@ async fn in_time<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// A connection that has ended by then is no error.
+/// Sends the KILL; a connection that has already ended is no error.
 async fn send_kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
     match connection.execute(order.as_str()).await {
         Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),

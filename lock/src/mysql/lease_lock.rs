@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 /// The default lease, renewed every third: Redisson's.
 const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
-/// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
+/// A contender for a row of `tb_lock` with a lease. Each acquire is its own owner; a handle that is given an
 /// [owner](Self::owner) is re-entrant.
 ///
 /// # Survives
@@ -72,7 +72,7 @@ pub struct TableLeaseLock {
     owner: Option<Owner>,
 }
 
-/// A row that the guards of one owner share; it goes with the last of them.
+/// A row that the guards of one owner share; it is deleted with the last one.
 #[derive(Debug)]
 struct RowHold {
     row: Row,
@@ -81,7 +81,7 @@ struct RowHold {
     _slot: Option<Arc<OwnerSlot<Self>>>,
 }
 
-/// One guard's share of a hold. Dropping it gives it back in the background.
+/// One guard's share of a hold. Dropping it releases it in the background.
 #[derive(Debug)]
 struct RowShare {
     hold: Arc<RowHold>,
@@ -105,12 +105,12 @@ impl MySqlPool {
 owner_and_lease!(TableLeaseLock: owner, lease;);
 
 impl TableLeaseLock {
-    /// Returns the holder; `None` where the lock is free.
+    /// Returns the holder; `None` if the lock is free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
-    /// [`LockError::Refused`] where it answered with an error.
+    /// [`LockError::Unavailable`] if the server did not answer or the pool had no connection for 3 s,
+    /// [`LockError::Refused`] if it answered with an error.
     ///
     /// # Cancel safety
     ///
@@ -119,8 +119,8 @@ impl TableLeaseLock {
         self.contender.holder().await
     }
 
-    /// Deletes the row, whoever has it, as an operator may have to; returns whether there was one. Its holder is told at its
-    /// next renewal.
+    /// Deletes the row, whoever has it, for operators; returns whether there was one. Its holder is told at its next
+    /// renewal.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl TableLeaseLock {
         self.contender.force_unlock().await
     }
 
-    /// Has the row say who took it.
+    /// Sets what the row says about the contender.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.contender.caller = caller;
@@ -160,7 +160,7 @@ impl TableLeaseLock {
         })
     }
 
-    /// As the owner's other holds, or as its first one.
+    /// Joins the owner's hold, or takes its first one.
     async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
@@ -197,7 +197,7 @@ impl Lock for TableLeaseLock {
             Some(owner) => self.as_owner(owner, wait).await?,
             None => self.first(wait, None).await?,
         };
-        // A guard that is lost already is given to nobody: its row goes with the share.
+        // A guard that is already lost is not given out: its row goes with the share.
         if self.lease.is_over(share.leased) {
             return Err(unanswered());
         }
@@ -225,7 +225,7 @@ impl Lock for TableLeaseLock {
 inherent!(TableLeaseLock);
 
 impl RowShare {
-    /// One more of `hold`; `None` where the last has given it back, or it was lost.
+    /// One more share of `hold`; `None` if the last one has released it, or it was lost.
     fn join(hold: Arc<RowHold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
         hold.guards
@@ -244,7 +244,7 @@ impl RowShare {
         self.hold.write(lease, bound).await
     }
 
-    /// Takes it out of the hold count; returns whether it was the last.
+    /// Leaves the hold; returns whether it was the last.
     fn leave(&mut self) -> bool {
         self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
@@ -252,7 +252,7 @@ impl RowShare {
 }
 
 impl RowHold {
-    /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
+    /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
     async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
         let still = self.row.renew(guards, lease, bound).await?;
@@ -282,7 +282,7 @@ impl Share for RowShare {
         if self.leave() {
             return self.hold.row.release().await;
         }
-        // The last may have come after us, and have deleted the row before this is written.
+        // A later share may have been the last one and have deleted the row before this write.
         let still =
             self.write(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still {

@@ -1,4 +1,4 @@
-//! Locks in MySQL or MariaDB, and the connection pool that they stand on.
+//! Locks in MySQL or MariaDB, and their connection pool.
 //!
 //! Next to read: [`TableLock`], then [`TableLeaseLock`] and [`MySqlPool`].
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{Guard, Holder, Keeper, Lock, LockError, inherent};
 use std::time::Duration;
 
-/// A contender for a row of `tb_lock`, which stays until it is deleted.
+/// A contender for a row of `tb_lock`, without a lease: the row stays until it is deleted.
 ///
 /// # Survives
 ///
@@ -51,12 +51,12 @@ impl MySqlPool {
 }
 
 impl TableLock {
-    /// Returns the holder; `None` where the lock is free.
+    /// Returns the holder; `None` if the lock is free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
-    /// [`LockError::Refused`] where it answered with an error.
+    /// [`LockError::Unavailable`] if the server did not answer or the pool had no connection for 3 s,
+    /// [`LockError::Refused`] if it answered with an error.
     ///
     /// # Cancel safety
     ///
@@ -65,8 +65,8 @@ impl TableLock {
         self.0.holder().await
     }
 
-    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A holder
-    /// that lives hears of it when it releases.
+    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A
+    /// living holder learns of it when it releases.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl TableLock {
         self.0.force_unlock().await
     }
 
-    /// Has the row say who took it.
+    /// Sets what the row says about the contender.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.0.caller = caller;
@@ -102,7 +102,7 @@ impl Lock for TableLock {
 
 inherent!(TableLock);
 
-/// Keeps the row until its holder gives the lock back. Nothing can take it away meanwhile but a human.
+/// Keeps the row until its holder releases it. Only a person can take it away meanwhile.
 async fn keep(row: Row, mut keeper: Keeper) {
     let release = keeper.release_requested().await;
     let released = row.release().await;

@@ -1,15 +1,15 @@
-//! The connection that commands and scripts share, made again whenever it is broken.
+//! The connection that commands and scripts share, made again whenever it breaks.
 //!
-//! 1. One rule: after any error that no server has answered, and after an answer that says that another server might do it
-//!    (it is a replica by now, it wants a login), the next command makes a new connection, which asks where the primary is,
-//!    if Sentinels say it.
-//! 2. Where the last one was of no use, that one waits for a while before, longer from time to time: until then commands
-//!    wait for it, and are told its own error, never that of an earlier attempt.
-//! 3. A connection that is closed while nothing is sent is noticed as well, and told to those who rely on the server.
+//! 1. After any error that no server sent, and after an answer that another server might not give (it is a replica by
+//!    now, it wants a login), the next command makes a new connection, which asks the Sentinels for the primary, if
+//!    there are any.
+//! 2. If the last connection was of no use, the new one waits before it connects, longer each time. Commands wait for
+//!    it, and get its own error, never that of an earlier attempt.
+//! 3. A connection that closes while idle is noticed too, and reported to `disconnects`.
 //!
-//! One that its user gives ([`RedisClient::over`](super::RedisClient::over)) is made again by whoever gave it.
+//! The user's own connection ([`RedisClient::over`](super::RedisClient::over)) is made again by the user.
 //!
-//! What it does not do: send a command twice. Next to read: `primary.rs`, then `engine.rs`.
+//! A command is never sent twice. Next to read: `primary.rs`, then `engine.rs`.
 
 use super::{failure::needs_new_connection, primary::Primary};
 use futures::{
@@ -31,12 +31,11 @@ use tokio::{
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// The connection of a [`RedisClient`](super::RedisClient), to be given to a command of the `redis` crate. Cloning it is
-/// cheap.
+/// The connection of a [`RedisClient`](super::RedisClient), for commands of the `redis` crate. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Connection {
     transport: Transport,
-    /// Whether the last command found a connection, and went out.
+    /// Whether the last command went out.
     sent: bool,
 }
 
@@ -56,25 +55,25 @@ struct UserConnection {
 struct Shared {
     primary: Primary,
     runtime: Handle,
-    /// Told of each connection that was closed: with it a server may have gone, and what it knew.
+    /// Notified when a connection is closed: the server may have gone with it, and its data.
     disconnects: watch::Sender<()>,
     current: Mutex<Current>,
 }
 
 /// One connection, being made or ready; `None` until it is needed.
 struct Current {
-    /// Counts the connections, so that what is said of an old one does not count against the new one.
+    /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
     attempt: Option<Attempt>,
     not_before: Instant,
-    /// How many before it, in a row, were of no use.
+    /// How many connections in a row failed before it.
     failures: u32,
 }
 
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
-    /// Not yet made. The primary must speak RESP3.
+    /// Connects on first use. The primary must speak RESP3.
     pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Self {
         let current = Mutex::new(Current {
             number: 0,
@@ -94,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// The user's own, which is made again by its owner, if at all.
+    /// Wraps the user's own connection.
     pub(super) fn given(
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         timeout: Duration,
@@ -102,13 +101,14 @@ impl Connection {
         let clone = Arc::new(move || Box::new(connection.clone()) as Box<_>);
         Self {
             transport: Transport::User(UserConnection { clone, timeout }),
-            // What it did with a command that failed is not known.
+            // Whether it sent a failed command is unknown.
             sent: true,
         }
     }
 
-    /// Whether the last command went out, so that a server may have carried it out; where not, there was no connection. Always
-    /// `true` of one that its user gives ([`RedisClient::over`](super::RedisClient::over)), of which this is not known.
+    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection.
+    /// Always `true` for a connection given by its user ([`RedisClient::over`](super::RedisClient::over)), because it
+    /// is unknown there.
     ///
     /// ```no_run
     /// # async fn example(redis: oversell_lock::redis::RedisClient) -> redis::RedisResult<()> {
@@ -134,7 +134,7 @@ impl UserConnection {
 }
 
 impl Shared {
-    /// The connection that is there, or a new one, and its number; says in `sent` whether there is one.
+    /// The present connection, or a new one, and its number; sets `sent` to whether there is one.
     async fn made(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
         *sent = false;
         let (number, attempt) = self.attempt();
@@ -155,7 +155,7 @@ impl Shared {
         (number, attempt.clone())
     }
 
-    /// In a task of its own: it goes on where the command that wanted it is given up.
+    /// Connects in a task of its own, which continues if the command that wanted it is dropped.
     fn begin(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
         let told = Arc::downgrade(self);
         let config = self
@@ -182,7 +182,7 @@ impl Shared {
         made.boxed().shared()
     }
 
-    /// What was sent over it has come to this.
+    /// Notes the answer, and replaces the connection if it is broken or the server cannot do the command.
     fn judge(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// It is broken, or could not be made: the next command has a new one.
+    /// Discards the connection: the next command makes a new one.
     fn replace(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {
@@ -265,8 +265,8 @@ impl ConnectionLike for Connection {
     }
 }
 
-/// The answers, unless EXEC was refused, so that nothing has run: then its error, of which the `redis` crate would say only
-/// that it cannot be read.
+/// The answers; or, if EXEC was refused and nothing has run, its error, which the `redis` crate would report as
+/// unreadable.
 fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>> {
     match &answers[..] {
         [Value::ServerError(refused)] if commands.is_transaction() => Err(refused.clone().into()),
@@ -306,7 +306,7 @@ mod tests {
             kind(&transaction, std::slice::from_ref(&refused)),
             Err(crossed)
         );
-        // Of one that has run, and of a pipeline, an answer is as it is.
+        // The answer of a transaction that ran, or of a pipeline, is unchanged.
         for (commands, answer) in [
             (&transaction, Value::Array(vec![refused.clone()])),
             (&redis::pipe(), refused),

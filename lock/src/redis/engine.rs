@@ -1,17 +1,16 @@
-//! What every object in Redis does alike: wait, run a command to its end, undo one that was not answered.
+//! What every object in Redis shares: waiting, running a command to its end, undoing one that was not answered.
 //!
-//! 1. A process's waiters for one object stand in one [`SharedObject`], in order of arrival; only its head asks Redis, so that a
-//!    thousand waiters here are one contender there.
-//! 2. [`wait_for`]: try; then wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
+//! 1. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
+//!    are one contender there.
+//! 2. [`wait_for`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
-//! 3. Each try is a task of its own: it runs to its end even if the caller goes away, and what it took is then dropped,
-//!    which gives it back.
-//! 4. Readers, and those for whom there are permits, are at the head together ([`Head::invite`]).
-//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out, and has found what it undoes.
+//! 3. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
+//!    and so released.
+//! 4. Readers, and waiters for whom there are permits, share the head ([`Head::invite`]).
+//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
 //!
-//! What it survives: a message that is lost, a wake-up connection that cannot be made, a caller that goes away at any
-//! point, a command that gets no answer, or reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the one that undoes it.
-//! **What breaks it**: one that comes later still; what it took goes with its lease.
+//! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
+//! one that undoes it. One that comes later still keeps the lock until its lease ends.
 //!
 //! Next to read: `hold.rs`.
 
@@ -24,39 +23,39 @@ use crate::{
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Waiters look again after this time even if no message has come.
+/// Waiters look again after this time even without a message.
 pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What has no lease, or one that another guard of its owner may have made longer, is undone for as long as this.
+/// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
 pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Nobody asks more often than this.
+/// The shortest pause between two tries.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
-/// What all handles of one object share in this process: the line of its waiters, and the channel that tells its news.
+/// What all handles of one object share in this process: the line of its waiters, and its channel.
 #[derive(Debug)]
 pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) line: Arc<Line<T, A>>,
     pub(super) news: Subscription,
-    /// Somebody tells news on the channel; else it is only the name of the line.
+    /// Whether the channel carries messages; if not, it only names the line.
     has_news: bool,
     _place: Registration,
 }
 
-/// The head of the line; `None` for a caller that does not wait and asks past the line.
+/// The head of the line; `None` for a caller that does not wait and so skips the line.
 pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 
-/// What one try came to.
+/// The result of one try.
 pub(super) enum TryResult<T> {
     Acquired(T),
-    /// It is not free, and does not become free by itself before this time is over; `None`: unknown.
+    /// Not free; it cannot become free by itself before this time is over. `None`: unknown.
     RetryWithin(Option<Duration>),
 }
 
 impl<T, A> SharedObject<T, A> {
-    /// The line of what tells its news on `channel`.
+    /// An object whose releases are announced on `channel`.
     pub(super) fn new(client: &RedisClient, channel: String, place: Registration) -> Self {
         Self {
             line: Arc::default(),
@@ -66,7 +65,7 @@ impl<T, A> SharedObject<T, A> {
         }
     }
 
-    /// The line of what tells no news.
+    /// An object without a channel.
     pub(super) fn without_news(client: &RedisClient, name: String, place: Registration) -> Self {
         Self {
             has_news: false,
@@ -80,8 +79,8 @@ impl<T, A> SharedObject<T, A> {
 }
 
 impl<A: Send> SharedObject<(), A> {
-    /// Waits for the turn to ask, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
-    /// once: that another of this process is asking just now says nothing about what is free.
+    /// Waits for a turn, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
+    /// once: that another waiter of this process is asking says nothing about whether the lock is free.
     ///
     /// # Cancel safety
     ///
@@ -112,8 +111,7 @@ impl<A: Send> SharedObject<(), A> {
     }
 }
 
-/// What a failure is to the one who asked; and to all behind it, where the server is unavailable. What is refused for good
-/// may be this one's own fault.
+/// Passes an unavailable server on to all waiters behind the head. A refusal for good may be this caller's own fault.
 pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockError {
     if failure.retryable
         && let Some(head) = head
@@ -123,11 +121,11 @@ pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockErr
     failure.error
 }
 
-/// Tries until it succeeds or the time is up. Without `news` it only asks again when the hint is over.
+/// Tries until it succeeds or the time is up. Without `news` it only waits for the hint.
 ///
 /// # Cancel safety
 ///
-/// The try that is under way goes on, and what it takes is dropped.
+/// The try in progress continues, and what it takes is dropped.
 pub(super) async fn wait_for<T, F>(
     client: &RedisClient,
     news: Option<&Subscription>,
@@ -152,21 +150,20 @@ where
             .clamp(MIN_PAUSE, RECHECK_INTERVAL)
             .min(left);
         match news {
-            // Woken or not: look again.
             Some(news) => drop(timeout(pause, news.news()).await),
             None => sleep(pause).await,
         }
     }
 }
 
-/// How long until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
+/// The time until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
 pub(super) fn hint(millis: i64) -> Option<Duration> {
     u64::try_from(millis)
         .ok()
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
-/// Runs to its end even if the caller goes away.
+/// Runs a task to its end even if the caller goes away.
 pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
@@ -178,10 +175,10 @@ where
     }
 }
 
-/// Runs a command that may run twice, in the background, until Redis has carried it out or refused it for good; [`UNDO_LIMIT`]
-/// long, or as long as the `lease`. Where it finds nothing it is run again for as long as `late`: what it undoes may be
-/// under way yet, over a connection that was given up. After the first try `then` is dropped: the waiters behind it find
-/// out for themselves.
+/// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
+/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `late`: what it undoes
+/// may still be on its way over an abandoned connection. `then` is dropped after the first try, so that the waiters
+/// behind it find out for themselves.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,

@@ -33,10 +33,11 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The longest wait limit that is written, as in Redisson; trying again keeps a waiter alive beyond that.
+/// The longest wait limit that is stored, as in Redisson; each further try keeps the waiter alive beyond it.
 const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// A handle on one fair lock in Redis. Each acquire is an owner of its own, unless the handle is given one.
+/// A handle on one fair lock in Redis. Each acquire is its own owner, unless the handle is given one. There is no line
+/// in this process: each acquire is a waiter of its own in Redis.
 ///
 /// Source: Redisson's `RFairLock`.
 ///
@@ -82,26 +83,26 @@ pub struct RedisFairLock {
     lease: Lease,
 }
 
-/// One identity: in the queue first, and then in the lock's hash.
+/// One identity, in the queue first and then in the lock's hash.
 #[derive(Debug)]
 pub(super) struct FairClaim {
     client: RedisClient,
     name: String,
     id: Owner,
-    /// How long it waits in all; 0: it does not queue.
+    /// The longest this acquire waits, which it adds to the score of those behind it. 0: do not queue.
     wait_limit: Duration,
     lease: Lease,
 }
 
-/// A waiter. It leaves the queue when the caller and the last try have gone.
+/// A waiter. It leaves the queue once the caller and the last try are gone.
 struct FairWaiter {
     claim: Arc<FairClaim>,
-    /// It may be in the queue, or have the lock with no hold to give it back.
+    /// It may be in the queue, or have the lock without a hold to release it.
     left_behind: AtomicBool,
 }
 
 impl RedisClient {
-    /// Makes a handle on the fair lock `name`, which is acquired in order of arrival.
+    /// Makes a handle on the fair lock `name`.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
         RedisFairLock {
@@ -116,7 +117,7 @@ impl RedisClient {
 owner_and_lease!(RedisFairLock: owner, lease;);
 
 impl RedisFairLock {
-    /// Returns the holder and the rest of its lease; `None` where the lock is free.
+    /// Returns the holder and the rest of its lease; `None` if the lock is free.
     ///
     /// # Errors
     ///
@@ -129,9 +130,9 @@ impl RedisFairLock {
         Ok(self.client.holders(&self.name).await?.pop())
     }
 
-    /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
-    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
-    /// of the holder's own process may have to wait until then.
+    /// Frees the lock, whoever holds it, for operators; wakes the next waiter and returns whether it was held. Its
+    /// holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters of the
+    /// holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -212,7 +213,7 @@ impl FairWaiter {
         script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, _)) if claim.lease.is_over(leased) => {
-                // The answer came late. Under the same identity it can only be tried again once this is undone.
+                // The answer came late. The same identity can only be tried again once this is undone.
                 self.left_behind.store(true, Ordering::Release);
                 claim.release().await?;
                 self.left_behind.store(false, Ordering::Release);
@@ -241,7 +242,7 @@ impl FairWaiter {
         }
     }
 
-    /// Leaves the queue, and waits for that at most as long as one command may take: where it has failed, the drop goes on.
+    /// Leaves the queue, waiting for at most one command. If that fails, the drop continues in the background.
     async fn leave(self: Arc<Self>) -> Result<(), LockError> {
         if self.left_behind.load(Ordering::Acquire) && self.claim.release().await.is_ok() {
             self.left_behind.store(false, Ordering::Release);
@@ -269,7 +270,7 @@ impl FairClaim {
     }
 }
 
-/// With the keys of the lock `name`.
+/// The script with the keys of the lock `name`.
 fn keyed<'a>(script: &'a Script, name: &str) -> ScriptInvocation<'a> {
     let mut script = script.key(name);
     script
@@ -299,7 +300,7 @@ impl Claim for FairClaim {
         self.client.replicated(&renewal).await
     }
 
-    /// `fair_release.lua`, which leaves the queue as well.
+    /// `fair_release.lua`, which also leaves the queue.
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = self.script(&scripts::FAIR_RELEASE);
         self.client

@@ -1,15 +1,14 @@
-//! What is held under a lease: one identity in Redis, shared by the guards of its owner.
+//! A hold under a lease: one identity in Redis, shared by the guards of its owner.
 //!
-//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. The identity is fresh for each hold, so a
-//!    release may come twice, late, or after a loss, and frees this hold or nothing.
-//! 2. Each guard has a lease of its own, and a [keeper](crate::keeper), which renews it every third, and at once when a
-//!    connection was lost. Where Redis says that the identity is not there, all guards are told.
-//! 3. Where all guards are lost, the next of this process may try.
-//! 4. The last guard gives the identity back, lost or not.
+//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. Each hold has a fresh one, so a release
+//!    may come twice, late, or after a loss, and frees this hold or nothing.
+//! 2. Each guard has a lease of its own and a [keeper](crate::keeper), which renews it every third, and at once after a
+//!    disconnect. If Redis says that the identity is gone, all guards are told.
+//! 3. Once all guards are lost, the next waiter of this process may try.
+//! 4. The last guard releases the identity, lost or not.
 //!
-//! What it survives: a renewal or release that gets no answer (tried again while the lease lasts), a holder that is
-//! dropped anywhere, guards that end in any order. **What breaks it**: a process that is stopped beyond its lease; a key
-//! that goes before its lease ends (deleted, evicted, lost in a failover) is noticed at the next renewal.
+//! A renewal or release without an answer is retried while the lease lasts. A key that goes before its lease ends
+//! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
 //! Next to read: `lock.rs`.
 
@@ -32,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How one kind of lock keeps one identity in Redis.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
-    /// What the next of this process waits for, until the hold has ended.
+    /// What the next waiter of this process waits for until the hold ends.
     type Turn: Send + 'static;
 
     fn client(&self) -> &RedisClient;
@@ -40,21 +39,21 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Lengthens the lease to at least this, from now; `false` where the identity is not there.
+    /// Extends the lease to at least this, from now; `false` if the identity is gone.
     fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Waits until as many replicas have the identity as are to have it; `false` where none are.
+    /// Waits until enough replicas have the identity; `false` if none are waited for.
     fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
         future::ready(Ok(false))
     }
 
-    /// Tells those whose turn would be next that the server is not as it should be.
+    /// Reports an unavailable server to the next waiters.
     fn fail(_turn: &Self::Turn, _error: &LockError) {}
 
-    /// Frees the identity, and nothing else; `false` where it was not there. It may be called again at any time.
+    /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// As [`release`](Self::release), by a holder; and the turn goes on.
+    /// Releases the identity, or hands it to the next waiter of this process. Otherwise the turn passes on.
     fn release_or_hand_off(
         &self,
         turn: Option<Self::Turn>,
@@ -67,17 +66,17 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     }
 }
 
-/// One identity that this process has in Redis. Dropping it gives it back in the background.
+/// One identity that this process has in Redis. Dropping it releases it in the background.
 pub(super) struct Hold<C: Claim> {
     claim: Arc<C>,
     fence: Option<Fence>,
     lease: Lease,
-    /// When the command was sent that began the lease.
+    /// When the command that began the lease was sent.
     leased: Instant,
-    /// The owner's, where it is named: as long as it holds it finds the same one again.
+    /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
     state: Mutex<State<C::Turn>>,
-    /// Redis has said that the identity is not there.
+    /// Cancelled once Redis said that the identity is gone.
     revoked: CancellationToken,
 }
 
@@ -114,7 +113,7 @@ impl<C: Claim> Hold<C> {
         }
     }
 
-    /// `None` where its lease has ended already: the answer came late, and the hold is given back.
+    /// `None` if its lease has already ended, because the answer came late: the hold is released.
     pub(super) fn in_time(self) -> Option<Self> {
         (!self.lease.is_over(self.leased)).then_some(self)
     }
@@ -128,18 +127,18 @@ impl<C: Claim> Hold<C> {
         &self.claim
     }
 
-    /// Whether a guard of it is not lost.
+    /// Whether any guard is not lost.
     pub(super) fn is_live(&self) -> bool {
         self.state.lock().live > 0
     }
 
-    /// The hold of an owner that may come again.
+    /// The hold of a named owner.
     pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
         self.slot = Some(slot);
         Arc::new(self)
     }
 
-    /// This, once as many replicas have it as are to have it. Where they do not, it is given back, and was not had.
+    /// Returns the hold once enough replicas have it; otherwise it is released.
     async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.replicated(self.lease).await {
@@ -154,7 +153,7 @@ impl<C: Claim> Hold<C> {
         if let Some(turn) = &self.state.get_mut().turn {
             C::fail(turn, &error);
         }
-        // What is not given back now is given back in the background.
+        // What this cannot release is released in the background.
         drop(self.release().await);
         Err(error)
     }
@@ -165,8 +164,8 @@ impl<C: Claim> Hold<C> {
         self.guard_for(lease, leased)
     }
 
-    /// One more guard; `None` where it is lost: a hold that may have ended is not renewed, for that would keep everybody
-    /// out, its owner too.
+    /// One more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
+    /// out, its owner included.
     pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.join() {
             return Ok(None);
@@ -182,7 +181,7 @@ impl<C: Claim> Hold<C> {
         Ok(Some(self.guard_for(lease, sent)))
     }
 
-    /// Lengthens the lease. Where the identity is not there, all guards become lost.
+    /// Extends the lease. If the identity is gone, all guards become lost.
     async fn renew(&self, lease: Lease) -> Result<bool, LockError> {
         let there = self.claim.renew(lease).await?;
         if !there {
@@ -225,7 +224,8 @@ impl<C: Claim> Hold<C> {
         guard
     }
 
-    /// A guard is lost. With the last one the turn goes on; the identity stays, for the holder may still be inside.
+    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be
+    /// inside.
     fn lose(&self) {
         let turn = {
             let mut state = self.state.lock();
@@ -239,7 +239,7 @@ impl<C: Claim> Hold<C> {
         drop(turn);
     }
 
-    /// A guard that is not lost ends. The identity goes with the last one.
+    /// Counts a released guard; returns whether it was the last.
     fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.live -= 1;
@@ -260,7 +260,7 @@ impl<C: Claim> Hold<C> {
     }
 }
 
-/// Why no guard is given: it would be lost already.
+/// The error for a guard that would be lost already.
 fn late(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
@@ -279,7 +279,7 @@ impl<C: Claim> Drop for PendingReentry<C> {
     }
 }
 
-/// One guard's share of a hold. Where all are lost, the identity goes when the last of them is dropped.
+/// One guard's share of a hold. If all are lost, the identity goes with the last one.
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
@@ -312,7 +312,7 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 }
 
-/// Gives an identity back in the background; where it is not there, asks for as long as `late` whether it came.
+/// Releases an identity in the background; if it is not there, keeps looking for `late`, because it may still arrive.
 pub(super) fn undo_claim<C: Claim>(
     claim: &Arc<C>,
     lease: Lease,
@@ -344,19 +344,19 @@ impl<C: Claim> Drop for Hold<C> {
     }
 }
 
-/// What one acquire asks for.
+/// The terms of one acquire.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcquireRequest {
     pub(super) owner: Option<Owner>,
     pub(super) lease: Lease,
     pub(super) wait: Duration,
     pub(super) until: Instant,
-    /// Its guard must have a fencing token.
+    /// The guard must have a fencing token.
     pub(super) fenced: bool,
 }
 
 impl AcquireRequest {
-    /// An acquire that begins now.
+    /// A request that begins now.
     pub(super) fn new(
         name: &str,
         owner: Option<Owner>,
@@ -373,21 +373,21 @@ impl AcquireRequest {
         })
     }
 
-    /// A guard: of what the owner holds already, or of what `first` takes, which is told what the owner has of the other
-    /// kind. Readers share.
+    /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
+    /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
     pub(super) async fn guard<C: Claim, F>(
         &self,
         name: &str,
         held: &Reentry<Hold<C>>,
         shared: bool,
-        first: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
+        first_hold: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let taken = || LockError::taken(name, self.wait);
         let Some(owner) = self.owner else {
-            let hold = first(None).await?.ok_or_else(taken)?;
+            let hold = first_hold(None).await?.ok_or_else(taken)?;
             return Ok(Arc::new(hold.replicated().await?).guard());
         };
         let mut slot = held
@@ -406,7 +406,7 @@ impl AcquireRequest {
             }
         }
         let other = other.upgrade().filter(|hold| hold.is_live());
-        let hold = first(other).await?.ok_or_else(taken)?;
+        let hold = first_hold(other).await?.ok_or_else(taken)?;
         let hold = hold.replicated().await?.named(place);
         *same = Arc::downgrade(&hold);
         Ok(hold.guard())
@@ -414,7 +414,7 @@ impl AcquireRequest {
 }
 
 impl Failure {
-    /// Gives back what the command may have taken, where it may have run.
+    /// Releases what the command may have taken, if it may have run.
     pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
             undo_claim(claim, lease, self.max_delay(), ());

@@ -73,31 +73,30 @@ pub struct RedisLatch {
     shared: Arc<SharedLatch>,
 }
 
-/// What all handles of one latch share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLatch {
     object: SharedObject,
-    /// Looks are numbered as they are sent: one that was sent earlier says nothing about what came since.
+    /// Numbers each look when it is sent: an earlier look says nothing about later changes.
     next_look: AtomicU64,
     poller: Poller,
 }
 
-/// The one task that looks for all who wait.
+/// The one task that reads the count for all waiters.
 #[derive(Debug)]
 struct Poller {
-    /// The number of its last look, and what it has seen.
+    /// The last look's number and result.
     last: watch::Sender<Observation>,
-    /// It is there. Waiters come, and it goes, under this mutex: so it is there as long as anybody waits.
+    /// Whether the task runs. Waiters join and the task ends under this mutex, so it runs while anybody waits.
     running: Mutex<bool>,
 }
 
 type Observation = (u64, Result<LatchState, LockError>);
 
-/// What one look has seen.
+/// The latch at one moment.
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,
-    /// How often it was opened so far.
+    /// How often it was opened.
     opened: u64,
 }
 
@@ -107,7 +106,7 @@ impl RedisClient {
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
         let shared = self.shared(&name, |place| SharedLatch {
-            // Braces always, even where the name has some.
+            // The braces are there even if the name has some.
             object: SharedObject::new(
                 self,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
@@ -131,7 +130,7 @@ impl RedisLatch {
         &self.name
     }
 
-    /// Closes the latch until `count` have counted down; `false` where it is closed already.
+    /// Closes the latch until `count` have counted down; `false` if it is already closed.
     ///
     /// # Errors
     ///
@@ -147,7 +146,7 @@ impl RedisLatch {
         Ok(self.client.run(script).await?)
     }
 
-    /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` where it was open already.
+    /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` if it was open already.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl RedisLatch {
             .await?)
     }
 
-    /// Returns how many must still count down; 0 where it is open.
+    /// Returns how many must still count down; 0 if it is open.
     ///
     /// # Errors
     ///
@@ -181,11 +180,11 @@ impl RedisLatch {
         self.client.number(&self.name).await
     }
 
-    /// Waits until the latch is open, at most `limit`. One that is not set is open.
+    /// Waits until the latch is open, at most `limit`. A latch that is not set is open.
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where it stayed closed for all of `limit`, [`LockError::Unavailable`] where Redis is down.
+    /// [`LockError::Taken`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down.
     ///
     /// # Cancel safety
     ///
@@ -216,12 +215,12 @@ impl RedisLatch {
         Err(LockError::taken(&self.name, limit))
     }
 
-    /// Looks as long as there are waiters.
+    /// Reads the count while there are waiters.
     async fn poll_for_all(self) {
         let SharedLatch { object, poller, .. } = &*self.shared;
         while !poller.stop_if_idle() {
             drop(poller.last.send_replace(self.look().await));
-            // A message, or the last waiter has gone, or it is time.
+            // Until a message, the last waiter's end, or the next interval.
             let pause = timeout(RECHECK_INTERVAL, object.news.news());
             tokio::select! {
                 _ = pause => {}
@@ -260,14 +259,14 @@ impl Default for Poller {
 }
 
 impl Poller {
-    /// One more waiter, and whether it must start the task.
+    /// Adds a waiter; returns whether it must start the task.
     fn join(&self) -> (watch::Receiver<Observation>, bool) {
         let mut running = self.running.lock();
         let must_start = !std::mem::replace(&mut *running, true);
         (self.last.subscribe(), must_start)
     }
 
-    /// Whether nobody waits any more: then the task ends.
+    /// Ends the task if nobody waits; returns whether it did.
     fn stop_if_idle(&self) -> bool {
         let mut running = self.running.lock();
         *running = self.last.receiver_count() > 0;
@@ -280,11 +279,11 @@ mod tests {
     use super::*;
     use std::{sync::atomic::AtomicUsize, thread};
 
-    /// Of two that come at the same moment, and of those after them.
+    /// Two waiters that join at the same moment, and the next after them.
     #[test]
     fn as_long_as_anybody_waits_one_looks_for_all() {
         let rounds: Vec<_> = (0..10_000).map(|_| Poller::default()).collect();
-        // They spin until both are there: a barrier that wakes them wakes one after the other, and they do not meet.
+        // They spin until both are there: a barrier would wake them one after the other.
         let there = AtomicUsize::new(0);
         let come = || -> Vec<_> {
             let round = |(round, poller): (usize, &Poller)| {

@@ -33,14 +33,14 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The longest row of hand-offs inside one process before another gets its turn.
+/// The most hand-offs within one process before another gets its turn.
 pub const MAX_BATCH: u32 = 128;
-/// The longest time that a row of hand-offs may take before another process gets its turn.
+/// The longest time of hand-offs within one process before another gets its turn.
 pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long a process that has had its turn leaves a free lock to the others.
+/// How long a process that had its turn leaves a free lock to the others.
 pub const YIELD_TIME: Duration = Duration::from_millis(2);
 
-/// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
+/// A handle on one lock in Redis. Each acquire is its own owner, and a second one waits for the first to end; a handle
 /// that is given an [owner](Self::owner) is re-entrant.
 ///
 /// Source: Redisson's `RLock`.
@@ -128,7 +128,7 @@ struct Handle {
     terms: Terms,
 }
 
-/// What an acquire asks of Redis.
+/// The lease and the kind of one acquire.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     lease: Lease,
@@ -137,13 +137,12 @@ pub(super) struct Terms {
 
 type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
-/// What all handles of one lock share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     name: String,
     token: String,
     object: SharedObject<Hold<LockClaim>, Terms>,
-    /// How many messages this process lets go by, each of which says that one has had its turn.
+    /// How many releases of others this process waits for before it asks again.
     yields: AtomicI64,
 }
 
@@ -156,7 +155,7 @@ pub(super) struct LockClaim {
     batch: Batch,
 }
 
-/// A row of hand-offs inside one process.
+/// A series of hand-offs within one process.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     since: Instant,
@@ -164,7 +163,7 @@ struct Batch {
 }
 
 impl RedisClient {
-    /// Makes a handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
+    /// Makes a handle on the lock `name`.
     #[must_use]
     pub fn lock(&self, name: &str) -> RedisLock {
         RedisLock(Handle::new(self, name, false))
@@ -176,8 +175,8 @@ impl RedisClient {
         RedisFencedLock(Handle::new(self, name, true))
     }
 
-    /// Returns how many names of these two kinds of lock this process uses: those that are held, waited for, or have a
-    /// handle. An unused name takes no memory.
+    /// Returns how many names of these two kinds this process uses: those that are held, waited for, or have a handle.
+    /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
         self.used::<SharedLock>()
@@ -187,7 +186,7 @@ impl RedisClient {
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
-            /// Returns the holder and the rest of its lease; `None` where the lock is free.
+            /// Returns the holder and the rest of its lease; `None` if the lock is free.
             ///
             /// # Errors
             ///
@@ -200,9 +199,9 @@ macro_rules! handle {
                 Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
             }
 
-            /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
-            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
-            /// of the holder's own process may have to wait until then.
+            /// Frees the lock, whoever holds it, for operators; wakes the next waiter and returns whether it was held.
+            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it;
+            /// waiters of the holder's own process may have to wait until then.
             ///
             /// Source: `forceUnlock` of Redisson.
             ///
@@ -242,17 +241,17 @@ owner_and_lease! {
 }
 
 impl RedisFencedLock {
-    /// Lifts the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has seen
-    /// more than the counter says, because Redis has lost it.
+    /// Raises the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has
+    /// seen more than the counter says, because Redis has lost it.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been lifted. [`LockError::Invalid`] for
-    /// 2^63 - 1 and more: Redis could not count on.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been raised. [`LockError::Invalid`]
+    /// for 2^63 - 1 and more: Redis could not count further.
     ///
     /// # Cancel safety
     ///
-    /// It may have been lifted or not; it may be called again.
+    /// It may have been raised or not; calling it again is safe.
     pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
         if seen.0 >= i64::MAX.unsigned_abs() {
             let rule = "its tokens must stay below 2^63 - 1";
@@ -266,16 +265,16 @@ impl RedisFencedLock {
         Ok(lifted.map(drop)?)
     }
 
-    /// Deletes the counter of tokens, for a resource that is gone: nothing else ever removes it. Where the resource is still
-    /// there, or comes back with what it has seen, the next tokens are refused until [`lift`](Self::lift).
+    /// Deletes the counter of tokens, for a resource that is gone: nothing else removes it. If the resource still
+    /// exists, or comes back with what it has seen, the next tokens are refused until [`lift`](Self::lift).
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been deleted.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been deleted.
     ///
     /// # Cancel safety
     ///
-    /// It may have been deleted or not; it may be called again.
+    /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
         redis.del(&self.0.lock.token).await.map_err(failed)
@@ -413,7 +412,7 @@ impl Claim for LockClaim {
         match (turn, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
-                    // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
+                    // A hand-off may be refused for the next owner's sake; the lock can still be freed.
                     Err(failure) if !failure.retryable => self.release().await,
                     handed => handed,
                 }
@@ -422,7 +421,7 @@ impl Claim for LockClaim {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.object.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
-                // The first message that comes is our own, or says that the subscription has begun.
+                // The first message is our own, or says that the subscription has begun.
                 self.lock
                     .yields
                     .store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
@@ -433,7 +432,7 @@ impl Claim for LockClaim {
 }
 
 impl LockClaim {
-    /// `release.lua`: how many subscribers were told, or `None` where it was not ours.
+    /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let mut script = scripts::RELEASE.key(&self.lock.name);
         self.client
@@ -445,7 +444,7 @@ impl LockClaim {
             .await
     }
 
-    /// `hand_off.lua`: the lock is the next waiter's. A waiter that has gone by then drops the hold, which frees it.
+    /// `hand_off.lua`: gives the lock to the next waiter. If that has gone by then, it drops the hold, which frees it.
     async fn hand_off(
         &self,
         head: LockHead,

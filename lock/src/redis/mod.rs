@@ -1,7 +1,7 @@
-//! Locks in Redis, in the format that Redisson has made common: a Java process and ours exclude each other.
+//! Locks in Redis, in Redisson's format: a Java process and ours exclude each other.
 //!
-//! [`RedisClient`] is one per process; [`RedisLock`] is one per contender. Commands of one section: one script to take
-//! the lock, one to give it back; where the next holder waits in the same process, one that does both.
+//! [`RedisClient`] is one per process; [`RedisLock`] is one per contender. A section costs one script to acquire and
+//! one to release, or one for both if the next holder waits in the same process.
 
 mod client;
 mod connection;

@@ -1,15 +1,13 @@
-//! Where the primary is, and connections to it: at one address, or where Sentinels say that it is.
+//! Finds the primary, at one address or through Sentinels, and connects to it.
 //!
-//! 1. Each new connection asks the Sentinels in turn (`SENTINEL GET-MASTER-ADDR-BY-NAME`), first the one that was of use
-//!    last, or the next one where the last search was in vain.
-//! 2. Whoever listens at that address must say that it is a primary (`ROLE`), on the connection that is used then: a
-//!    Sentinel may not have noticed yet that it is a replica by now, or dead. Where it is none, or has not answered within half
-//!    of the time that is left, the next Sentinel is asked.
-//! 3. Where a connection leads elsewhere than the one before, all that rely on the server are told, as after a cut.
+//! 1. Each new connection asks the Sentinels in turn (`SENTINEL GET-MASTER-ADDR-BY-NAME`), beginning with the last
+//!    useful one, or with the next one after a search that failed.
+//! 2. The server at that address must say that it is a primary (`ROLE`), on the connection that is then used: a
+//!    Sentinel may not have noticed yet that it was demoted or died. If it is none, or does not answer within half of
+//!    the time left, the next Sentinel is asked.
+//! 3. If a connection leads to another server than the one before, `disconnects` is notified, as after a break.
 //!
-//! What it survives: Sentinels that are down, silent, or behind. **What breaks it**: a primary that is cut off from replicas
-//! and Sentinels, but not from us. It goes on answering, and is not left before it refuses (`min-replicas-to-write`), or
-//! closes the connection.
+//! It survives Sentinels that are down, silent, or behind.
 //!
 //! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
 
@@ -33,10 +31,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// A Sentinel that has not answered within this is passed over.
+/// The longest wait for one Sentinel.
 const MAX_SENTINEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Host and port, as a Sentinel says them.
+/// Host and port, as a Sentinel reports them.
 pub(super) type Address = (String, u16);
 
 /// The primary of one Redis. Cloning it is cheap.
@@ -44,28 +42,28 @@ pub(super) type Address = (String, u16);
 pub(super) struct Primary(Arc<Inner>);
 
 struct Inner {
-    /// How it is reached. Where Sentinels say where it is, they replace host and port.
+    /// How to connect. With Sentinels, their host and port replace its own.
     client: Client,
     sentinels: Option<Sentinels>,
     timeout: Duration,
-    /// Where the last connection was made to, where Sentinels say it.
+    /// The address of the last connection, with Sentinels.
     at: watch::Sender<Option<Address>>,
-    /// Told when it is elsewhere.
+    /// Notified when the primary moved.
     disconnects: watch::Sender<()>,
 }
 
-/// Who knows where the primary is.
+/// The Sentinels that watch the primary.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     pub(super) clients: Vec<Client>,
-    /// What they call the primary and its replicas.
+    /// Their name for the primary and its replicas.
     pub(super) master: String,
-    /// Which of them is asked first: the one that was of use last; during a search, and after one in vain, the next.
+    /// The index of the one to ask first.
     pub(super) first: AtomicUsize,
 }
 
 impl Primary {
-    /// `timeout` is for each connection that is made, Sentinels included.
+    /// `timeout` limits each connection attempt, Sentinels included.
     pub(super) fn new(
         client: Client,
         sentinels: Option<Sentinels>,
@@ -85,14 +83,14 @@ impl Primary {
         self.0.client.get_connection_info().redis_settings().db()
     }
 
-    /// With the time limits of every connection.
+    /// The time limits of every connection.
     pub(super) fn config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.0.timeout))
             .set_response_timeout(Some(self.0.timeout))
     }
 
-    /// A new connection, and where it leads to.
+    /// Makes a connection, and returns its address.
     pub(super) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
@@ -120,14 +118,14 @@ impl Primary {
         Ok((connection, Some(address)))
     }
 
-    /// Waits until a connection was made to another primary than this.
+    /// Waits until a connection was made to another primary.
     ///
     /// # Cancel safety
     ///
     /// Safe.
     pub(super) async fn moved_from(&self, here: &Option<Address>) {
         let mut at = self.0.at.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         drop(at.wait_for(|at| at != here).await);
     }
 
@@ -161,7 +159,7 @@ impl Primary {
             if tried.contains(&address) {
                 continue;
             }
-            // A silent one leaves time to ask the others.
+            // Leaves time to ask the others.
             match in_time(left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first.store(index, Ordering::Relaxed);
@@ -205,7 +203,7 @@ impl Primary {
 }
 
 impl Sentinels {
-    /// Where this one says that the primary is.
+    /// The primary's address, according to this Sentinel.
     async fn ask(&self, sentinel: &Client, sentinel_timeout: Duration) -> RedisResult<Address> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(sentinel_timeout))
@@ -237,7 +235,7 @@ fn none_of_them() -> RedisError {
     io::Error::other("no Sentinel to ask").into()
 }
 
-/// The address may hold a password, and is not shown.
+/// The address may hold a password, so it is not shown.
 impl fmt::Debug for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primary")

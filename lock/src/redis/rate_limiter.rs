@@ -89,16 +89,16 @@ impl RateLimiter {
         &self.name
     }
 
-    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` where one is set already.
+    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` if one is already set.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; asking again
-    /// is safe.
+    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; trying again is
+    /// safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may be set or not.
+    /// It may be set or not.
     pub async fn try_set_rate(
         &self,
         rate: NonZeroU32,
@@ -116,13 +116,13 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they cannot be admitted within `wait`; returned as soon as that is certain.
-    /// [`LockError::Invalid`] where no rate is set, or `n` is more than it. [`LockError::Unavailable`] where Redis is
-    /// down or did not answer: they may be spent.
+    /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
+    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it. [`LockError::Unavailable`] if Redis is down or did
+    /// not answer: they may be spent.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, an admission may be spent; more than the rate are never admitted.
+    /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
@@ -134,7 +134,7 @@ impl RateLimiter {
         Err(LockError::taken(&self.name, started.elapsed()))
     }
 
-    /// Admits `n` if they may pass now, ahead of any waiter; returns whether it did.
+    /// Admits `n` if possible now, ahead of any waiter; returns whether it did.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl RateLimiter {
         }
     }
 
-    /// `rate_take.lua`: `false` where it cannot be admitted within the wait.
+    /// `rate_take.lua`: `false` if it cannot be admitted within the wait.
     async fn take(
         self,
         n: NonZeroU32,

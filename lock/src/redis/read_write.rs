@@ -63,10 +63,10 @@ pub struct RedisRwLock {
     object: Arc<SharedRwLock>,
 }
 
-/// The waiters, and which half each asks for.
+/// The waiters, and the half that each asks for.
 type SharedRwLock = SharedObject<(), Side>;
 
-/// The half that any number of readers hold together, as long as there is no writer. A lease that is renewed is at most
+/// The half that any number of readers hold together while there is no writer. A renewed lease is at most
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
 ///
 /// # Survives
@@ -91,7 +91,8 @@ type SharedRwLock = SharedObject<(), Side>;
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(Half);
 
-/// The half that one owner holds alone. An owner may read where it writes; to write where it reads is [`LockError::Invalid`].
+/// The half that one owner holds alone. An owner may read while it writes; to write while it reads is
+/// [`LockError::Invalid`].
 ///
 /// # Survives
 ///
@@ -141,7 +142,7 @@ pub(super) struct RwClaim {
 }
 
 impl RedisClient {
-    /// Makes a handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
+    /// Makes a handle on the read-write lock `name`, with the client's lease.
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
@@ -164,13 +165,13 @@ impl RedisRwLock {
         &self.name
     }
 
-    /// Returns its read half; each acquire has an owner of its own.
+    /// Returns its read half.
     #[must_use]
     pub fn read(&self) -> RedisReadLock {
         RedisReadLock(self.half(Side::Read))
     }
 
-    /// Returns its write half; each acquire has an owner of its own.
+    /// Returns its write half.
     #[must_use]
     pub fn write(&self) -> RedisWriteLock {
         RedisWriteLock(self.half(Side::Write))
@@ -222,9 +223,9 @@ impl RedisReadLock {
         self.0.holders().await
     }
 
-    /// Frees the lock of all readers, as an operator may have to, and wakes the next waiter; returns whether it was held.
-    /// Its holders are told at their next renewals, and those with a fixed lease when they release or extend it; waiters
-    /// of a holder's own process may have to wait until then.
+    /// Frees the lock of all readers, for operators; wakes the next waiter and returns whether it was held. Its holders
+    /// are told at their next renewals, and those with a fixed lease when they release or extend it; waiters of a
+    /// holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -241,7 +242,7 @@ impl RedisReadLock {
 }
 
 impl RedisWriteLock {
-    /// Returns the writer and the rest of its lease; `None` where there is none.
+    /// Returns the writer and the rest of its lease; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -254,9 +255,9 @@ impl RedisWriteLock {
         Ok(self.0.holders().await?.pop())
     }
 
-    /// Frees the lock, whoever writes, and of the writer's own reads, as an operator may have to, and wakes the next waiter; returns whether it was held.
-    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
-    /// of the holder's own process may have to wait until then.
+    /// Frees the lock of its writer, and of the writer's own reads, for operators; wakes the next waiter and returns
+    /// whether it was held. Its holder is told at its next renewal, and one with a fixed lease when it releases or
+    /// extends it; waiters of the holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -309,7 +310,7 @@ impl Half {
         Ok(self.lock.client.run(&script).await?)
     }
 
-    /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
+    /// A first hold. `under`: the owner's write hold, under which it reads without joining the line.
     async fn first(
         &self,
         request: &AcquireRequest,
@@ -331,7 +332,7 @@ impl Half {
             .await
     }
 
-    /// The lease that is kept: of a reader, what a Java reader's watchdog does not shorten.
+    /// The lease to use: a reader's is limited by the Java watchdog.
     fn kept(&self) -> Lease {
         match self.lease {
             Lease::Watchdog(lease) if self.side == Side::Read => {
@@ -387,7 +388,7 @@ impl Half {
     }
 }
 
-/// What the field of a write hold ends with.
+/// The suffix of a write hold's field.
 const WRITE: &str = ":write";
 
 fn field(side: Side, id: Owner) -> String {

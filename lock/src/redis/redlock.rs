@@ -30,13 +30,13 @@ use futures::{
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// Who did not get it asks again after a random part of this.
+/// The longest random pause before the next round.
 const MAX_BACK_OFF: Duration = Duration::from_millis(50);
-/// A node has this part of the lease to answer,
+/// A node must answer within the lease divided by this,
 const NODE_TIMEOUT_DIVISOR: u32 = 10;
-/// and no longer than this.
+/// and at most within this.
 const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
-/// A key ends on a millisecond: on the nodes it is kept so much longer than the holder relies on.
+/// The nodes keep a key this much longer than the holder relies on it, because expiry is rounded to a millisecond.
 const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
@@ -78,7 +78,7 @@ const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 pub struct Redlock {
     name: String,
     nodes: Arc<[RedlockNode]>,
-    /// The first node's process names the owners, and its contenders wait in this line.
+    /// The first node's client names the owners and holds the line; `None` without nodes.
     object: Option<Arc<SharedObject>>,
     owner: Option<Owner>,
     lease: Lease,
@@ -99,17 +99,17 @@ pub(super) struct NodesClaim {
     id: Owner,
     lease: Lease,
     nodes: Arc<[RedlockNode]>,
-    /// What each node said when it was asked.
+    /// Each node's answer.
     asked: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
 
 impl Redlock {
     /// Makes a handle on the lock `name` on `nodes`: an odd number of clients, each of a Redis of its own that
-    /// replicates from none of the others. The first one's process names the owners, and its lease is the lock's.
+    /// replicates from none of the others. The first client names the owners, and its lease is the lock's.
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
         let object = nodes.first().map(|client| {
-            // Not the plain lock's line of this name.
+            // Not the line of the plain lock of this name.
             let line = prefixed("redlock", &client.key(name));
             client.shared(&line, |place| {
                 SharedObject::without_news(client, line.clone(), place)
@@ -132,12 +132,12 @@ impl Redlock {
         }
     }
 
-    /// Returns the holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
-    /// it is free.
+    /// Returns the holder on more than half of the nodes, and the shortest rest of its leases; `None` if the lock is
+    /// free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where fewer than a quorum answered.
+    /// [`LockError::Unavailable`] if fewer than a quorum answered.
     ///
     /// # Cancel safety
     ///
@@ -172,13 +172,13 @@ impl Redlock {
         }))
     }
 
-    /// Frees the lock on every node, whoever has it, as an operator may have to, and wakes the next waiter of each; returns
-    /// whether it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease
-    /// when it releases or extends it.
+    /// Frees the lock on every node, whoever holds it, for operators; wakes each node's next waiter and returns whether
+    /// it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease when
+    /// it releases or extends it.
     ///
     /// # Errors
     ///
-    /// As [`holder`](Self::holder); it may be freed on some nodes by then.
+    /// As [`holder`](Self::holder); it may then be freed on some nodes.
     ///
     /// # Cancel safety
     ///
@@ -207,7 +207,7 @@ impl Redlock {
             .await
     }
 
-    /// Asks every node, and waits for the answers.
+    /// Asks every node and waits for the answers.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
         let asked: Vec<_> = self
@@ -278,7 +278,7 @@ impl RedlockNode {
         }
     }
 
-    /// `acquire.lua`, as an answer: in a task of its own, and known to all who want to know.
+    /// `acquire.lua`, in a task of its own; the answer can be awaited more than once.
     fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
         let node = self.clone();
         let asked = self.answer(lease, async move {
@@ -310,7 +310,7 @@ impl RedlockNode {
         })
     }
 
-    /// `release.lua`: whether it was there.
+    /// `release.lua`: whether the identity was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
         let mut script = scripts::RELEASE.key(&self.key);
         let told = self
@@ -320,7 +320,7 @@ impl RedlockNode {
         Ok(told.is_some())
     }
 
-    /// Gives the node back as soon as it has been asked; a silent one is asked again in the background.
+    /// Releases on this node once the acquire there has ended; a silent node is retried in the background.
     fn free(
         &self,
         asked: &Shared<BoxFuture<'static, Answer>>,
@@ -329,7 +329,7 @@ impl RedlockNode {
     ) -> impl Future<Output = Answer> + Send + use<> {
         let (node, asked) = (self.clone(), asked.clone());
         let freed = self.client.spawn(async move {
-            // What was not answered may run yet.
+            // An unanswered acquire may still run.
             let late = match asked.await {
                 Answer::Silence => MAX_COMMAND_DELAY,
                 Answer::Yes | Answer::No => Duration::ZERO,
@@ -351,7 +351,7 @@ impl RedlockNode {
         async move { freed.await.unwrap_or(Answer::Silence) }
     }
 
-    /// Runs in the background from now on, within the node time-out.
+    /// Runs a command in the background, within the node timeout.
     fn answer<C>(&self, lease: Lease, command: C) -> impl Future<Output = Answer> + Send + use<C>
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
@@ -368,7 +368,7 @@ impl RedlockNode {
 }
 
 impl NodesClaim {
-    /// Gives every node back, in the background from now on.
+    /// Releases on every node, in the background from now on.
     fn free(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
         self.nodes
             .iter()
@@ -377,7 +377,7 @@ impl NodesClaim {
             .collect()
     }
 
-    /// Gives every node back; waits for those that have answered when they were asked.
+    /// Releases on every node; waits only for those that answered the acquire.
     async fn retract(&self) {
         let answered = |asked: &Shared<_>| {
             matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No))
@@ -404,13 +404,13 @@ impl NodesClaim {
     }
 }
 
-/// Too few answers; `nodes` is how many there are.
+/// Too few of `nodes` answered.
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
     );
-    // What a node may have done is undone there, node by node.
+    // Each node is undone by itself.
     Failure {
         error: LockError::unavailable("redis", reason),
         may_have_run: false,
@@ -434,13 +434,13 @@ impl Claim for NodesClaim {
             .await
     }
 
-    /// Silent nodes are asked again, each by itself.
+    /// Silent nodes are retried, each by itself.
     async fn release(&self) -> Result<bool, Failure> {
         self.agreed(self.free().into_iter()).await
     }
 }
 
-/// The result, as soon as it stands.
+/// The outcome, as soon as it stands.
 async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
     let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
@@ -453,7 +453,7 @@ async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answe
     Outcome::Silent(0)
 }
 
-/// What the nodes are told: a little more than the holder relies on.
+/// The lease that the nodes get: a little more than the holder relies on.
 fn on_nodes(lease: Lease) -> Lease {
     match lease {
         Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY_MARGIN),
@@ -461,7 +461,7 @@ fn on_nodes(lease: Lease) -> Lease {
     }
 }
 
-/// How long a node has to answer.
+/// How long a node may take to answer.
 fn node_timeout(lease: Lease) -> Duration {
     (lease.duration() / NODE_TIMEOUT_DIVISOR).min(MAX_NODE_TIMEOUT)
 }

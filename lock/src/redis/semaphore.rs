@@ -17,10 +17,10 @@ use super::{
 use crate::{LockError, Owner, deadline};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// How long a mark is kept that an owner has given up: longer than a command is on its way.
+/// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
-/// The waiters, and how many permits each asks for.
+/// The waiters, and the permits that each asks for.
 type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
@@ -59,11 +59,11 @@ pub struct RedisSemaphore {
     client: RedisClient,
     name: String,
     object: Arc<SharedSemaphore>,
-    /// Permits of a semaphore that is not there; 0: it is not made.
+    /// The permits to create the semaphore with if it is missing; 0: do not create it.
     initial: u32,
 }
 
-/// Permits that are held. Dropping it gives them back in the background.
+/// Held permits. Dropping it releases them in the background.
 ///
 /// ```no_run
 /// # use oversell_lock::LockError;
@@ -106,7 +106,7 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// Has each try set `permits` first where the semaphore is not there: waiters go on after somebody has deleted it.
+    /// Has each try create the semaphore with `permits` if it is missing: waiters go on after somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {
@@ -115,22 +115,22 @@ impl RedisSemaphore {
         }
     }
 
-    /// Creates the semaphore with `permits` permits; `false` where it exists, even with none free.
+    /// Creates the semaphore with `permits` permits; `false` if it exists, even with none free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: it may be set or not; asking again is safe.
+    /// [`LockError::Unavailable`]: it may be set or not; trying again is safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may be set or not.
+    /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
         let mut script = scripts::SEMAPHORE_SET.key(&self.name);
         script.key(self.claims()).key(self.object.channel());
         Ok(self.client.run(script.arg(permits)).await?)
     }
 
-    /// Returns how many permits are free now; none where the semaphore is not set.
+    /// Returns how many permits are free now; 0 if the semaphore is not set.
     ///
     /// # Errors
     ///
@@ -148,12 +148,12 @@ impl RedisSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where Redis is down or
-    /// did not answer, [`LockError::Invalid`] for no permits.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if Redis is down or did
+    /// not answer, [`LockError::Invalid`] for no permits.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is given back in the
+    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the
     /// background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
@@ -182,7 +182,7 @@ impl RedisSemaphore {
         self.acquire(permits, Duration::ZERO).await
     }
 
-    /// One try. What it took is dropped, and so given back, where the caller has gone.
+    /// One try. If the caller has gone, the permit is dropped and so released.
     async fn attempt(
         self,
         permits: u32,
@@ -221,7 +221,8 @@ impl RedisSemaphore {
         }
     }
 
-    /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
+    /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives later
+    /// still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
         undo(&self.client, UNDO_LIMIT, Duration::ZERO, (), move || {
@@ -230,7 +231,7 @@ impl RedisSemaphore {
         });
     }
 
-    /// `semaphore_release.lua`: whether it was the owner's to give back.
+    /// `semaphore_release.lua`: whether the owner had a claim.
     async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
         let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
         script
@@ -253,22 +254,22 @@ impl RedisSemaphore {
 }
 
 impl Permit {
-    /// Returns how many permits these are.
+    /// Returns the number of permits.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// Gives them back and waits until Redis has answered.
+    /// Releases them and waits for Redis's answer.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the semaphore was deleted in the meantime: the permits are void.
-    /// [`LockError::Unavailable`] where Redis did not answer: it is tried on in the background.
+    /// [`LockError::Lost`] if the semaphore was deleted in the meantime: the permits are void.
+    /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background.
     ///
     /// # Cancel safety
     ///
-    /// It goes on in the background when this future is dropped.
+    /// Safe: it continues in the background.
     pub async fn release(mut self) -> Result<(), LockError> {
         self.held = false;
         let (semaphore, owner) = (self.semaphore.clone(), self.owner);

@@ -1,15 +1,15 @@
 //! One subscription connection per process, and the waiters that each channel wakes.
 //!
-//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
-//!    this process uses that lock. Waiters for fair locks have a channel each, and one pattern for all of the process.
-//! 2. One task keeps the connection: it brings what the server has in line with what is listened for, and makes the
-//!    connection again where it is broken, or the primary is another one by now, as long as anybody listens.
-//! 3. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
-//!    that was lost: messages sent in between are gone, and every waiter looks again.
+//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), for as long as this process uses that
+//!    lock. Waiters for fair locks have a channel each, and one pattern for the whole process.
+//! 2. One task keeps the connection while anybody listens: it subscribes and unsubscribes as needed, and connects again
+//!    if the connection breaks or the primary moves.
+//! 3. A message wakes the waiter that contends for it. So does a new or restored subscription and a lost connection,
+//!    because messages in between are gone: every waiter then looks again.
 //!
-//! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway: so a lost
-//! message, a connection that cannot be made or a server that does not answer costs time and nothing else. Nor does a user
-//! who may not publish: the scripts do so by `pcall`, after the work is done.
+//! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway. So a lost
+//! message, a missing connection or a silent server costs only time, as does a user who may not publish: the scripts
+//! publish by `pcall`, after the work is done.
 //!
 //! Next to read: `engine.rs`.
 
@@ -51,36 +51,35 @@ pub(super) struct Wakeups {
 #[derive(Debug)]
 struct Shared {
     primary: Primary,
-    /// What the channels of this process's waiters for fair locks have in common.
+    /// The pattern of the channels of this process's fair waiters.
     pattern: String,
     listeners: Mutex<Listeners>,
-    /// The task has something to do.
+    /// Wakes the task.
     changed: Notify,
-    /// Told of each connection that was lost.
+    /// Notified when a connection is lost.
     disconnects: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct Listeners {
     by_channel: HashMap<String, Weak<News>>,
-    /// What must be looked at: channels that were begun or given up. `None` where there is no connection: a new one
-    /// begins with all of them.
+    /// Channels that were added or dropped. `None` without a connection: a new one begins with all of them.
     due: Option<Vec<String>>,
-    /// The pattern was asked for on this connection.
+    /// Whether this connection subscribed to the pattern.
     by_pattern: bool,
 }
 
-/// What a channel has told.
+/// The state of one channel.
 #[derive(Debug, Default)]
 struct News {
     notify: Notify,
-    /// The subscription has begun.
+    /// Whether the subscription has begun.
     begun: AtomicBool,
-    /// It has no subscription of its own.
+    /// Whether the pattern covers it, so it has no subscription of its own.
     by_pattern: bool,
 }
 
-/// A subscription to one channel, which begins with the first wait for its news and ends with the value.
+/// A subscription to one channel, which begins with the first wait and ends with the value.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
@@ -89,7 +88,7 @@ pub(super) struct Subscription {
     wakeups: Arc<Wakeups>,
 }
 
-/// What the server is to be told.
+/// The changes to send to the server.
 #[derive(Debug, Default)]
 struct Due {
     begin: Vec<String>,
@@ -98,7 +97,7 @@ struct Due {
 }
 
 impl Wakeups {
-    /// Connects when somebody listens, and again for as long as it takes. The primary must speak RESP3.
+    /// Connects while somebody listens. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
         process: &Process,
@@ -123,7 +122,7 @@ impl Wakeups {
 }
 
 impl Shared {
-    /// Keeps a connection as long as anybody listens.
+    /// Keeps a connection while anybody listens.
     async fn serve(self: Arc<Self>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
@@ -169,8 +168,7 @@ impl Shared {
         self.primary.connect(&config).await
     }
 
-    /// Subscribes to what is listened for and unsubscribes from what is not, until the connection is lost: closed, or the
-    /// server has not answered, which is the error.
+    /// Subscribes and unsubscribes as needed, until the connection closes, or fails with the error.
     async fn subscribe(
         &self,
         mut connection: MultiplexedConnection,
@@ -201,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// What has changed since the last call; the server will have it.
+    /// The changes since the last call.
     fn due(&self, subscribed: &mut HashSet<String>) -> Due {
         let (mut due, mut listeners) = (Due::default(), self.listeners.lock());
         for channel in listeners.due.replace(Vec::new()).unwrap_or_default() {
@@ -224,7 +222,7 @@ impl Shared {
         due
     }
 
-    /// There is no connection any more: all must begin again, and look.
+    /// After the loss of a connection: all subscriptions must begin again, and all waiters look.
     fn begin_again(&self) {
         let mut listeners = self.listeners.lock();
         (listeners.due, listeners.by_pattern) = (None, false);
@@ -278,7 +276,7 @@ impl Shared {
                 .and_then(one)
                 .iter()
                 .for_each(|news| news.notify.notify_one()),
-            // A subscription that has just begun, or is back, may have missed something.
+            // A new or restored subscription may have missed a message.
             PushKind::Subscribe => text(0).and_then(one).iter().for_each(|news| news.begins()),
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
@@ -290,7 +288,7 @@ impl Shared {
     }
 }
 
-/// What a server has refused, a channel that this user may not hear, say, is not asked for again on this connection.
+/// A refusal, of a channel that this user may not hear for example, is not retried on this connection.
 fn answered(result: RedisResult<()>) -> RedisResult<()> {
     match result {
         Err(error) if error.code().is_some() => {
@@ -309,12 +307,11 @@ impl News {
 }
 
 impl Subscription {
-    /// Not yet begun.
     pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
         Self::with(channel, wakeups, false)
     }
 
-    /// The same of a waiter for a fair lock, whose channel ends with its owner: all of the process have one pattern.
+    /// The subscription of a waiter for a fair lock, which the process's pattern covers.
     pub(super) fn by_pattern(channel: String, wakeups: &Arc<Wakeups>) -> Self {
         Self::with(channel, wakeups, true)
     }
@@ -335,17 +332,17 @@ impl Subscription {
         &self.channel
     }
 
-    /// Waits for a message; begins the subscription where that was not done yet, and then its beginning counts as one.
+    /// Waits for a message. Begins the subscription if needed; its beginning then counts as a message.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a message that came meanwhile is kept for the next call.
+    /// Safe: a message in between is kept for the next call.
     pub(super) async fn news(&self) {
         self.listen();
         self.news.notify.notified().await;
     }
 
-    /// Begins the subscription where that was not done yet: whoever does so before its first try misses no message.
+    /// Begins the subscription if needed. A caller that does so before its first try misses no message.
     pub(super) fn listen(&self) {
         if !self.asked.swap(true, Ordering::AcqRel) {
             self.wakeups.shared.listen(&self.channel, &self.news);

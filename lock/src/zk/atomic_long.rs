@@ -16,14 +16,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;
 
-/// How often it is tried before the mutex is taken.
+/// The tries before the mutex is taken.
 const OPTIMISTIC_TRIES: u32 = 3;
 
-/// The pause after the first try that failed; each next one may be twice as long.
+/// The pause after the first failed try; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the mutex is waited for, and how long it is tried under it.
+/// The longest wait for the mutex, and the longest time of tries under it.
 const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
@@ -58,7 +58,7 @@ pub struct ZkAtomicLong {
     tries: u32,
 }
 
-/// What came of a change.
+/// The result of a change.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -74,13 +74,13 @@ pub struct Outcome {
     pub succeeded: bool,
     /// The number before it.
     pub before: i64,
-    /// The number after it: the one before where it was not made.
+    /// The number after it; the same as before if it was not made.
     pub after: i64,
     /// Whether it took the mutex.
     pub promoted: bool,
 }
 
-/// One version of the node: the number and, where there is a node, its version.
+/// The number and, if there is a node, its version.
 #[derive(Clone, Copy, Default)]
 struct VersionedValue {
     value: i64,
@@ -88,7 +88,7 @@ struct VersionedValue {
 }
 
 impl ZkClient {
-    /// Makes a handle on the counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    /// Makes a handle on the counter at `path`, as `/curator/atomic`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -122,7 +122,7 @@ impl ZkAtomicLong {
         self.mutex.name()
     }
 
-    /// Sets how often it tries before it takes the mutex; with 0 it takes it at once.
+    /// Sets how often it tries before it takes the mutex; 0: it takes it at once.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -136,7 +136,7 @@ impl ZkAtomicLong {
         Self { tries, ..self }
     }
 
-    /// Returns the number; 0 where it was never set.
+    /// Returns the number; 0 if it was never set.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -148,7 +148,7 @@ impl ZkAtomicLong {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -200,7 +200,7 @@ impl ZkAtomicLong {
         self.subtract(1).await
     }
 
-    /// Adds `operand`, around the end of the range as in Java. It does not succeed where others were faster for 10 s.
+    /// Adds `operand`, wrapping around as in Java. It does not succeed if others were faster for 10 s.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -212,12 +212,12 @@ impl ZkAtomicLong {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was added is not known: it is counted once or
-    /// not at all. [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been added: it is counted once or not at all.
+    /// [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is added; the mutex is given back in the background.
+    /// It may be added or not; the mutex is released in the background.
     pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
         self.change(move |before| before.wrapping_add(operand))
             .await
@@ -245,7 +245,7 @@ impl ZkAtomicLong {
             .await
     }
 
-    /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
+    /// Sets it to `value`, and returns what it replaced; as [`add`](Self::add).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -266,7 +266,7 @@ impl ZkAtomicLong {
         self.change(move |_| value).await
     }
 
-    /// Sets it to `value` without looking; another's change may be lost.
+    /// Sets it to `value` unconditionally; another's change may be lost.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -294,7 +294,7 @@ impl ZkAtomicLong {
         set.await.map(drop)
     }
 
-    /// Sets it to `value` where it was never set; returns whether it did.
+    /// Sets it to `value` if it was never set; returns whether it did.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -315,8 +315,8 @@ impl ZkAtomicLong {
         self.write(VersionedValue::default(), value).await
     }
 
-    /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where it was never set, and
-    /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
+    /// Sets it to `new` if it is `expected`. As in Curator it does not succeed if it was never set, and is not retried:
+    /// with another change at the same moment it may fail though the number is `expected`.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -371,7 +371,7 @@ impl ZkAtomicLong {
                 break outcome;
             }
         };
-        // The change is made or not, whatever becomes of the mutex.
+        // The result stands, whatever becomes of the mutex.
         if let Err(error) = guard.release().await {
             tracing::debug!(%error, path = self.path, "the mutex was not released cleanly");
         }
@@ -412,7 +412,7 @@ impl ZkAtomicLong {
         })
     }
 
-    /// Whether the number is now `value`; not where another was faster.
+    /// Whether the number is now `value`; `false` if another was faster.
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();

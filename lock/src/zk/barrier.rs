@@ -49,14 +49,14 @@ pub struct ZkBarrier {
     path: String,
 }
 
-/// A barrier that is closed: which one, and the watch for its end.
+/// A closed barrier: its node's creation zxid, and the watch for its end.
 struct ClosedBarrier {
     czxid: i64,
     watch: OneshotWatcher,
 }
 
 impl ZkClient {
-    /// Makes a handle on the barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    /// Makes a handle on the barrier at `path`, as `/curator/barrier`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -81,7 +81,7 @@ impl ZkBarrier {
         &self.path
     }
 
-    /// Closes it; `false` where it was closed already.
+    /// Closes it; `false` if it was closed already.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -93,12 +93,12 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost it may be closed: it is not closed a second time, because
-    /// somebody may have opened it meanwhile.
+    /// [`LockError::Unavailable`]. If the answer was lost it may be closed: it is not closed again, because somebody
+    /// may have opened it meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is closed.
+    /// It may be closed or not.
     pub async fn set(&self) -> Result<bool, LockError> {
         let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
         Ok(once(&self.client, &self.path, &[Error::NodeExists], set)
@@ -106,7 +106,7 @@ impl ZkBarrier {
             .is_some())
     }
 
-    /// Opens it for all who wait; `false` where it was open already.
+    /// Opens it for all waiters; `false` if it was open already.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -118,12 +118,12 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost it may be open: it is not opened a second time, because
-    /// somebody may have closed it meanwhile.
+    /// [`LockError::Unavailable`]. If the answer was lost it may be open: it is not opened again, because somebody may
+    /// have closed it meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is open.
+    /// It may be open or not.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
         Ok(once(&self.client, &self.path, &[Error::NoNode], remove)
@@ -131,7 +131,7 @@ impl ZkBarrier {
             .is_some())
     }
 
-    /// Waits until it is open, or has been since this was called, at most `wait`.
+    /// Waits until it is open, or was open since the call, at most `wait`.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -144,7 +144,7 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where it stayed closed for all of `wait`, [`LockError::Unavailable`] where there was no
+    /// [`LockError::Taken`] if it stayed closed for all of `wait`, [`LockError::Unavailable`] if there was no
     /// connection for as long as the session was sure.
     ///
     /// # Cancel safety
@@ -171,10 +171,10 @@ impl ZkBarrier {
 
     async fn look(&self) -> Result<Option<ClosedBarrier>, LockError> {
         ask(&self.client, &self.path, |client| async move {
-            // The server may follow behind the one on which another client has closed it. A session's requests are carried
-            // out in order.
+            // Our server may lag behind the one on which another client has closed it. Requests of a session are
+            // carried out in order.
             let caught_up = client.sync(&self.path);
-            // Not `exists`: that leaves a watch behind where the barrier is open.
+            // `exists` would leave a watch behind if the barrier is open.
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
             let node = unless(&[Error::NoNode], found.await)?;

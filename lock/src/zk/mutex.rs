@@ -11,7 +11,7 @@ use super::ZkClient;
 use super::engine::hold::{Handle, handle};
 use super::engine::queue::Recipe;
 
-/// The first holds the lock; each of the others waits for the one before it.
+/// The first holds the lock; each other waits for the one before it.
 pub(super) const MUTEX: Recipe = Recipe {
     marker: "lock-",
     markers: &["lock-"],
@@ -21,7 +21,7 @@ pub(super) const MUTEX: Recipe = Recipe {
 };
 
 impl ZkClient {
-    /// Makes a contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    /// Makes a contender for the lock at `path`, as `/curator/lock`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -38,8 +38,8 @@ impl ZkClient {
     }
 }
 
-/// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is an
-/// owner of its own, and a second one waits for the first to end.
+/// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is its
+/// own owner, and a second one waits for the first to end.
 ///
 /// Its fencing token is the zxid of the node's creation. Source: Curator's `InterProcessMutex`, and "Locks" in
 /// ZooKeeper's "Recipes and Solutions".

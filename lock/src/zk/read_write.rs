@@ -64,8 +64,8 @@ pub struct ZkRwLock {
     path: String,
 }
 
-/// A contender that reads, together with others. Without an [`owner`](Self::owner) each acquire is an owner of its own;
-/// an owner may also take it while it [writes](ZkWriteLock).
+/// A contender that reads, together with others. Without an [`owner`](Self::owner) each acquire is its own owner; an
+/// owner may also take it while it [writes](ZkWriteLock).
 ///
 /// Its fencing token is the zxid of the node's creation.
 ///
@@ -94,8 +94,8 @@ pub struct ZkRwLock {
 #[derive(Debug, Clone)]
 pub struct ZkReadLock(Handle);
 
-/// A contender that writes, alone. Without an [`owner`](Self::owner) each acquire is an owner of its own. One that asks
-/// while its owner only reads is refused with [`LockError::Invalid`](crate::LockError::Invalid).
+/// A contender that writes, alone. Without an [`owner`](Self::owner) each acquire is its own owner. An owner that only
+/// reads gets [`LockError::Invalid`](crate::LockError::Invalid).
 ///
 /// Its fencing token is the zxid of the node's creation.
 ///
@@ -124,8 +124,7 @@ pub struct ZkWriteLock(Handle);
 handle!(ZkReadLock, ZkWriteLock);
 
 impl ZkClient {
-    /// Makes a handle on the read lock and the write lock at `path`, as `/curator/rwlock`. Its parents are made where
-    /// they are missing.
+    /// Makes a handle on the read lock and the write lock at `path`, as `/curator/rwlock`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::Error;
 
 const LEASE_MARKER: &str = "lease-";
-/// Where there is one lease, the first node holds it.
+/// With one lease, the first node holds it.
 const MUTEX_LEASE: Recipe = Recipe {
     marker: LEASE_MARKER,
     markers: &[LEASE_MARKER],
@@ -95,7 +95,7 @@ pub struct ZkSemaphoreMutex(ZkSemaphore);
 
 impl ZkClient {
     /// Makes a contender for the semaphore at `path`, with `max` leases (at least 1, or no acquire can succeed). Every
-    /// process must say the same number: it is nowhere on the server.
+    /// process must give the same number, which is not stored on the server.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -152,8 +152,8 @@ impl ZkSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where ZooKeeper is
-    /// down or did not answer, [`LockError::Invalid`] for none, and for more than there are.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if ZooKeeper is down or
+    /// did not answer, [`LockError::Invalid`] for none, and for more than there are.
     ///
     /// # Cancel safety
     ///
@@ -207,7 +207,7 @@ impl ZkSemaphore {
         self.acquire(leases, Duration::ZERO).await
     }
 
-    /// One try, in the session that holds the mutex; nothing where the wait was over first, and the nodes are deleted.
+    /// One try, in the session that holds the mutex; `None` if the wait ended first, and the nodes are deleted.
     async fn attempt(
         &self,
         session: &Arc<Session>,
@@ -226,7 +226,7 @@ impl ZkSemaphore {
                 leases.clear();
                 continue;
             };
-            // Somebody may have deleted a node of ours: it is made again.
+            // A node of ours that somebody deleted is made again.
             leases.retain(|lease| children.iter().any(|child| child == lease.node.name()));
             if leases.len() < wanted as usize {
                 continue;
@@ -248,8 +248,8 @@ impl ZkSemaphore {
 }
 
 impl ZkSemaphoreMutex {
-    /// Returns the holder, in whatever process, as the server showed it a moment ago: the name of the first lease and,
-    /// behind a space, what stands in it (Curator writes its host's address).
+    /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first lease and, after
+    /// a space, its data (Curator writes its host's address).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -270,8 +270,8 @@ impl ZkSemaphoreMutex {
         queue::holder(&self.0.client, &self.0.leases, MUTEX_LEASE.markers).await
     }
 
-    /// Frees the lock, whoever has it, as an operator may have to: deletes its holder's lease. Returns whether it was held.
-    /// A holder whose lease is gone hears of it when it releases.
+    /// Frees the lock, whoever holds it, for operators, by deleting its lease; returns whether it was held. The holder
+    /// learns of it when it releases.
     ///
     /// # Errors
     ///

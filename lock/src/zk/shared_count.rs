@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
-/// How long a listener waits after the server has refused to tell it.
+/// How long a listener pauses after a refusal.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
@@ -49,7 +49,7 @@ pub struct ZkSharedCount {
     seed: i32,
 }
 
-/// A number as it was in one version of its node: what [`ZkSharedCount::try_set`] asks for.
+/// A number and the version of its node, for [`ZkSharedCount::try_set`].
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -68,8 +68,8 @@ pub struct Versioned {
 }
 
 impl ZkClient {
-    /// Makes a handle on the number at `path`, as `/curator/count`, which is `seed` before it is first set. Its parents
-    /// are made where they are missing.
+    /// Makes a handle on the number at `path`, as `/curator/count`, which is `seed` before it is first set. Missing
+    /// parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -107,7 +107,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -124,7 +124,7 @@ impl ZkSharedCount {
         self.read(&bytes, stat.version)
     }
 
-    /// Sets it, whatever it is.
+    /// Sets it unconditionally.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -136,8 +136,8 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known; it is not set again,
-    /// because another may have set it since.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set; it is not set again, because another
+    /// may have set it since.
     ///
     /// # Cancel safety
     ///
@@ -148,8 +148,8 @@ impl ZkSharedCount {
             .ok_or_else(|| failed(Error::BadVersion))
     }
 
-    /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
-    /// was done here, `Err` where `seen` is old, and nothing was changed.
+    /// Sets it if it was not set since `seen` was read. The inner result is the present number: `Ok` if it was set
+    /// here, `Err` if `seen` is old and nothing was changed.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -163,7 +163,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set.
     ///
     /// # Cancel safety
     ///
@@ -179,8 +179,8 @@ impl ZkSharedCount {
         }
     }
 
-    /// Follows it: the receiver has the number as it is now, and the latest one whenever it has changed. It goes on
-    /// through lost connections and sessions, and keeps the client's session until it is dropped or the client
+    /// Follows it: the receiver has the present number, and the latest one after each change. It continues through lost
+    /// connections and sessions, and keeps the client's session until it is dropped or the client is
     /// [closed](ZkClient::close).
     ///
     /// ```no_run
@@ -236,7 +236,7 @@ impl ZkSharedCount {
         }
     }
 
-    /// What it is then; nothing where this version is an old one.
+    /// The new number; `None` if the version is an old one.
     async fn write(
         &self,
         value: i32,
