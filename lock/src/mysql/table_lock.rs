@@ -21,7 +21,8 @@ use std::time::Duration;
 /// # What breaks it
 ///
 /// **A holder that dies: its row blocks everybody until somebody deletes it** ([`force_unlock`](Self::force_unlock)), because
-/// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one.
+/// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one. A `lock_name` whose collation treats different names
+/// as equal (see [`create_table`](MySqlPool::create_table)).
 ///
 /// # Cost
 ///

@@ -15,9 +15,26 @@ use crate::{FOR_EVER, LockError, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-const ADMITTED: i64 = 0;
-const NOT_SET: i64 = -1;
-const MORE_THAN_THE_RATE: i64 = -2;
+/// The answer of `rate_take.lua`.
+enum Reply {
+    Admitted,
+    NoRate,
+    MoreThanTheRate,
+    /// Try again after this.
+    Wait(Duration),
+}
+
+impl Reply {
+    /// A positive code is a wait in microseconds.
+    fn of(code: i64) -> Self {
+        match code {
+            0 => Self::Admitted,
+            -1 => Self::NoRate,
+            -2 => Self::MoreThanTheRate,
+            micros => Self::Wait(Duration::from_micros(micros.unsigned_abs())),
+        }
+    }
+}
 
 /// A handle on one rate limiter in Redis. Cloning it is cheap.
 ///
@@ -163,16 +180,13 @@ impl RateLimiter {
             .key(format!("{}:window", self.key))
             .arg(n.get())
             .arg(self.client.owner().to_string());
-        let after = match self
-            .client
-            .run(&script)
-            .await
-            .map_err(|failure| fail(head.as_deref(), failure))?
-        {
-            ADMITTED => return Ok(TryResult::Acquired(true)),
-            NOT_SET => return Err(self.invalid("no rate is set")),
-            MORE_THAN_THE_RATE => return Err(self.invalid("at most the rate at once")),
-            micros => Duration::from_micros(i64::unsigned_abs(micros)),
+        let code = self.client.run(&script).await;
+        let code = code.map_err(|failure| fail(head.as_deref(), failure))?;
+        let after = match Reply::of(code) {
+            Reply::Admitted => return Ok(TryResult::Acquired(true)),
+            Reply::NoRate => return Err(self.invalid("no rate is set")),
+            Reply::MoreThanTheRate => return Err(self.invalid("at most the rate at once")),
+            Reply::Wait(after) => after,
         };
         Ok(if Instant::now() + after > until {
             TryResult::Acquired(false)

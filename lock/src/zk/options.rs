@@ -21,6 +21,14 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 ///     .only_for_ourselves()
 ///     .data("10.0.0.7");
 /// ```
+///
+/// # Security
+///
+/// - By default anybody may change the nodes, as in Curator: a stranger that deletes a holder's node lets the next one in
+///   beside it. [`only_for_ourselves`](Self::only_for_ourselves) prevents that.
+/// - The connection is not encrypted, and a password of [`auth`](Self::auth) is sent in plain text. The client crate's TLS
+///   would bring a second implementation of its algorithms (`aws-lc-rs` beside `ring`) and an unmaintained parser
+///   (RUSTSEC-2025-0134); until that has changed, let a proxy beside each process encrypt the connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ZkOptions {

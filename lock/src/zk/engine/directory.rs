@@ -1,8 +1,8 @@
-//! One process's contenders in one directory, and what it knows there of all others' nodes.
+//! One process's contenders in one directory, and what it knows of the others' nodes there.
 //!
-//! The contenders of a process tell each other when they come in and when their nodes go, so the server is asked about
-//! others' nodes only. Numbers only grow, so that nobody comes before us who was not there when our node was made, and what
-//! has gone does not come back: one listing serves all who came before it was asked for.
+//! The contenders of a process tell each other when they enter and when their nodes go, so the server is only asked
+//! about others' nodes. Numbers only grow: nobody comes before a node after its creation, and what has gone does not
+//! come back. So one listing serves all contenders that came before it was requested.
 //!
 //! Next to read: `node.rs`.
 
@@ -17,11 +17,11 @@ use std::{
 use tokio::{sync::watch, time::Instant};
 use zookeeper_client::Error;
 
-/// Where more than so many may have gone, a listing costs less than to ask for each.
+/// If more nodes than this may have gone, a listing is cheaper than a check of each.
 pub(super) const MAX_CHECKS: usize = 16;
 
-/// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
-/// no contender of ours, stands by its whole name.
+/// A node's place in the order: by what follows the last marker in its name, as in Curator. A node without a marker is
+/// no contender of ours, and is ordered by its whole name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) number: String,
@@ -39,16 +39,16 @@ impl Place {
         }
     }
 
-    /// After 2^31 - 1 the server goes on with numbers below 0, which sort before all others.
+    /// After 2^31 - 1 the server's numbers turn negative and sort before all others.
     pub(super) fn is_sound(&self) -> bool {
         !self.number.starts_with('-')
     }
 }
 
-/// Whether a node of this name is waited for where it is before ours.
+/// Whether a contender waits for a node of this name that is before its own.
 pub(in crate::zk) type WaitsFor = fn(name: &str) -> bool;
 
-/// Locks of two kinds in one directory are two locks: each takes the other's nodes for strangers.
+/// The directory and the markers: each kind of lock in one directory is a lock of its own.
 pub(super) type Key = (String, &'static [&'static str]);
 
 /// What this process knows of one directory.
@@ -56,7 +56,8 @@ pub(super) type Key = (String, &'static [&'static str]);
 pub(super) struct Directory {
     pub(super) root: String,
     markers: &'static [&'static str],
-    /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
+    /// When the last listing was requested. Listings are made one after the other, so none is older than the one
+    /// before.
     listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
     _registration: Registration,
@@ -64,35 +65,35 @@ pub(super) struct Directory {
 
 #[derive(Debug, Default)]
 struct View {
-    /// The last listing, without what has gone since as far as we know.
+    /// The last listing, without the nodes known to have gone.
     nodes: BTreeSet<Place>,
-    /// The contenders of this process whose nodes have not gone, holders included.
+    /// This process's contenders whose nodes have not gone, holders included.
     own: BTreeMap<Place, watch::Receiver<Stage>>,
 }
 
-/// How far a contender of this process has come.
+/// The state of a contender of this process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Waits,
     /// Its turn has come.
     In,
-    /// Its node has gone. Whose node was there at that moment, of those who wait behind it in this process.
+    /// Its node has gone. `seen`: the waiter of this process behind it whose node was there at that moment.
     Gone {
         seen: Option<Place>,
     },
 }
 
-/// Whom a contender waits for.
+/// The contender that another waits for.
 pub(super) enum Predecessor {
     Nobody,
-    /// The nearest is this process's: what tells when it goes.
+    /// The nearest is this process's: its state.
     Own(watch::Receiver<Stage>),
-    /// The nearest is another's; it, and the next ones that are.
+    /// The nearest is another process's; it, and the next ones that are.
     Others(Vec<Place>),
 }
 
-/// A contender in the line of this process, from when its node was made. Whoever drops it before the node has gone leaves
-/// it to those behind to find that out.
+/// A contender in this process's line, from the creation of its node. If it is dropped before its node has gone, those
+/// behind it must find that out themselves.
 #[derive(Debug)]
 pub(super) struct LineMember {
     directory: Arc<Directory>,
@@ -106,7 +107,7 @@ impl LineMember {
         self.stage.send_replace(Stage::In);
     }
 
-    /// The first waiter of this process behind it.
+    /// The next waiter of this process.
     pub(super) fn next(&self) -> Option<Place> {
         let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
@@ -114,7 +115,7 @@ impl LineMember {
         next.map(|(place, _)| place.clone())
     }
 
-    /// Its node has gone, and that of `seen` was there at that moment.
+    /// Reports that its node has gone, and that the node of `seen` was there at that moment.
     pub(super) fn gone(self, seen: Option<Place>) {
         self.directory.gone([&self.place]);
         self.remove_from_view();
@@ -166,8 +167,7 @@ impl Directory {
         found.map(|(_, stage)| stage.clone())
     }
 
-    /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
-    /// whether it was done just now.
+    /// Ensures a listing that was requested after `since`; returns whether it was made just now.
     pub(super) async fn list_after(
         &self,
         since: Instant,
@@ -187,7 +187,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// Whom `own` waits for; nothing where `own` itself is not there.
+    /// The contender that `own` waits for; `None` if `own` itself has gone.
     pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
         let view = self.view.lock();
         if !view.nodes.contains(own) {
@@ -200,7 +200,7 @@ impl Directory {
         };
         if let Some(stage) = view.own.get(*nearest) {
             let mut stage = stage.clone();
-            // That it is in is known; what comes next is that it goes.
+            // Its present state is known; the next change is that it goes.
             stage.mark_unchanged();
             return Some(Predecessor::Own(stage));
         }
@@ -210,7 +210,7 @@ impl Directory {
         ))
     }
 
-    /// These nodes have gone.
+    /// Forgets nodes that have gone.
     pub(super) fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
         let mut view = self.view.lock();
         for place in gone {
@@ -218,7 +218,7 @@ impl Directory {
         }
     }
 
-    /// All that `own` has waited for have gone.
+    /// Forgets all nodes that `own` has waited for.
     pub(super) fn forget_before(&self, own: &Place, waits_for: WaitsFor) {
         let waits = |place: &&Place| waits_for(&place.name);
         let before: Vec<_> = self
@@ -237,7 +237,7 @@ impl Directory {
     }
 }
 
-/// The names in a directory; none where it is not there.
+/// The names in a directory; none if it is missing.
 pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
     Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
-        // Markers: names in order; one without a marker stands by all of its name.
+        // Markers: names in order. A name without a marker is ordered by its whole name.
         let orders = "
             lock-: _c_z-lock-0000000003 _c_m-lock-0000000004 _c_a-lock-0000000012
             lock-: _c_a-lock-0000000000 lock-9-lock-0000000001
