@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loss_of_one_part_is_told_and_the_others_stay_until_the_holder_gives_back() {
+    async fn a_lost_part_is_reported_and_the_others_stay_until_release() {
         let log = Log::default();
         let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         let guard = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_part_is_given_back_though_some_fail_and_those_are_named() {
+    async fn every_part_is_released_and_those_that_fail_are_named() {
         let log = Log::default();
         let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         parts[0].fails = Some(down());

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_one_name_share_a_value_and_names_that_nobody_uses_are_forgotten() {
+    fn one_name_has_one_value_and_unused_names_are_forgotten() {
         let registry = Registry::<u32, Value>::default();
         let mut kept: Vec<_> = (0..100_000).map(|n| registry.of(&n, value(n))).collect();
         assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, value(8))));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_are_invited_are_at_the_head_together_and_the_next_comes_after_them() {
+    async fn invited_waiters_share_the_head_and_the_next_follows_them() {
         let line = Arc::new(Line::<(), u32>::default());
         let join = |n| {
             let mut waiter = line.join(n, LONG).boxed();

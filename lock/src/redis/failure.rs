@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_a_while_has_done_nothing_and_is_asked_again_as_redis_6_and_7_write_it() {
+    fn a_temporary_refusal_has_done_nothing_and_is_retried() {
         let refusals = [
             "READONLY You can't write against a read only replica.",
             "READONLY You can't write against a read only replica. script: 5f1, on @user_script:14.",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_good_may_come_after_a_part_was_done_and_is_not_asked_again() {
+    fn a_final_refusal_may_follow_a_part_and_is_not_retried() {
         let refusals = [
             "WRONGTYPE Operation against a key holding the wrong kind of value",
             "ERR Error running script (call to f_5f1): @user_script:5: WRONGTYPE Operation against a key",

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_breaks_a_rule_is_refused_with_rule_and_position() {
+    fn a_bad_template_is_refused_with_rule_and_position() {
         let known = fields("/demo4/{whId}", Some(&["sku"]));
         for (template, position, rule) in [
             ("", 0, "must not be empty"),

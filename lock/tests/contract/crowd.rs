@@ -4,7 +4,7 @@
 use super::{
     read_write::{reading, writing},
     redis::patient,
-    redlock::LONG,
+    redlock::LONG_LEASE,
     support::*,
 };
 use futures::StreamExt;
@@ -86,7 +86,7 @@ const TRIES: (usize, Duration) = (80, Duration::from_millis(300));
 #[apply(test!)]
 async fn a_crowd_of_one_process_is_one_contender_for_a_redlock(five: &Five) -> Result {
     let (name, clients) = (name(), five.clients(2).await);
-    let lock = |of: usize| Redlock::new(&clients[of], &name).lease(LONG).boxed();
+    let lock = |of: usize| Redlock::new(&clients[of], &name).lease(LONG_LEASE).boxed();
     is_one_contender(&five.0[4], &name, None, TRIES, lock).await
 }
 
@@ -96,7 +96,7 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
     let storm = async || {
         let (name, clients) = (name(), five.clients(2).await);
         let lock = |of: usize| {
-            let lock = Redlock::new(&clients[of], &name).lease(LONG);
+            let lock = Redlock::new(&clients[of], &name).lease(LONG_LEASE);
             made(&name, lock, |lock, _, _| async move {
                 loop {
                     match lock.try_acquire().await {
@@ -114,7 +114,7 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
 }
 
 /// Each answer of the server comes so late, one after the other: for as many as there are longer than they wait.
-const LATE: Duration = Duration::from_millis(20);
+const REPLY_DELAY: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_secs(4);
 
 /// So many wait in one process's line, and come in when `release` lets them, but for those for whom there is no place.
@@ -133,7 +133,7 @@ async fn go_in_together(
     });
     let waiting: Vec<_> = waiting.collect();
     redis.until_heard_by(channel, 1).await?;
-    mute.delay(LATE);
+    mute.delay(REPLY_DELAY);
     release.await?;
     let (mut inside, mut late) = (Vec::new(), 0);
     for waiter in waiting {

@@ -4,11 +4,11 @@
 
 use super::{
     checker::{Answer, Asks, History, Promise, Verdict, judge},
-    programs::{BUSY, Driven, Event, Wire, seeds},
+    programs::{BUSY, Event, ProgramServer, Wire, seeds},
     recorder::{Recorder, answer},
     support::*,
     zk_double_barrier::{TWO, members},
-    zookeeper::{LONG, Member},
+    zookeeper::{LONG_SESSION, Member},
 };
 use fastrand::Rng;
 use oversell_lock::{
@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 /// So many rounds has a program, each with its calls at random times within so many milliseconds.
 const ROUNDS: usize = 4;
-const MOMENT: u64 = 60;
+const MAX_CALL_DELAY_MS: u64 = 60;
 /// How long news may take on a busy machine. A waiter waits longer.
 const NEWS: Duration = Duration::from_secs(8);
 const WAIT: Duration = Duration::from_secs(12);
@@ -40,7 +40,7 @@ struct Run<C> {
 }
 
 impl<C> Run<C> {
-    async fn new<S: Driven>(
+    async fn new<S: ProgramServer>(
         server: &S,
         seed: u64,
         client: impl AsyncFn(String) -> C,
@@ -54,7 +54,7 @@ impl<C> Run<C> {
         let promise = Promise {
             permits: 0,
             members: TWO.get() as usize,
-            answer: S::ANSWER + BUSY,
+            answer: S::REPLY_TIMEOUT + BUSY,
             news: NEWS,
         };
         Ok(Self {
@@ -66,7 +66,7 @@ impl<C> Run<C> {
     }
 
     /// Something happens on the ways, a few times; then they are well again.
-    async fn disturb<S: Driven>(&mut self) {
+    async fn disturb<S: ProgramServer>(&mut self) {
         for _ in 0..self.dice.usize(0..4) {
             sleep(moment(&mut self.dice)).await;
             let process = self.dice.usize(0..2);
@@ -93,7 +93,7 @@ impl<C> Run<C> {
 }
 
 fn moment(dice: &mut Rng) -> Duration {
-    Duration::from_millis(dice.u64(0..MOMENT))
+    Duration::from_millis(dice.u64(0..MAX_CALL_DELAY_MS))
 }
 
 /// Writes down a call that comes after this time.
@@ -123,7 +123,7 @@ fn done(done: bool) -> Answer {
 async fn insist<F: Future<Output = Result<Answer>>>(call: impl Fn() -> F) -> Result<Answer> {
     loop {
         match call().await? {
-            Answer::Unavailable => sleep(Duration::from_millis(MOMENT)).await,
+            Answer::Unavailable => sleep(Duration::from_millis(MAX_CALL_DELAY_MS)).await,
             answered => return Ok(answered),
         }
     }
@@ -175,7 +175,7 @@ impl Gate for ZkBarrier {
 }
 
 /// Closed, opened by as many as it takes, waited for by a few, round by round.
-async fn gate<S: Driven, C, G: Gate>(
+async fn gate<S: ProgramServer, C, G: Gate>(
     mut run: Run<C>,
     make: impl Fn(&C, &str) -> G,
 ) -> Result<Run<C>> {
@@ -250,7 +250,7 @@ async fn latch(redis: &Redis, seed: u64) -> Result<History> {
 
 /// A session that lasts longer than the program: who loses it inside has left.
 async fn zookeeper_run(zookeeper: &ZooKeeper, seed: u64) -> Result<Run<Member>> {
-    let client = async |address: String| zookeeper.process_with(&address, LONG).await;
+    let client = async |address: String| zookeeper.process_with(&address, LONG_SESSION).await;
     Run::new(zookeeper, seed, client).await
 }
 

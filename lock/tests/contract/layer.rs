@@ -136,7 +136,7 @@ async fn answers(who: &str, request: JoinHandle<u16>, status: u16) -> Result {
 
 /// One key lets one in; another key is another lock; a request that does not wait is told at once, and one that waits comes next.
 #[apply(layered!)]
-async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<S: Server>(
+async fn a_key_lets_one_in_and_does_not_wait_for_other_keys<S: Server>(
     family: Family<S>,
 ) -> Result {
     let process = Arc::new(family.process().await);

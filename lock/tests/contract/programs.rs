@@ -10,7 +10,7 @@
 use super::{
     checker::{Asks, History, Promise, Share, Verdict, judge, seen},
     harness::soak,
-    recorder::{Held, Recorder},
+    recorder::{Grant, Recorder},
     refusals::{Refusal, Refuser},
     support::*,
 };
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use tokio::time::{Instant, sleep};
 
 /// What programs need to know of an engine.
-pub(crate) trait Driven: Server {
+pub(crate) trait ProgramServer: Server {
     /// After this time what was not renewed is over.
     const EXPIRY: Duration;
     /// The length of a program.
@@ -28,9 +28,9 @@ pub(crate) trait Driven: Server {
     /// What an answer may take where the way falls silent, by the time-outs of the clients that [`client_over`] makes.
     ///
     /// [`client_over`]: Self::client_over
-    const ANSWER: Duration;
+    const REPLY_TIMEOUT: Duration;
     /// Answers come late by up to three times this.
-    const LATE: Duration = Duration::from_millis(120);
+    const REPLY_DELAY: Duration = Duration::from_millis(120);
     /// What its servers may say that cannot do it now.
     const REFUSALS: &'static [Refusal];
 
@@ -47,13 +47,13 @@ pub(crate) trait Driven: Server {
 }
 
 /// An acquire that is to begin.
-pub(crate) struct Taking {
+pub(crate) struct Acquisition {
     pub(crate) share: Share,
-    pub(crate) taken: BoxFuture<'static, Answer<Vec<Held>>>,
+    pub(crate) taken: BoxFuture<'static, Answer<Vec<Grant>>>,
 }
 
 /// What programs are run on.
-pub(crate) struct Subject<S: Driven> {
+pub(crate) struct Subject<S: ProgramServer> {
     pub(crate) permits: u32,
     /// Whether calls of one owner may be inside together.
     pub(crate) reentrant: bool,
@@ -64,7 +64,8 @@ pub(crate) struct Subject<S: Driven> {
 }
 
 /// Takes it; an odd number asks for the other half, or for more.
-type Take<S> = Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Taking + Send + Sync>;
+type Take<S> =
+    Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Acquisition + Send + Sync>;
 
 /// What is left of it on the server.
 type Left<S> = Box<dyn for<'a> Fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>> + Send + Sync>;
@@ -81,7 +82,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn to<S: Driven>(server: String) -> Result<Self> {
+    pub(crate) fn to<S: ProgramServer>(server: String) -> Result<Self> {
         let refuser = S::refuser(server.clone()).transpose()?;
         let mute = Mute::to(refuser.as_ref().map_or(server, Refuser::address))?;
         Ok(Self { mute, refuser })
@@ -119,13 +120,13 @@ impl Wire {
 }
 
 /// A process of a program.
-struct Party<S: Driven> {
+struct Party<S: ProgramServer> {
     client: S::Client,
     wires: Vec<Wire>,
     owners: [Owner; 2],
 }
 
-impl<S: Driven> Party<S> {
+impl<S: ProgramServer> Party<S> {
     async fn of(server: &S) -> Result<Self> {
         let wires = server.servers().into_iter().map(Wire::to::<S>);
         let wires: Vec<_> = wires.collect::<Result<_>>()?;
@@ -141,7 +142,7 @@ impl<S: Driven> Party<S> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Who {
+struct Actor {
     process: usize,
     /// Which of the process's owners; `None`: one that nobody else is.
     owner: Option<usize>,
@@ -152,7 +153,7 @@ struct Who {
 enum Step {
     /// Begins to acquire, and waits at most so many milliseconds.
     Ask {
-        who: Who,
+        who: Actor,
         lease: Lease,
         wait: u64,
         half: u8,
@@ -175,7 +176,7 @@ enum Step {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// From now on each answer comes later by so many times [`Driven::LATE`].
+    /// From now on each answer comes later by so many times [`ProgramServer::REPLY_DELAY`].
     Late(u32),
     /// From now on each request does: one that is sent when this is over may come before it.
     LateRequests(u32),
@@ -211,14 +212,16 @@ impl Event {
     }
 
     /// It happens; what takes time is the caller's.
-    pub(crate) fn to<S: Driven>(self, wires: &[Wire]) {
+    pub(crate) fn to<S: ProgramServer>(self, wires: &[Wire]) {
         match self {
             Self::Late(by) => {
                 for wire in wires {
-                    wire.mute.delay(S::LATE * by);
+                    wire.mute.delay(S::REPLY_DELAY * by);
                 }
             }
-            Self::LateRequests(by) => wires.iter().for_each(|wire| wire.delay(S::LATE * by)),
+            Self::LateRequests(by) => wires
+                .iter()
+                .for_each(|wire| wire.delay(S::REPLY_DELAY * by)),
             Self::Silence(servers) => wires.iter().take(servers).for_each(|wire| wire.mute.mute()),
             Self::Expire => wires.iter().for_each(|wire| wire.mute.mute()),
             Self::Cut => wires.iter().for_each(Wire::cut),
@@ -260,7 +263,7 @@ impl Step {
 }
 
 fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) -> Step {
-    let who = Who { process, owner };
+    let who = Actor { process, owner };
     Step::Ask {
         who,
         lease,
@@ -269,7 +272,7 @@ fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) 
     }
 }
 
-fn program<S: Driven>(seed: u64) -> Vec<Step> {
+fn program<S: ProgramServer>(seed: u64) -> Vec<Step> {
     let mut dice = Rng::with_seed(seed);
     (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
 }
@@ -290,7 +293,7 @@ fn one_waits_for_another() -> Vec<Step> {
 
 /// A program that comes to everything that programs must come to, however busy the machine is: it waits for what must have
 /// happened before the next step.
-fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
+fn through_everything<S: ProgramServer>(subject: &Subject<S>) -> Vec<Step> {
     // A node of Redlock has a tenth of it to answer.
     let lease = Lease::Watchdog(Duration::from_secs(4));
     let brief = ask(0, None, Lease::Watchdog(Duration::from_secs(1)), 10_000, 1);
@@ -363,7 +366,7 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
 
 /// The server is silent, or refuses. Where nobody has it, that is no lock that is taken; what is carried out all the same, of a
 /// long lease, is undone, and nothing else.
-fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
+fn nobody_has_it<S: ProgramServer>() -> Vec<Vec<Step>> {
     let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
     let event = refusals.chain([Event::Silence(5)]);
     let lease = Lease::Watchdog(Duration::from_secs(60));
@@ -393,14 +396,14 @@ fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
 
 /// A request is under way for longer than its caller waits: what undoes it comes first, or another of the same owner comes
 /// between. Each has a long lease.
-fn late_requests<S: Driven>() -> [Vec<Step>; 3] {
+fn late_requests<S: ProgramServer>() -> [Vec<Step>; 3] {
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
     let late = |by| Step::Wire {
         process: 1,
         event: Event::LateRequests(by),
     };
-    let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::LATE * 4));
+    let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::REPLY_DELAY * 4));
     // The way is there, and the server knows the scripts; what comes next is late.
     let begin = |then: &[Step]| {
         let known = [ask(1, None, 10_000), Step::Answered, Step::Release(0)];
@@ -425,7 +428,7 @@ fn late_requests<S: Driven>() -> [Vec<Step>; 3] {
 }
 
 /// A program that runs.
-struct Run<'a, S: Driven> {
+struct Run<'a, S: ProgramServer> {
     server: &'static S,
     subject: &'a Subject<S>,
     name: String,
@@ -438,12 +441,12 @@ struct Run<'a, S: Driven> {
 /// Contenders without a name have numbers from here on.
 const UNNAMED: usize = 100;
 
-impl<'a, S: Driven> Run<'a, S> {
+impl<'a, S: ProgramServer> Run<'a, S> {
     async fn new(server: &'static S, subject: &'a Subject<S>) -> Result<Self> {
         let promise = Promise {
             permits: subject.permits,
             members: 0,
-            answer: S::ANSWER + BUSY,
+            answer: S::REPLY_TIMEOUT + BUSY,
             news: BUSY,
         };
         Ok(Self {
@@ -478,7 +481,7 @@ impl<'a, S: Driven> Run<'a, S> {
                     lease: Some(lease),
                 };
                 let wait = Duration::from_millis(wait);
-                let Taking { share, taken } =
+                let Acquisition { share, taken } =
                     (self.subject.take)(&party.client, &self.name, ask, wait, half);
                 let recorder = self.recorder.clone();
                 let call = recorder.asks(by, Asks::Hold(share), wait);
@@ -589,7 +592,7 @@ impl<'a, S: Driven> Run<'a, S> {
     }
 }
 
-async fn run<S: Driven>(
+async fn run<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     steps: &[Step],
@@ -602,7 +605,7 @@ async fn run<S: Driven>(
 }
 
 /// Leaves out halves, quarters, … of the steps, as long as it still fails.
-async fn shorten<S: Driven>(
+async fn shorten<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     failing: &mut (Vec<Step>, Verdict),
@@ -640,7 +643,7 @@ const FIXED: u64 = 5;
 const THROUGH: usize = 8;
 
 /// Random programs with this keep every rule, whatever happens to the servers meanwhile.
-pub(crate) async fn keep_the_rules<S: Driven>(
+pub(crate) async fn keep_the_rules<S: ProgramServer>(
     of: &str,
     server: &'static S,
     subject: &Subject<S>,
@@ -687,7 +690,7 @@ pub(crate) async fn keep_the_rules<S: Driven>(
 
 /// The programs find out that this breaks a rule, and which one: the twin of all that they find kept. Something may happen to the
 /// servers until they have ended.
-pub(crate) async fn break_a_rule<S: Driven>(
+pub(crate) async fn break_a_rule<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     by: &str,
@@ -707,7 +710,7 @@ pub(crate) async fn break_a_rule<S: Driven>(
 }
 
 /// Fails where a program broke a rule, with the shortest program that still does.
-async fn kept_or_shortened<S: Driven>(
+async fn kept_or_shortened<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     program: &[Step],

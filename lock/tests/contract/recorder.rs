@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// What a contender has.
-pub(crate) enum Held {
+pub(crate) enum Grant {
     Guard(Guard),
     Permit(Permit),
     Local(MutexGuard),
 }
 
-impl Held {
+impl Grant {
     fn is_lost(&self) -> bool {
         match self {
             Self::Guard(guard) => guard.is_lost(),
@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
 struct State {
     calls: Vec<Call>,
     /// What is held, each by the number of the call that gave it.
-    held: Vec<(usize, Held)>,
+    held: Vec<(usize, Grant)>,
     left: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl Recorder {
     }
 
     /// An acquire has ended. All others are looked at in the same moment: whoever is sure now is beside this one.
-    pub(crate) fn entered(&self, call: usize, came_to: Result<Vec<Held>, LockError>) {
+    pub(crate) fn entered(&self, call: usize, came_to: Result<Vec<Grant>, LockError>) {
         let mut state = self.state.lock();
         let now = self.now();
         match came_to {
@@ -163,7 +163,7 @@ impl Recorder {
     }
 
     /// One of those that hold it, counted round, which has it no longer.
-    pub(crate) fn take(&self, n: usize) -> Option<(usize, Held)> {
+    pub(crate) fn take(&self, n: usize) -> Option<(usize, Grant)> {
         let mut state = self.state.lock();
         state.look(|| self.now());
         let n = n.checked_rem(state.held.len())?;
@@ -171,7 +171,7 @@ impl Recorder {
     }
 
     /// Gives one back.
-    pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Held)) -> JoinHandle<()> {
+    pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Grant)) -> JoinHandle<()> {
         let by = self.state.lock().calls[of].by;
         let (recorder, call) = (
             self.clone(),

@@ -44,7 +44,7 @@ async fn a_user_with_a_password_is_let_in_and_nobody_else(redis: &Redis) -> Resu
 }
 
 #[apply(test!)]
-async fn options_that_break_a_rule_are_refused_and_no_password_is_shown(redis: &Redis) -> Result {
+async fn bad_options_are_refused_and_no_password_is_shown(redis: &Redis) -> Result {
     let address = format!("redis://user:secret@{}", redis.host());
     let options = || RedisOptions::new(&address);
     let shown = format!("{:?}", options());

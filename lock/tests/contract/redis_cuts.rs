@@ -4,7 +4,7 @@ use super::{redis::patient, redis_faults::first_connection, support::*};
 
 /// Waiters for fair locks, each of which has a channel of its own, and for plain ones of many names.
 #[apply(test!)]
-async fn waiters_that_have_gone_leave_no_task_where_no_wake_up_can_come(redis: &Redis) -> Result {
+async fn dropped_waiters_leave_no_task_without_wake_ups(redis: &Redis) -> Result {
     const WAITERS: usize = 200;
     let (name, holder) = (name(), redis.client().await);
     let fair = format!("{name}-fair");

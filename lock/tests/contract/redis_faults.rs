@@ -291,7 +291,7 @@ async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result {
 /// A process dies with its waiters, and nobody tries for as long as a restart takes: the queue still knows that they were
 /// ours, and that they are dead.
 #[apply(test!)]
-async fn a_dead_process_frees_the_queue_though_nobody_tried_for_a_while(redis: &Redis) -> Result {
+async fn a_dead_process_leaves_the_queue_though_nobody_tried(redis: &Redis) -> Result {
     let name = name();
     die_waiting(redis, &name, true).await?;
     redis.delete(&name).await;

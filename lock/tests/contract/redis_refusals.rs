@@ -6,7 +6,7 @@ use oversell_lock::Fence;
 use redis::AsyncTypedCommands;
 
 /// So long that only an undo can help.
-const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
+const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(200));
 
 /// What makes Redis refuse every write for a while: a primary that is not there, and replicas that are not.
 const REFUSE: [&[&str]; 2] = [
@@ -31,7 +31,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
         let tries = (0..20).map(async |_| {
             unavailable(
                 "a lock",
-                process.lock(&name).lease(LONG).acquire(SOON).await,
+                process.lock(&name).lease(LONG_LEASE).acquire(SOON).await,
             )?;
             unavailable("a fair lock", process.fair_lock(&fair).acquire(SOON).await)?;
             unavailable("a reader", process.rw_lock(&rw).read().acquire(SOON).await)?;
@@ -54,7 +54,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
 
 /// Its old server is there and refuses: it asks by its address again who is the primary.
 #[apply(test!)]
-async fn a_client_whose_server_is_no_primary_any_more_finds_the_new_one(_: &Redis) -> Result {
+async fn a_client_of_a_demoted_primary_finds_the_new_one(_: &Redis) -> Result {
     for refuse in REFUSE {
         let (name, [old, new]) = (name(), [OwnRedis::start().await?, OwnRedis::start().await?]);
         let moved = first_connection(old.host(), Some(new.host())).await?;
@@ -74,7 +74,7 @@ async fn a_client_whose_server_is_no_primary_any_more_finds_the_new_one(_: &Redi
 async fn a_full_memory_is_told_as_such_and_keeps_nothing(_: &Redis) -> Result {
     let (name, redis) = (name(), OwnRedis::start().await?);
     let process = redis.client().await;
-    let guard = take(&process.lock(&name).lease(LONG)).await?;
+    let guard = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     redis.set("maxmemory", "1").await?;
     let other = format!("{name}-other");
     unavailable("another lock", process.lock(&other).try_acquire().await)?;
@@ -103,7 +103,7 @@ async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis)
     let (name, process, other) = (name(), redis.client().await, redis.client().await);
     let token = format!("redisson_lock_token:{{{name}}}");
     redis.outsider().await.set(&token, "no number").await?;
-    let fenced = process.fenced_lock(&name).lease(LONG);
+    let fenced = process.fenced_lock(&name).lease(LONG_LEASE);
     refused("a token that cannot be drawn", fenced.try_acquire().await)?;
     let free = other.lock(&name).try_acquire().await;
     free.context("the lock is held by nobody")?
@@ -111,7 +111,7 @@ async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis)
         .await?;
 
     // The same where it is handed off inside the process; the others in the line have it all the same.
-    let holder = take(&process.lock(&name).lease(LONG)).await?;
+    let holder = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     let plain = process.lock(&name);
     // They are in line in this order.
     let (mut first, mut second) = (pin!(fenced.acquire(SOON)), pin!(plain.acquire(SOON)));
@@ -157,11 +157,11 @@ async fn a_holder_whose_connection_was_closed_looks_at_once(_: &Redis) -> Result
 
 /// The client's other handles have gone and the way is cut when the guard is released.
 #[apply(test!)]
-async fn a_release_is_answered_though_its_client_was_dropped_during_a_cut(redis: &Redis) -> Result {
+async fn a_release_is_answered_though_its_client_was_dropped(redis: &Redis) -> Result {
     let name = name();
     let mute = Mute::to(redis.host())?;
     let process = redis.client_at(&mute.address()).await;
-    let guard = take(&process.lock(&name).lease(LONG)).await?;
+    let guard = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     drop(process);
     mute.cut();
     let released = timeout(SOON, guard.release()).await;

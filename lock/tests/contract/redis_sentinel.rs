@@ -79,9 +79,7 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
 
 /// Of every kind: one of two replicas stands still. The twin waits for one of them, and has the lock.
 #[apply(test!)]
-async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing(
-    redis: &'static Redis,
-) -> Result {
+async fn a_lock_that_too_few_replicas_have_is_not_acquired(redis: &'static Redis) -> Result {
     let lab = group().await?;
     let both = process(&lab, BOTH);
     let clients = [&both, &process(&lab, Replicas::All)];
@@ -119,9 +117,7 @@ async fn a_lock_that_too_few_replicas_have_in_time_is_not_had_and_leaves_nothing
 /// A planned fail-over: the one that is promoted leads at once, and the old one still lets locks be taken until it is told. These
 /// are held twice; none of those that both replicas had are.
 #[apply(test!)]
-async fn a_planned_fail_over_doubles_plain_locks_and_none_that_all_replicas_had(
-    _: &Redis,
-) -> Result {
+async fn a_fail_over_doubles_no_lock_that_all_replicas_had(_: &Redis) -> Result {
     let lab = group().await?;
     let mut doubled = 0;
     for to in ["replica", "replica-2", "redis"] {

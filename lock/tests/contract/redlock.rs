@@ -16,7 +16,7 @@ use oversell_lock::{
 const LEASE: Duration = Duration::from_secs(15);
 
 /// So long that a node has as much time to answer as one can have, and that none under it ends while a test looks.
-pub(crate) const LONG: Lease = Lease::Fixed(Duration::from_secs(600));
+pub(crate) const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(600));
 
 static KINDS: [Kind<Five>; 1] = [Kind::new(
     "redlock",

@@ -1,7 +1,7 @@
 //! What Redlock survives, and what breaks it: five nodes of its own for each test, for they die here.
 
 use super::{
-    redlock::{LONG, clients, occupy, until_on},
+    redlock::{LONG_LEASE, clients, occupy, until_on},
     support::*,
 };
 use oversell_lock::redis::Redlock;
@@ -55,7 +55,7 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
         // Three were enough to take it: with two of these dead it would be on one.
         until_on(nodes, &name, 5).await?;
         kill(lab, &NAMES[..2]).await?;
-        let lock = Redlock::new(&other, &name).lease(LONG);
+        let lock = Redlock::new(&other, &name).lease(LONG_LEASE);
         let tried = asked_for(lease.duration() * 5 / 4, lock.clone()).await;
         kept("what three nodes renew", &held)?;
         taken("while it is held", tried)?;
@@ -63,7 +63,7 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
         asked_for(SOON, lock).await?.release().await?;
         let held = asked_for(SOON, Redlock::new(&process, &name)).await?;
         kill(lab, &NAMES[2..3]).await?;
-        let lock = Redlock::new(&other, "another").lease(LONG);
+        let lock = Redlock::new(&other, "another").lease(LONG_LEASE);
         match lock.acquire(SOON).await {
             Err(LockError::Unavailable { server, reason }) => {
                 let reason = (server, reason.to_string());
@@ -84,13 +84,13 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
 
 /// The process knew the node before it hung, so that the command waits there and runs when it goes on.
 #[apply(test!)]
-async fn a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_undone(_: &Five) -> Result {
+async fn a_hanging_node_delays_nobody_and_its_answer_is_undone(_: &Five) -> Result {
     on_five(async |lab, nodes| {
         let (name, process) = (name(), nodes.client().await);
         let lock = Redlock::new(&process, &name);
         pass(&lock).await?;
         lab.pause(NAMES[0])?;
-        let lock = lock.lease(LONG);
+        let lock = lock.lease(LONG_LEASE);
         pass(&lock).await?;
         // Two say yes and two no: it hangs on the one that hangs.
         occupy(&nodes.0[1..3], &name).await;

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What is refused, and with it what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Refused {
+pub(crate) enum RequestKind {
     Writes,
     Statements,
     /// Also what a client says first.
@@ -30,10 +30,10 @@ pub(crate) enum Refused {
 pub(crate) struct Refusal {
     pub(crate) says: &'static str,
     pub(crate) number: u16,
-    pub(crate) to: Refused,
+    pub(crate) to: RequestKind,
 }
 
-const fn redis(says: &'static str, to: Refused) -> Refusal {
+const fn redis(says: &'static str, to: RequestKind) -> Refusal {
     let number = 0;
     Refusal { says, number, to }
 }
@@ -42,25 +42,25 @@ const fn redis(says: &'static str, to: Refused) -> Refusal {
 pub(crate) const REDIS: [Refusal; 6] = [
     redis(
         "READONLY You can't write against a read only replica.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "ERR Error running script (call to f_0): @user_script:1: -READONLY You can't write against a read only replica.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "NOREPLICAS Not enough good replicas to write.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "LOADING Redis is loading the dataset in memory",
-        Refused::Statements,
+        RequestKind::Statements,
     ),
-    redis("NOAUTH Authentication required.", Refused::Everything),
+    redis("NOAUTH Authentication required.", RequestKind::Everything),
 ];
 
 /// What a MySQL says that was demoted, and a node of Galera that has lost the others.
@@ -68,19 +68,19 @@ pub(crate) const MYSQL: [Refusal; 2] = [
     Refusal {
         says: "#HY000The MariaDB server is running with the --read-only option so it cannot execute this statement",
         number: 1290,
-        to: Refused::Writes,
+        to: RequestKind::Writes,
     },
     Refusal {
         says: "#08S01WSREP has not yet prepared node for application use",
         number: 1047,
-        to: Refused::Statements,
+        to: RequestKind::Statements,
     },
 ];
 
 /// A request, as far as it matters here.
 struct Request {
     /// What refuses it.
-    is: Refused,
+    is: RequestKind,
     /// How long it is.
     length: usize,
     /// Whether its answer is awaited in turn.
@@ -101,12 +101,12 @@ trait Protocol: Default + Send {
 /// A way to one server.
 pub(crate) struct Refuser {
     address: SocketAddr,
-    orders: Arc<Mutex<Orders>>,
+    orders: Arc<Mutex<Injection>>,
     _serving: DropGuard,
 }
 
 #[derive(Default)]
-struct Orders {
+struct Injection {
     refusal: Option<Refusal>,
     /// How much later each request comes to the server.
     late: Duration,
@@ -126,7 +126,7 @@ impl Refuser {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let (address, ends) = (listener.local_addr()?, CancellationToken::new());
-        let orders = Arc::<Mutex<Orders>>::default();
+        let orders = Arc::<Mutex<Injection>>::default();
         let given = Arc::clone(&orders);
         let serving = ends.clone();
         tokio::spawn(ends.clone().run_until_cancelled_owned(async move {
@@ -162,7 +162,7 @@ impl Refuser {
 async fn talk<P: Protocol>(
     mut client: TcpStream,
     server: String,
-    orders: Arc<Mutex<Orders>>,
+    orders: Arc<Mutex<Injection>>,
 ) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
@@ -188,7 +188,7 @@ async fn talk<P: Protocol>(
             break;
         }
         while let Some(request) = protocol.request(&requests) {
-            let Orders { refusal, late: by } = *orders.lock();
+            let Injection { refusal, late: by } = *orders.lock();
             let refusal = refusal.filter(|refusal| request.is <= refusal.to);
             let bytes: Vec<_> = requests.drain(..request.length).collect();
             match refusal {
@@ -263,10 +263,10 @@ impl Protocol for Resp {
         let word = bytes[..length].split(|byte| *byte == b'\n').nth(2)?;
         let word = String::from_utf8_lossy(word).trim().to_ascii_uppercase();
         let is = match word.as_str() {
-            "HELLO" | "CLIENT" | "SELECT" => Refused::Everything,
-            word if word.ends_with("SUBSCRIBE") => Refused::Everything,
-            "GET" | "MGET" | "PING" | "SCRIPT" => Refused::Statements,
-            _ => Refused::Writes,
+            "HELLO" | "CLIENT" | "SELECT" => RequestKind::Everything,
+            word if word.ends_with("SUBSCRIBE") => RequestKind::Everything,
+            "GET" | "MGET" | "PING" | "SCRIPT" => RequestKind::Statements,
+            _ => RequestKind::Writes,
         };
         // It is answered out of turn.
         let is_answered = !word.ends_with("SUBSCRIBE");
@@ -316,21 +316,21 @@ impl Protocol for Packets {
         };
         let is = match body.split_first() {
             // A client that logs in goes on with the numbers of the server's packets.
-            _ if bytes[3] != 0 => Refused::Everything,
+            _ if bytes[3] != 0 => RequestKind::Everything,
             Some((&PREPARE, text)) => {
                 self.prepares_reading = reads(text);
                 if reads(text) {
-                    Refused::Statements
+                    RequestKind::Statements
                 } else {
-                    Refused::Writes
+                    RequestKind::Writes
                 }
             }
-            Some((&QUERY, text)) if reads(text) => Refused::Statements,
+            Some((&QUERY, text)) if reads(text) => RequestKind::Statements,
             Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => {
-                Refused::Statements
+                RequestKind::Statements
             }
-            Some((&(QUERY | EXECUTE), _)) => Refused::Writes,
-            _ => Refused::Everything,
+            Some((&(QUERY | EXECUTE), _)) => RequestKind::Writes,
+            _ => RequestKind::Everything,
         };
         Some(Request {
             is,

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use oversell_lock::redis::{Lease, RedisClient, RedisReadLock, RedisWriteLock};
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-const LONG: Lease = Lease::Fixed(SOON);
+const LONG_LEASE: Lease = Lease::Fixed(SOON);
 const LONGER: Lease = Lease::Fixed(Duration::from_secs(60));
 
 /// The hash, sorted, as `field=value`.
@@ -117,7 +117,7 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
     let (name, process, owner) = (name(), redis.client().await, owner());
     let read = reading(&process, &name).owner(owner);
     let longer = take(&reading(&process, &name).lease(LONGER)).await?;
-    let long = take(&reading(&process, &name).lease(LONG)).await?;
+    let long = take(&reading(&process, &name).lease(LONG_LEASE)).await?;
     // Much shorter than theirs, and long enough to be found before it ends.
     let short = Lease::Fixed(Duration::from_secs(3));
     let brief = take(&read.clone().lease(short)).await?;

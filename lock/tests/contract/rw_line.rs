@@ -108,7 +108,7 @@ async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
 /// A Java writer that steps down to its own read hold says nothing: a waiter looks again all the same. Nobody is beside it
 /// while it writes, nor a writer while it reads, and our reader leaves its hold alone.
 #[apply(test!)]
-async fn a_message_that_is_never_said_costs_no_more_than_a_second_look(redis: &Redis) -> Result {
+async fn a_lost_message_costs_no_more_than_a_second_look(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let (write, own) = (format!("{JAVA}:write"), hold(&name, JAVA, 1));
     let holds = ["HSET", &name, "mode", "write", JAVA, "1", &write, "1"];

@@ -192,12 +192,12 @@ where
 {
     let path = name.to_owned();
     let acquire = move |wait| acquire(of.clone(), path.clone(), wait);
-    Made(name.to_owned(), acquire).boxed()
+    FixedLock(name.to_owned(), acquire).boxed()
 }
 
-struct Made<F>(String, F);
+struct FixedLock<F>(String, F);
 
-impl<F, A> Lock for Made<F>
+impl<F, A> Lock for FixedLock<F>
 where
     F: Fn(Duration) -> A + Send + Sync,
     A: Future<Output = Answer<Guard>> + Send,

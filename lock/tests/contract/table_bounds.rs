@@ -143,7 +143,7 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
 /// The server closes what nobody has used for a while (`wait_timeout`): that is no reason to fail. The pool asks those that
 /// nobody has used for a second.
 #[apply(test!)]
-async fn a_connection_that_the_server_has_closed_meanwhile_is_replaced(table: &Table) -> Result {
+async fn a_connection_that_the_server_closed_is_replaced(table: &Table) -> Result {
     let pool = table.pool(&table.address(), 1);
     let mut only = pool.conn(SOON).await?;
     sqlx::query("SET SESSION wait_timeout = 2")

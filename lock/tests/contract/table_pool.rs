@@ -147,9 +147,7 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
 /// Two ways to the nodes of one cluster: the first that answers is taken, a connection stays there, and what it was doing is
 /// ended there, though the first is well again. The twin knows the first alone.
 #[apply(test!)]
-async fn a_connection_is_made_to_the_first_node_that_is_well_and_is_ended_there(
-    table: &Table,
-) -> Result {
+async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let (first, second) = (Mute::to(table.address())?, Proxy::to(table.address())?);
     let urls = [first.address(), second.address()].map(|address| table.url_at(&address));
     let pool = MySqlPool::new(MySqlOptions::of(&urls))?;

@@ -90,7 +90,7 @@ async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeep
     let seen = seeder.client.shared_count(&name, 7);
     seen.get().await?;
     let mute = Mute::to(zookeeper.address())?;
-    let process = zookeeper.process_with(&mute.address(), LONG).await;
+    let process = zookeeper.process_with(&mute.address(), LONG_SESSION).await;
     connected(&process).await?;
     let count = process.client.shared_count(&name, 7);
     mute.mute();

@@ -133,8 +133,10 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: Enter) -> Result {
         let name = name();
         let early_way = Wire::to(zookeeper.address()).await;
         let wire = Wire::to(zookeeper.address()).await;
-        let early = zookeeper.process_with(&early_way.address(), LONG).await;
-        let late = zookeeper.process_with(&wire.address(), LONG).await;
+        let early = zookeeper
+            .process_with(&early_way.address(), LONG_SESSION)
+            .await;
+        let late = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
         let wait = match gives_up {
             GivesUp::Never => SOON,
             _ => Duration::from_secs(2),

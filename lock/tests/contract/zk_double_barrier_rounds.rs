@@ -28,7 +28,7 @@ async fn an_old_ready_lets_nobody_in(zookeeper: &ZooKeeper) -> Result {
 async fn a_member_that_comes_while_others_are_in_needs_no_ready(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let wire = Wire::to(zookeeper.address()).await;
-    let late = zookeeper.process_with(&wire.address(), LONG).await;
+    let late = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let barrier = process.client.double_barrier(&name, TWO);
     let [one, two] = enter_together(&barrier).await?;
     zookeeper.delete(&format!("{name}/ready")).await?;
@@ -58,7 +58,7 @@ async fn a_waiter_for_the_next_round_holds_up_nobody(zookeeper: &ZooKeeper) -> R
 async fn waits_for_one_that_comes_meanwhile(zookeeper: &ZooKeeper, leave: Leave) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let wire = Wire::to(zookeeper.address()).await;
-    let leaver = zookeeper.process_with(&wire.address(), LONG).await;
+    let leaver = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let theirs = leaver.client.double_barrier(&name, NonZeroU32::MIN);
     let barrier = process.client.double_barrier(&name, NonZeroU32::MIN);
     let last = theirs.enter(SOON).await?;

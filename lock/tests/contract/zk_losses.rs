@@ -19,9 +19,7 @@ fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> 
 /// The holder's way is cut: it knows by the clock that its lock may be lost, before its node goes, whatever stood still
 /// meanwhile. Then the session comes back: it stays lost, and the node goes all the same.
 #[apply(test!)]
-async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
-    zookeeper: &ZooKeeper,
-) -> Result {
+async fn a_lost_lock_stays_lost_though_its_session_comes_back(zookeeper: &ZooKeeper) -> Result {
     const TRIES: usize = 6;
     for _ in 0..TRIES {
         let (name, process) = (name(), zookeeper.brief_session().await);
@@ -262,7 +260,7 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
 #[apply(test!)]
 async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKeeper) -> Result {
     let (name, way) = (name(), Proxy::to(zookeeper.address())?);
-    let impatient = client_at(way.address(), LONG, Duration::from_millis(200)).await?;
+    let impatient = client_at(way.address(), LONG_SESSION, Duration::from_millis(200)).await?;
     let holder = zookeeper.client().await;
     let guard = take(&holder.lock(&name)).await?;
     let mut waiting = zookeeper.queued(impatient.lock(&name)).await?;

@@ -96,7 +96,7 @@ async fn a_hand_off_within_a_process_costs_two_requests(zookeeper: &ZooKeeper) -
 #[apply(test!)]
 async fn a_hand_off_waits_for_the_answer_to_the_release(zookeeper: &ZooKeeper) -> Result {
     let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
-    let process = zookeeper.process_with(&wire.address(), LONG).await;
+    let process = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let first = take(&process.lock(&name)).await?;
     let mut next = zookeeper.queued(process.lock(&name)).await?;
     // It has listed the queue.
@@ -152,9 +152,7 @@ async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> R
 
 /// It waits for one of its own process, which does not know yet that it has lost the lock, and goes on to hold it.
 #[apply(test!)]
-async fn a_waiter_behind_its_own_process_queues_again_when_the_session_ends(
-    zookeeper: &ZooKeeper,
-) -> Result {
+async fn a_waiter_in_line_queues_again_when_the_session_ends(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let first = take(&process.lock(&name)).await?;
     let next = zookeeper.queued(process.lock(&name)).await?;
@@ -170,11 +168,9 @@ async fn a_waiter_behind_its_own_process_queues_again_when_the_session_ends(
 /// Its node is deleted, and then the one before it, between its list and its watch: it queues again, behind one that came
 /// meanwhile.
 #[apply(test!)]
-async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
-    zookeeper: &ZooKeeper,
-) -> Result {
+async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result {
     let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
-    let process = zookeeper.process_with(&wire.address(), LONG).await;
+    let process = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let first = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     wire.close_to(GET_DATA);
     let lock = process.lock(&name);
@@ -197,7 +193,7 @@ async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
 async fn a_contender_whose_number_is_below_0_is_refused(zookeeper: &ZooKeeper) -> Result {
     let (name, holder) = (name(), zookeeper.client().await);
     let wire = Wire::to(zookeeper.address()).await;
-    let late = zookeeper.process_with(&wire.address(), LONG).await;
+    let late = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let guard = take(&holder.lock(&name)).await?;
     wire.number_below_0();
     invalid("beside the holder", late.lock(&name).acquire(SOON).await)?;

@@ -17,11 +17,11 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 /// the 0.8 s after which its connection is given up, and what is then under way may come to "not known".
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
 /// How long an answer is waited for unless a test says otherwise.
-pub(crate) const ANSWER: Duration = Duration::from_secs(2);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// So long that a busy machine ends neither it nor its connection, which is given up after 8 s of silence.
-pub(crate) const LONG: Duration = Duration::from_secs(40);
+pub(crate) const LONG_SESSION: Duration = Duration::from_secs(40);
 /// It ends within a test in which a process stands still, and a busy machine does not end it.
-const STANDS_STILL: Duration = Duration::from_secs(10);
+const STALL_SESSION: Duration = Duration::from_secs(10);
 pub(crate) const CHROOT: &str = "/tests";
 
 /// A uuid, as a Java process would have one.
@@ -102,7 +102,7 @@ impl ZooKeeper {
     /// would cost the server under test two transactions.
     pub(crate) async fn outsider(&self) -> Client {
         let connect = || async {
-            let connector = Client::connector().with_session_timeout(LONG);
+            let connector = Client::connector().with_session_timeout(LONG_SESSION);
             let client = connector.connect(&self.connect).await;
             let client = client.expect("zookeeper is there");
             let everybodys = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -117,7 +117,11 @@ impl ZooKeeper {
     pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
         let way = Proxy::to(address).expect("a free port");
         // A session that outlives the test is for one that is not about limits: a busy machine must not reach them.
-        let answer = if session == LONG { SOON } else { ANSWER };
+        let answer = if session == LONG_SESSION {
+            SOON
+        } else {
+            REPLY_TIMEOUT
+        };
         let client = client_at(way.address(), session, answer).await;
         Member {
             client: client.expect("zookeeper is there"),
@@ -187,16 +191,16 @@ pub(crate) async fn client_at(
 }
 
 /// Neither it nor a silent connection is given up while a test runs.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX_SESSION: Duration = Duration::from_secs(120);
 
 /// A client that gives up neither a silent connection nor a request while a test runs.
 pub(crate) async fn patient(address: String) -> Result<ZkClient> {
-    client_at(address, LONGEST, SOON).await
+    client_at(address, MAX_SESSION, SOON).await
 }
 
 /// A client that gives up a request long before the connection on which it is not answered.
 pub(crate) async fn hasty(address: String) -> Result<ZkClient> {
-    client_at(address, LONGEST, ANSWER).await
+    client_at(address, MAX_SESSION, REPLY_TIMEOUT).await
 }
 
 /// A container, which goes when its last node has gone.
@@ -307,12 +311,12 @@ impl Server for ZooKeeper {
     /// On a way of the test's own, which it may cut or mute for good, a session that ends within the test.
     async fn client_at(&self, address: &str) -> Member {
         let straight = address == self.connect;
-        let session = if straight { LONG } else { SESSION };
+        let session = if straight { LONG_SESSION } else { SESSION };
         self.process_with(address, session).await
     }
 
     async fn brief_client(&self) -> Member {
-        self.process_with(&self.connect, STANDS_STILL).await
+        self.process_with(&self.connect, STALL_SESSION).await
     }
 
     fn owner(member: &Member) -> Owner {

@@ -192,7 +192,7 @@ fn a_reader_whose_fence_is_above_the_next_writers_is_caught() {
 
 /// Readers that wait at the same time come in in any order; one that asks when another is in has a higher fence.
 #[test]
-fn fences_of_readers_rise_where_one_asks_after_another_was_answered() {
+fn fences_of_readers_rise_in_the_order_of_their_calls() {
     let reader = |by, fence, asked, from| hold(by, Reader, Some(fence), asked, [from, 30]);
     kept([reader(1, 8, 0, 5), reader(2, 7, 0, 6)]);
     refused(

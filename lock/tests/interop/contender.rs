@@ -2,7 +2,7 @@
 
 use super::{
     object::{Kind, Object},
-    ours::{Handle, Held, Outcome, Process},
+    ours::{Grant, Handle, Outcome, Process},
     peer::{Library, Peer, Pending},
     support::{Context, Result, SOON, bail, ensure, until},
 };
@@ -23,23 +23,23 @@ const ROUND_TRIPS: usize = 50;
 
 pub(crate) struct Contender {
     pub(crate) object: Object,
-    who: Who,
+    who: Side,
     /// Of ours, as is what it holds; a thread of theirs knows itself.
     handle: Option<Handle>,
-    held: Vec<Held>,
+    held: Vec<Grant>,
 }
 
 #[derive(Clone)]
-pub(crate) enum Who {
+pub(crate) enum Side {
     Ours(Process, Owner),
     Theirs(&'static Peer, String),
 }
 
 impl Contender {
-    pub(crate) fn new(object: Object, who: Who) -> Self {
+    pub(crate) fn new(object: Object, who: Side) -> Self {
         let handle = match &who {
-            Who::Ours(process, owner) => Some(process.handle(*owner, &object)),
-            Who::Theirs(..) => None,
+            Side::Ours(process, owner) => Some(process.handle(*owner, &object)),
+            Side::Theirs(..) => None,
         };
         let held = Vec::new();
         Self {
@@ -63,7 +63,7 @@ impl Contender {
 
     /// What the server calls it, where that is known: a thread of Redisson's.
     pub(crate) async fn id(&self) -> Result<Option<String>> {
-        let Who::Theirs(
+        let Side::Theirs(
             peer @ Peer {
                 library: Library::Redisson(_),
                 ..
@@ -86,7 +86,7 @@ impl Contender {
 
     /// Tells theirs what to do with what it contends for.
     fn tell(&self, verb: &str, argument: impl Display) -> Pending {
-        let Who::Theirs(peer, thread) = &self.who else {
+        let Side::Theirs(peer, thread) = &self.who else {
             panic!("{verb}: only theirs are told");
         };
         peer.tell(thread, format!("{verb} {} {argument}", self.object))
@@ -153,13 +153,13 @@ impl Contender {
     }
 
     /// Begins to wait for it, and goes on.
-    pub(crate) fn begin(&mut self, wait: Duration) -> Waiting<'_> {
+    pub(crate) fn begin(&mut self, wait: Duration) -> PendingCall<'_> {
         let coming = match &self.handle {
-            Some(handle) => Coming::of(handle(wait)),
-            None if wait == SOON => Coming::Theirs(self.tell("acquire", "")),
-            None => Coming::Theirs(self.tell("try", wait.as_millis())),
+            Some(handle) => PendingAnswer::of(handle(wait)),
+            None if wait == SOON => PendingAnswer::Theirs(self.tell("acquire", "")),
+            None => PendingAnswer::Theirs(self.tell("try", wait.as_millis())),
         };
-        Waiting {
+        PendingCall {
             contender: self,
             coming,
         }
@@ -167,12 +167,12 @@ impl Contender {
 
     /// Waits for it, and comes back once that is seen: in a queue, or as a subscription. One who waits where another of
     /// its process may have subscribed is given the time of some round trips.
-    pub(crate) async fn waits(&mut self) -> Result<Waiting<'_>> {
+    pub(crate) async fn waits(&mut self) -> Result<PendingCall<'_>> {
         self.waits_for(SOON).await
     }
 
     /// [`waits`](Self::waits), at most so long.
-    pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<Waiting<'_>> {
+    pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<PendingCall<'_>> {
         let object = self.object.clone();
         let is_counted = object.queue().await?.is_some();
         let before = object.waiting().await?;
@@ -194,12 +194,14 @@ impl Contender {
     }
 
     /// Begins to give back what it took last.
-    pub(crate) fn begin_release(&mut self) -> Waiting<'_> {
+    pub(crate) fn begin_release(&mut self) -> PendingCall<'_> {
         let coming = match &self.who {
-            Who::Ours(process, _) => Coming::of(process.release(self.held.pop(), &self.object)),
-            Who::Theirs(..) => Coming::Theirs(self.tell("release", "")),
+            Side::Ours(process, _) => {
+                PendingAnswer::of(process.release(self.held.pop(), &self.object))
+            }
+            Side::Theirs(..) => PendingAnswer::Theirs(self.tell("release", "")),
         };
-        Waiting {
+        PendingCall {
             contender: self,
             coming,
         }
@@ -219,9 +221,9 @@ impl Contender {
     /// Sets the count of a semaphore or of a latch, closes a barrier: whether it was not so before.
     pub(crate) async fn set(&self) -> Result<bool> {
         match &self.who {
-            Who::Ours(process, _) => Ok(process.set(&self.object).await?),
+            Side::Ours(process, _) => Ok(process.set(&self.object).await?),
             // Curator's takes a barrier that is there for its own.
-            Who::Theirs(..) => Ok(self.ask("set", "").await? != "false"),
+            Side::Theirs(..) => Ok(self.ask("set", "").await? != "false"),
         }
     }
 
@@ -229,11 +231,11 @@ impl Contender {
     /// has one.
     pub(crate) async fn sees(&self, number: u32) -> Result<()> {
         let (seen, expected) = match &self.who {
-            Who::Ours(process, _) => {
+            Side::Ours(process, _) => {
                 let seen = process.number(&self.object).await?;
                 (seen.unwrap_or(self.held.len() as i64), number)
             }
-            Who::Theirs(peer, _) => {
+            Side::Theirs(peer, _) => {
                 let most = match peer.library {
                     Library::Redisson(_) => u32::MAX,
                     Library::Curator | Library::Kazoo => 1,
@@ -252,25 +254,25 @@ impl Contender {
 impl Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
-            Who::Ours(..) => write!(f, "ours ({})", self.object),
-            Who::Theirs(peer, _) => write!(f, "{} ({})", peer.library, self.object),
+            Side::Ours(..) => write!(f, "ours ({})", self.object),
+            Side::Theirs(peer, _) => write!(f, "{} ({})", peer.library, self.object),
         }
     }
 }
 
 /// One that waits.
 #[must_use]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PendingCall<'a> {
     contender: &'a mut Contender,
-    coming: Coming,
+    coming: PendingAnswer,
 }
 
-enum Coming {
+enum PendingAnswer {
     Ours(JoinHandle<(Outcome, Instant)>),
     Theirs(Pending),
 }
 
-impl Coming {
+impl PendingAnswer {
     fn of(outcome: BoxFuture<'static, Outcome>) -> Self {
         Self::Ours(tokio::spawn(
             outcome.map(|outcome| (outcome, Instant::now())),
@@ -278,18 +280,18 @@ impl Coming {
     }
 }
 
-impl Waiting<'_> {
+impl PendingCall<'_> {
     /// That it still waits, after its process has heard all that the server had to tell it.
     pub(crate) async fn sleeps(&mut self) -> Result<()> {
         for _ in 0..ROUND_TRIPS {
             match &self.contender.who {
-                Who::Ours(process, _) => process.round_trip().await?,
-                Who::Theirs(peer, _) => peer.round_trip().await?,
+                Side::Ours(process, _) => process.round_trip().await?,
+                Side::Theirs(peer, _) => peer.round_trip().await?,
             }
         }
         match &mut self.coming {
-            Coming::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
-            Coming::Theirs(answer) => answer.is_open()?,
+            PendingAnswer::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
+            PendingAnswer::Theirs(answer) => answer.is_open()?,
         }
         Ok(())
     }
@@ -312,14 +314,14 @@ impl Waiting<'_> {
     /// When it got it; `None` where its wait ended before that.
     async fn ends(self) -> Result<Option<Instant>> {
         match self.coming {
-            Coming::Theirs(pending) => {
+            PendingAnswer::Theirs(pending) => {
                 let answer = pending.within(SOON).await?;
                 Ok((answer != "false").then(Instant::now))
             }
-            Coming::Ours(task) => {
+            PendingAnswer::Ours(task) => {
                 let (result, at) = task.await?;
                 match result {
-                    Ok(Some(Held::Done)) => {}
+                    Ok(Some(Grant::Done)) => {}
                     Ok(Some(got)) => self.contender.held.push(got),
                     Ok(None) | Err(LockError::Taken { .. }) => return Ok(None),
                     Err(error) => return Err(error.into()),

@@ -2,7 +2,7 @@
 
 use super::{
     Stage,
-    contender::{Contender, Waiting, Who},
+    contender::{Contender, PendingCall, Side},
     object::{Kind, Object},
     ours::Process,
     peer::{Library, Peer},
@@ -65,9 +65,9 @@ impl Pair {
     fn side(&self, ours: bool, process: usize) -> Contender {
         let process = &self.processes[process];
         let who = if ours {
-            Who::Ours(process.clone(), process.owner())
+            Side::Ours(process.clone(), process.owner())
         } else {
-            Who::Theirs(self.peer, self.peer.thread())
+            Side::Theirs(self.peer, self.peer.thread())
         };
         Contender::new(self.object.clone(), who)
     }
@@ -171,7 +171,7 @@ impl Pair {
     pub(crate) async fn lets_in<'a>(
         &self,
         holder: &mut Contender,
-        waiting: impl IntoIterator<Item = Waiting<'a>>,
+        waiting: impl IntoIterator<Item = PendingCall<'a>>,
     ) -> Result<()> {
         let copied = match self.server {
             Server::Redis(redis) => Some(redis).zip(redis.copy(&self.name).await?),

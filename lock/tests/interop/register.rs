@@ -1,5 +1,5 @@
 //! Clauses register themselves: `#[apply(clause!)]`, and below it `#[over(…)]` with the [kinds](over) of each library
-//! that the clause runs over, and whether it does so [both ways](Ways).
+//! that the clause runs over, and whether it does so [both directions](Directions).
 
 use super::{
     Stage,
@@ -17,14 +17,14 @@ pub(crate) struct Clause {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
     pub(crate) over: fn(Library) -> &'static [Kind],
-    pub(crate) ways: Ways,
+    pub(crate) directions: Directions,
     pub(crate) run: fn(Pair) -> Ends,
 }
 inventory::collect!(Clause);
 
 /// Who comes first in a clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ways {
+pub(crate) enum Directions {
     /// Ours, and in a second test theirs.
     Both,
     /// The clause says who.
@@ -41,7 +41,7 @@ macro_rules! clause {
             module: module_path!(),
             name: stringify!($name),
             over: $crate::register::over::$over,
-            ways: $crate::register::Ways::$ways,
+            directions: $crate::register::Directions::$directions,
             run: |pair| Box::pin($name(pair)),
         });
     };
@@ -102,8 +102,8 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
         for library in Library::ALL {
             for &kind in (clause.over)(library) {
                 let ways: &[_] = match clause.ways {
-                    Ways::Both => &[("::ours_first", true), ("::theirs_first", false)],
-                    Ways::Once => &[("", true)],
+                    Directions::Both => &[("::ours_first", true), ("::theirs_first", false)],
+                    Directions::Once => &[("", true)],
                 };
                 for &(way, ours_first) in ways {
                     let name = format!("{library}::{kind}::{module}::{}{way}", clause.name);

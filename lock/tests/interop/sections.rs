@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 const THREADS: usize = 4;
 
 /// What one other process does: so many threads, and as many sections in each.
-struct Theirs {
+struct PeerShare {
     peer: &'static Peer,
     kind: Kind,
     threads: usize,
@@ -63,7 +63,7 @@ impl Outcome {
 /// All of theirs, and `each` sections in each task of ours, which is the `n`-th and contends as `ours` says.
 async fn crowd(
     pair: &Pair,
-    theirs: &[Theirs],
+    theirs: &[PeerShare],
     each: i64,
     ours: impl Fn(usize) -> Contender,
 ) -> Result<Outcome> {
@@ -74,7 +74,7 @@ async fn crowd(
         .iter()
         .flat_map(|them| (0..them.threads).map(move |_| them));
     let others = threads.map(
-        async |Theirs {
+        async |PeerShare {
                    peer, kind, each, ..
                }| {
             peer.count(
@@ -110,8 +110,8 @@ async fn crowd(
     })
 }
 
-fn as_many(pair: &Pair, each: i64) -> Theirs {
-    Theirs {
+fn as_many(pair: &Pair, each: i64) -> PeerShare {
+    PeerShare {
         peer: pair.peer,
         kind: pair.kind,
         threads: THREADS,
@@ -132,7 +132,7 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
     let mut theirs = vec![as_many(&pair, each)];
     if let (Library::Curator, Kind::Lock) = (pair.peer.library, pair.kind) {
         let (peer, _) = pair.stage.peer(Library::Kazoo);
-        theirs.push(Theirs {
+        theirs.push(PeerShare {
             peer,
             kind: Kind::Lock,
             threads: 2,
@@ -166,7 +166,7 @@ async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
 #[apply(clause!)]
 #[over(kazoo, Once)]
 async fn kazoo_with_its_own_names_is_caught(pair: Pair) -> Result<()> {
-    let theirs = Theirs {
+    let theirs = PeerShare {
         peer: pair.peer,
         kind: Kind::Stock,
         threads: 2,

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
+    fn nodes_are_ordered_by_number_and_not_by_uuid() {
         // Markers: names in order. A name without a marker is ordered by its whole name.
         let orders = "
             lock-: _c_z-lock-0000000003 _c_m-lock-0000000004 _c_a-lock-0000000012
