@@ -1,5 +1,5 @@
-//! What random programs are run on: every kind of lock, the semaphores and the mutexes of one process, and what they need to
-//! know of each engine.
+//! The locks that random programs run on: every kind of lock, the semaphores and the mutexes of one process, and the
+//! engines' limits.
 //!
 //! Next to read: `gates.rs`, the programs of what is not held.
 
@@ -9,7 +9,7 @@ use super::{
     programs::{Acquisition, ProgramServer, Subject, keep_the_rules},
     recorder::Grant,
     redis,
-    redlock::clients_with,
+    redis::redlock::clients_with,
     refusals::{self, Refusal, Refuser},
     register::driven,
     support::*,
@@ -25,12 +25,12 @@ use std::{
 
 /// A busy machine may need a part of it.
 const TIMEOUT: Duration = Duration::from_millis(600);
-/// Some answers are later than the time-out.
+/// Some delays exceed the timeout.
 const REPLY_DELAY: Duration = Duration::from_millis(250);
 /// Longer than the short leases of programs.
 const EXPIRY: Duration = Duration::from_millis(350);
-/// A try connects at most four times and asks twice, each within the client's time-out, and may begin when the wait ends;
-/// what several parts are made of asks for each.
+/// A try connects at most four times and sends two requests, each within the client's timeout, and may begin when the
+/// wait ends; a lock of several parts does so for each.
 const REDIS_ANSWER: Duration = TIMEOUT.saturating_mul(3 * 2 * 6);
 
 impl ProgramServer for Redis {
@@ -74,10 +74,10 @@ impl ProgramServer for Five {
 }
 
 impl ProgramServer for ZooKeeper {
-    /// The server looks at sessions every two seconds.
+    /// The server checks sessions every two seconds.
     const EXPIRY: Duration = SESSION.saturating_add(Duration::from_secs(2));
     const STEPS: usize = 20;
-    /// An answer is waited for 2 s, for a connection 1 s more; the parts of a lock each have as much.
+    /// An answer may take 2 s and a connection 1 s more, for each part of a lock.
     const REPLY_TIMEOUT: Duration = Duration::from_secs(3 * 3);
     const REFUSALS: &'static [Refusal] = &[];
 
@@ -97,7 +97,7 @@ impl ProgramServer for ZooKeeper {
 impl ProgramServer for Table {
     const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 40;
-    /// A try needs a connection, inserts, and sweeps on another one: each connection and each statement has 3 s.
+    /// A try connects, inserts, and sweeps on another connection; each connection and statement may take 3 s.
     const REPLY_TIMEOUT: Duration = Duration::from_secs(5 * 3);
     const REFUSALS: &'static [Refusal] = &refusals::MYSQL;
 
@@ -114,7 +114,7 @@ impl ProgramServer for Table {
     }
 }
 
-/// The mutexes of one process: both parties share them.
+/// The mutexes of one process, which all parties share.
 pub(crate) struct Local(Arc<Mutexes<String>>);
 
 impl Server for Local {
@@ -154,7 +154,7 @@ impl ProgramServer for Local {
     }
 }
 
-/// What a program with this must come to, unless something of it cannot happen.
+/// The events that a program must reach, unless some cannot happen.
 const WANTED: [&str; 7] = [
     "done",
     "taken again",
@@ -171,7 +171,7 @@ fn wanted(never: &[&str]) -> Vec<&'static str> {
 }
 
 impl<S: ProgramServer> Subject<S> {
-    /// A kind of lock; an odd number asks for its half for reading, where it has one.
+    /// A kind of lock; an odd number asks for its reading half, if it has one.
     pub(crate) fn of(kind: &'static Kind<S>) -> Self {
         let (reentrant, losable) = (kind.can.contains(&Reentrant), kind.can.contains(&Losable));
         let never = [
@@ -198,13 +198,13 @@ impl<S: ProgramServer> Subject<S> {
     }
 }
 
-/// What is left of what has parts.
+/// The entries of a lock with parts.
 fn left_of<S: Server>(server: &S, parts: Vec<String>) -> BoxFuture<'_, Vec<String>> {
     let left = async move { join_all(parts.iter().map(|part| server.left(part))).await };
     left.map(|left| left.concat()).boxed()
 }
 
-/// Whatever a program does with a lock, it keeps the rules.
+/// Checks that the lock keeps the rules in every program.
 #[apply(driven!)]
 async fn random_programs_keep_the_rules<S: ProgramServer>(family: Family<S>) -> Result {
     let Family { server, kind } = family;
