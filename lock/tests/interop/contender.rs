@@ -1,4 +1,4 @@
-//! A contender: an owner in a process of ours, or a thread of a process of theirs. Both have the same verbs.
+//! A contender: an owner in one of our processes, or a thread of a peer process. Both have the same methods.
 
 use super::{
     object::{Kind, Object},
@@ -14,11 +14,10 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 
-/// How long one that must get a lock at once may wait: a peer does not answer at once.
+/// The wait of a call that must succeed at once: a peer needs time to answer.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// How many round trips show that a waiter was not told: what the server had to tell before the first of them has then
-/// come.
+/// The round trips that show that a waiter was not woken: earlier messages have arrived by then.
 const ROUND_TRIPS: usize = 50;
 
 pub(crate) struct Contender {

@@ -1,4 +1,4 @@
-//! Processes of ours, and what each has of a [`Kind`].
+//! Our processes, and their holds of a [`Kind`].
 
 use super::{
     object::{Kind, Object},
@@ -18,22 +18,22 @@ pub(crate) enum Process {
     ZooKeeper(ZkClient),
 }
 
-/// What one of ours got.
+/// A hold of one of ours.
 pub(crate) enum Grant {
     Guards(Vec<Guard>),
     Permit(Permit),
     Member(ZkDoubleBarrier, String),
-    /// Let through, or given back.
+    /// Nothing to hold.
     Done,
 }
 
-/// What a call came to; `None` where there was nothing to do it with.
+/// The result of a call; `None` if there was nothing to release.
 pub(crate) type Outcome = Result<Option<Grant>, LockError>;
 
-/// Takes, enters or waits, at most so long.
+/// Acquires, enters or waits, with a limit.
 pub(crate) type Handle = Arc<dyn Fn(Duration) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Does `take` with a handle of the library.
+/// Runs `take` with a handle of the library.
 fn with<T, F>(of: T, take: impl Fn(T, Duration) -> F + Send + Sync + 'static) -> Handle
 where
     T: Clone + Send + Sync + 'static,
@@ -48,7 +48,7 @@ fn lock(lock: impl Lock + Clone + 'static) -> Handle {
     })
 }
 
-/// The number of a latch's counts, or of a double barrier's members.
+/// A latch's count, or a double barrier's members.
 fn positive(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).expect("at least one")
 }
@@ -104,7 +104,7 @@ impl Process {
         }
     }
 
-    /// Gives back what is held, or lets one through.
+    /// Releases a hold, or counts down or opens.
     pub(crate) fn release(
         &self,
         held: Option<Grant>,
@@ -134,7 +134,7 @@ impl Process {
         .boxed()
     }
 
-    /// Whether there was none before.
+    /// Whether it was not set before.
     pub(crate) async fn set(&self, object: &Object) -> Result<bool, LockError> {
         let name = object.name.as_str();
         match (self, object.kind) {
@@ -149,7 +149,7 @@ impl Process {
         }
     }
 
-    /// How many permits are free, or counts left.
+    /// The free permits, or the remaining count.
     pub(crate) async fn number(&self, object: &Object) -> Result<Option<i64>> {
         let name = object.name.as_str();
         Ok(match (self, object.kind) {
@@ -163,7 +163,7 @@ impl Process {
         })
     }
 
-    /// To the server and back.
+    /// A round trip to the server.
     pub(crate) async fn round_trip(&self) -> Result<()> {
         match self {
             Self::Redis(ours) => {

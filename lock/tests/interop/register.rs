@@ -1,5 +1,5 @@
 //! Clauses register themselves: `#[apply(clause!)]`, and below it `#[over(…)]` with the [kinds](over) of each library
-//! that the clause runs over, and whether it does so [both directions](Directions).
+//! that the clause runs over, and whether in [both directions](Directions).
 
 use super::{
     Stage,
@@ -12,7 +12,7 @@ use super::{
 use libtest_mimic::Trial;
 use tokio::runtime::Handle;
 
-/// What both sides show, over the kinds of each library that it is of.
+/// A clause, over the kinds of each library.
 pub(crate) struct Clause {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
@@ -22,12 +22,12 @@ pub(crate) struct Clause {
 }
 inventory::collect!(Clause);
 
-/// Who comes first in a clause.
+/// Which side comes first in a clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Directions {
-    /// Ours, and in a second test theirs.
+    /// Ours, and in a second test the peer's.
     Both,
-    /// The clause says who.
+    /// The clause decides.
     Once,
 }
 
@@ -94,7 +94,7 @@ pub(crate) mod over {
     }
 }
 
-/// Every test; without the servers and the peers, for the list of tests alone.
+/// Every test; without servers and peers, only to list the tests.
 pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial> {
     let mut all = Vec::new();
     for clause in inventory::iter::<Clause> {
