@@ -1,4 +1,4 @@
-//! Who holds a lock, and how an operator frees it.
+//! The holder of a lock, and how an operator frees it.
 
 use super::{
     family::{Capability::Leased, Shows},

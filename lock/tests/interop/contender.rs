@@ -170,7 +170,7 @@ impl Contender {
         self.waits_for(SOON).await
     }
 
-    /// [`waits`](Self::waits), at most so long.
+    /// [`waits`](Self::waits) with a limit.
     pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<PendingCall<'_>> {
         let object = self.object.clone();
         let is_counted = object.queue().await?.is_some();
@@ -226,8 +226,8 @@ impl Contender {
         }
     }
 
-    /// That it sees so many permits that are free, counts left, or holds of its own; of Curator's and kazoo's whether it
-    /// has one.
+    /// Checks the number of free permits, remaining counts, or own holds that it sees; for Curator's and kazoo's,
+    /// whether it holds it at all.
     pub(crate) async fn sees(&self, number: u32) -> Result<()> {
         let (seen, expected) = match &self.who {
             Side::Ours(process, _) => {

@@ -92,5 +92,5 @@ async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) ->
         looked.unwrap_or_else(|_| Err(in_vain("the twin", LOOKS)))
     };
     let verdict = goes_through_a_moment(zookeeper, false, twin).await;
-    caught(verdict, "it was open: lock the twin not had")
+    caught(verdict, "it was open: lock the twin was not acquired")
 }
