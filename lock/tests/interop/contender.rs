@@ -164,8 +164,8 @@ impl Contender {
         }
     }
 
-    /// Waits for it, and comes back once that is seen: in a queue, or as a subscription. One who waits where another of
-    /// its process may have subscribed is given the time of some round trips.
+    /// Starts to wait, and returns once that is visible: in a queue, or as a subscription. If another contender of its
+    /// process may have subscribed already, it gets the time of some round trips.
     pub(crate) async fn waits(&mut self) -> Result<PendingCall<'_>> {
         self.waits_for(SOON).await
     }
@@ -187,12 +187,12 @@ impl Contender {
         Ok(waiting)
     }
 
-    /// Gives back what it took last, or lets one through.
+    /// Releases its last hold, or lets one through.
     pub(crate) async fn release(&mut self) -> Result<()> {
         self.begin_release().comes().await.map(drop)
     }
 
-    /// Begins to give back what it took last.
+    /// Begins to release its last hold.
     pub(crate) fn begin_release(&mut self) -> PendingCall<'_> {
         let coming = match &self.who {
             Side::Ours(process, _) => {
@@ -259,7 +259,7 @@ impl Display for Contender {
     }
 }
 
-/// One that waits.
+/// A pending call.
 #[must_use]
 pub(crate) struct PendingCall<'a> {
     contender: &'a mut Contender,
@@ -280,7 +280,7 @@ impl PendingAnswer {
 }
 
 impl PendingCall<'_> {
-    /// That it still waits, after its process has heard all that the server had to tell it.
+    /// Checks that it still waits, after its process has received all of the server's messages.
     pub(crate) async fn sleeps(&mut self) -> Result<()> {
         for _ in 0..ROUND_TRIPS {
             match &self.contender.who {
@@ -295,7 +295,7 @@ impl PendingCall<'_> {
         Ok(())
     }
 
-    /// That it gets what it waits for: when.
+    /// Checks that it acquires; returns when.
     pub(crate) async fn comes(self) -> Result<Instant> {
         let who = self.contender.to_string();
         self.ends()
@@ -303,14 +303,14 @@ impl PendingCall<'_> {
             .with_context(|| format!("{who} waited in vain"))
     }
 
-    /// That it gets nothing, and its wait ends.
+    /// Checks that its wait ends without the lock.
     pub(crate) async fn gives_up(self) -> Result<()> {
         let who = self.contender.to_string();
         ensure!(self.ends().await?.is_none(), "{who} got it");
         Ok(())
     }
 
-    /// When it got it; `None` where its wait ended before that.
+    /// When it acquired; `None` if its wait ended before.
     async fn ends(self) -> Result<Option<Instant>> {
         match self.coming {
             PendingAnswer::Theirs(pending) => {
