@@ -32,7 +32,7 @@ pub(crate) enum Directions {
 }
 
 macro_rules! clause {
-    ($(#[doc = $doc:literal])* #[over($over:ident, $ways:ident)]
+    ($(#[doc = $doc:literal])* #[over($over:ident, $directions:ident)]
     async fn $name:ident($pair:ident: Pair $(,)?) -> Result<()> $body:block) => {
         $(#[doc = $doc])*
         async fn $name($pair: Pair) -> Result<()> $body
@@ -101,11 +101,11 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
         let module = clause.module.rsplit("::").next().unwrap_or_default();
         for library in Library::ALL {
             for &kind in (clause.over)(library) {
-                let ways: &[_] = match clause.ways {
+                let directions: &[_] = match clause.directions {
                     Directions::Both => &[("::ours_first", true), ("::theirs_first", false)],
                     Directions::Once => &[("", true)],
                 };
-                for &(way, ours_first) in ways {
+                for &(way, ours_first) in directions {
                     let name = format!("{library}::{kind}::{module}::{}{way}", clause.name);
                     let (runtime, run) = (runtime.clone(), clause.run);
                     all.push(Trial::test(name, move || {
