@@ -101,7 +101,7 @@ trait Protocol: Default + Send {
 /// A proxy to one server.
 pub(crate) struct Refuser {
     address: SocketAddr,
-    orders: Arc<Mutex<Injection>>,
+    injection: Arc<Mutex<Injection>>,
     _serving: DropGuard,
 }
 
@@ -126,8 +126,8 @@ impl Refuser {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let (address, ends) = (listener.local_addr()?, CancellationToken::new());
-        let orders = Arc::<Mutex<Injection>>::default();
-        let given = Arc::clone(&orders);
+        let injection = Arc::<Mutex<Injection>>::default();
+        let given = Arc::clone(&injection);
         let serving = ends.clone();
         tokio::spawn(ends.clone().run_until_cancelled_owned(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -138,7 +138,7 @@ impl Refuser {
         }));
         Ok(Self {
             address,
-            orders,
+            injection,
             _serving: ends.drop_guard(),
         })
     }
@@ -149,19 +149,19 @@ impl Refuser {
 
     /// Refuses requests from now on; `None`: passes them to the server again.
     pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
-        self.orders.lock().refusal = refusal;
+        self.injection.lock().refusal = refusal;
     }
 
     /// Delays each request from now on, even if its client has gone: a later one on another connection may overtake it.
     pub(crate) fn delay(&self, late: Duration) {
-        self.orders.lock().late = late;
+        self.injection.lock().late = late;
     }
 }
 
 async fn talk<P: Protocol>(
     mut client: TcpStream,
     server: String,
-    orders: Arc<Mutex<Injection>>,
+    injection: Arc<Mutex<Injection>>,
 ) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
@@ -187,7 +187,7 @@ async fn talk<P: Protocol>(
             break;
         }
         while let Some(request) = protocol.request(&requests) {
-            let Injection { refusal, late: by } = *orders.lock();
+            let Injection { refusal, late: by } = *injection.lock();
             let refusal = refusal.filter(|refusal| request.is <= refusal.to);
             let bytes: Vec<_> = requests.drain(..request.length).collect();
             match refusal {
