@@ -1,4 +1,4 @@
-//! A resource that refuses a holder which was paused for too long: the lock alone cannot.
+//! A resource that refuses a holder that was paused for too long: the lock alone cannot.
 //!
 //! `cargo run -p oversell-lock --example fenced -- redis://127.0.0.1:6379`
 
@@ -10,7 +10,7 @@ use std::{env, error::Error, time::Duration};
 
 const WAIT: Duration = Duration::from_secs(5);
 
-/// What the lock protects. It remembers the highest token that it has seen.
+/// The protected resource, which remembers the highest token.
 #[derive(Default)]
 struct Document {
     seen: Option<Fence>,
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
     let mut document = Document::default();
 
-    // This holder does nothing until its lease is over, as if its process had been stopped.
+    // This holder sleeps until its lease is over, as if its process had been stopped.
     let brief = redis
         .fenced_lock("document")
         .lease(Lease::Fixed(Duration::from_millis(200)));

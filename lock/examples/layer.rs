@@ -1,4 +1,4 @@
-//! A lock around a route: one request at a time for each warehouse and goods, without a word of it in the handler.
+//! A lock around a route: one request at a time for each warehouse and product; the handler does not know of it.
 //!
 //! `cargo run -p oversell-lock --example layer --features redis,tower -- redis://127.0.0.1:6379`
 
@@ -10,7 +10,7 @@ use axum::{
 };
 use oversell_lock::{
     redis::{RedisClient, RedisOptions},
-    tower::{Held, LockLayer},
+    tower::{HeldLock, LockLayer},
 };
 use std::{env, error::Error, time::Duration};
 use tower::ServiceExt;
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
-    // A template that names what no request can have is an error here, before the first one comes.
+    // A template with an impossible field is refused here, before any request.
     let locks = redis.clone();
     let layer: LockLayer<Body> = LockLayer::by_key("stock:{warehouse}:{sku}")
         .route("/stock/{warehouse}")
@@ -62,8 +62,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The work. The lock is held while it goes on, and its fence is for what must refuse an older holder.
-async fn deduct(Extension(held): Extension<Held>) -> String {
+/// The work, with the lock held; its fence is for a resource that must refuse an older holder.
+async fn deduct(Extension(held): Extension<HeldLock>) -> String {
     tokio::time::sleep(Duration::from_millis(300)).await;
     format!("one less, under {} with {:?}", held.name, held.fence)
 }

@@ -20,13 +20,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let guard = redis.lock("door").acquire(WAIT).await?;
     println!("one is inside");
 
-    // Who does not wait is told at once that another has it.
+    // A call that does not wait learns at once that another holds it.
     match redis.lock("door").try_acquire().await {
         Err(LockError::Taken { name, .. }) => println!("another: {name} is taken"),
         other => return Err(format!("two are inside: {other:?}").into()),
     }
 
-    // Whatever takes long is given up when the lock is lost: another may be inside by then.
+    // Long work is dropped when the lock is lost: another may be inside by then.
     tokio::select! {
         () = guard.lost() => println!("lost: the work is left as it is"),
         () = work() => println!("the work is done"),

@@ -1,4 +1,4 @@
-//! Two locks of different kinds as one: all or none, and the token of each for the resource.
+//! Two locks of different kinds as one: all or none, each with a token for its resource.
 //!
 //! `cargo run -p oversell-lock --example several --features mysql,zookeeper -- 127.0.0.1:2181 mysql://root@127.0.0.1:3306/test`
 

@@ -1,4 +1,4 @@
-//! A lock in the database that is there anyway: a row with a lease, and who has it.
+//! A lock in the existing database: a row with a lease and its holder.
 //!
 //! `cargo run -p oversell-lock --example table --features mysql -- mysql://root@127.0.0.1:3306/test`
 
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     }
 
-    // The work ends where the lock is lost: another may have begun by then.
+    // The work is dropped if the lock is lost: another may have begun by then.
     guard
         .run(tokio::time::sleep(Duration::from_millis(50)))
         .await?;

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     )?;
 
     let guard = zk.lock("/door").acquire(WAIT).await?;
-    // A resource that refuses a smaller one than it has seen cannot be hurt by a holder that was paused.
+    // A resource that refuses a lower token than it has seen is safe from a holder that was paused.
     println!("inside, with token {:?}", guard.fence());
     guard
         .run(tokio::time::sleep(Duration::from_millis(50)))

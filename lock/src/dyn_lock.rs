@@ -1,7 +1,7 @@
 //! Locks of several kinds in one place.
 //!
-//! [`Lock`] returns a future of a type of its own and so is no type that a `Box` can hold. [`DynLock`] returns a boxed one;
-//! every lock is a `DynLock`, and a `dyn DynLock` is a [`Lock`]. So is a reference to a lock, and a `Box` or an `Arc` of one.
+//! [`Lock`] returns a future of its own type, so a `Box` cannot hold it. [`DynLock`] returns a boxed future; every lock
+//! is a `DynLock`, and a `dyn DynLock` is a [`Lock`], as is a reference, a `Box` or an `Arc` of a lock.
 
 use crate::{Guard, Lock, LockError};
 use futures::future::BoxFuture;

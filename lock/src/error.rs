@@ -1,4 +1,4 @@
-//! What can go wrong with a lock. "Taken", "lost" and "the server did not answer" are three different things.
+//! Errors of a lock. "Taken", "lost" and "the server did not answer" are three different things.
 
 use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 
@@ -6,8 +6,9 @@ use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another owner held it for all of the wait. Nothing is left behind.
-    #[error("lock {name} not had within {} ms", waited.as_millis())]
+    /// The lock was not acquired within the wait: another owner held it, or a latch or barrier stayed closed. Nothing
+    /// is left behind.
+    #[error("lock {name} was not acquired within {} ms", waited.as_millis())]
     Taken {
         /// The lock's name.
         name: String,
@@ -20,33 +21,33 @@ pub enum LockError {
         /// The lock's name.
         name: String,
     },
-    /// The server is down, did not answer, or cannot do it for a while: it is a replica by now (`READONLY`), it cannot write
-    /// (`MISCONF`, `NOREPLICAS`, `OOM`), it is loading its data. What it may have done is undone in the background, unless
-    /// the method says otherwise. Asking again may help.
+    /// The server is down, did not answer, or cannot do it for a while: it became a replica (`READONLY`), cannot write
+    /// (`MISCONF`, `NOREPLICAS`, `OOM`), or is loading its data. What it may have done is undone in the background,
+    /// unless the method says otherwise. Trying again may help.
     #[error("{server} is not available: {reason}")]
     Unavailable {
         /// `redis`, `zookeeper` or `mysql`.
         server: &'static str,
-        /// What its client said.
+        /// The client's error.
         #[source]
         reason: Cause,
     },
-    /// The server answered, with an error: the key is of another kind (`WRONGTYPE`), the user may not do this (`NOPERM`),
-    /// its password is wrong. Asking again does not help before somebody has changed that.
+    /// The server answered with an error: the key has another type (`WRONGTYPE`), the user lacks a permission
+    /// (`NOPERM`), its password is wrong. Trying again does not help until somebody changes that.
     #[error("{server} refused: {reason}")]
     Refused {
         /// `redis`, `zookeeper` or `mysql`.
         server: &'static str,
-        /// What the server said.
+        /// The server's error.
         #[source]
         reason: Cause,
     },
     /// An argument breaks a rule: a name, a lease, an address, a number out of its range.
     #[error("lock {name}: {rule}")]
     Invalid {
-        /// The lock's name, or what else was given.
+        /// The lock's name, or the argument's.
         name: String,
-        /// The rule that it breaks, with its bounds.
+        /// The broken rule, with its bounds.
         rule: &'static str,
     },
 }
@@ -72,7 +73,7 @@ impl LockError {
     }
 }
 
-/// What a server or its client said: an error of its own, or words.
+/// The error of a server or its client, or a text.
 ///
 /// ```
 /// use oversell_lock::{Cause, LockError};

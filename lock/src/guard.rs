@@ -1,4 +1,4 @@
-//! The one guard of every lock: a holder's end of a channel to the task that keeps the lock.
+//! The guard of every lock: the holder's end of a channel to the task that keeps the lock.
 //!
 //! Next to read: `keeper.rs`, the other end.
 
@@ -18,7 +18,7 @@ use std::{
 use tokio::{sync::oneshot, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A fencing token: a number that grows with each hold, for the resource to refuse an older one.
+/// A fencing token: a number that grows with each hold, so that the resource can refuse an older one.
 ///
 /// ```
 /// use oversell_lock::Fence;
@@ -30,8 +30,8 @@ pub struct Fence(pub u64);
 
 /// A held lock.
 ///
-/// [`release`](Guard::release) is the normal way to give it back and says whether that worked. Dropping the
-/// guard asks for the same in the background and tells nobody.
+/// [`release`](Guard::release) is the normal way to release it, and reports whether that worked. Dropping the guard
+/// does the same in the background, without a report.
 ///
 /// ```no_run
 /// # use oversell_lock::{Lock, LockError};
@@ -48,14 +48,15 @@ pub struct Guard {
     name: String,
     fences: Vec<(String, Fence)>,
     lost: CancellationToken,
-    /// Its own end, or those of its parts.
-    ends: Vec<End>,
+    /// Its own expiry, or those of its parts.
+    expiries: Vec<Expiry>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// Until when a hold is sure, and what makes its lease longer, where it has one: `false` where it is another's by now.
+/// Until when a hold surely lasts, and how to renew its lease, if it has one; `renew` returns `false` if the hold is
+/// gone.
 #[derive(Clone)]
-struct End {
+struct Expiry {
     sure_until: Arc<SureUntil>,
     renew: Option<Arc<Renew>>,
 }
@@ -63,9 +64,9 @@ struct End {
 type Renew = dyn Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync;
 
 impl Guard {
-    /// Makes a guard and the end that its keeper task holds.
+    /// Makes a guard, and the keeper for the task behind it.
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
-        let (keeper, asked) = oneshot::channel();
+        let (keeper, requests) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
         let fences = fence
             .map(|fence| (name.clone(), fence))
@@ -75,14 +76,13 @@ impl Guard {
             name,
             fences,
             lost: lost.clone(),
-            ends: Vec::new(),
+            expiries: Vec::new(),
             keeper,
         };
-        (guard, Keeper { lost, asked })
+        (guard, Keeper { lost, requests })
     }
 
-    /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
-    /// keeper has told it.
+    /// A guard that also knows by the clock that it is lost, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn until(
         sure_until: Arc<SureUntil>,
@@ -90,34 +90,37 @@ impl Guard {
         fence: Option<Fence>,
     ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
-        let ends = vec![End {
+        let expiries = vec![Expiry {
             sure_until,
             renew: None,
         }];
-        (Self { ends, ..guard }, keeper)
+        (Self { expiries, ..guard }, keeper)
     }
 
-    /// The same, with a lease that `renew` makes last at least so long from now on.
+    /// Adds a lease that `renew` extends to at least the given duration from now.
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
     pub(crate) fn renewed_by(
         mut self,
         renew: impl Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync + 'static,
     ) -> Self {
         let renew: Arc<Renew> = Arc::new(renew);
-        for end in &mut self.ends {
-            end.renew = Some(Arc::clone(&renew));
+        for expiry in &mut self.expiries {
+            expiry.renew = Some(Arc::clone(&renew));
         }
         self
     }
 
-    /// A guard of several holds as one, which is lost with the first of them.
+    /// A guard of several holds as one; the loss of one is its loss.
     pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
-        let ends = parts.iter().flat_map(|part| part.ends.clone()).collect();
+        let expiries = parts
+            .iter()
+            .flat_map(|part| part.expiries.clone())
+            .collect();
         let guard = Self {
             fences,
-            ends,
+            expiries,
             ..guard
         };
         (guard, keeper)
@@ -129,7 +132,7 @@ impl Guard {
         &self.name
     }
 
-    /// Returns this hold's fencing token, where the lock has one, and only one.
+    /// Returns this hold's fencing token, if it has exactly one.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         match self.fences[..] {
@@ -138,7 +141,7 @@ impl Guard {
         }
     }
 
-    /// Returns the fencing tokens of all parts that have one, with their locks' names: of one part, or of a
+    /// Returns the fencing tokens with their locks' names: one for a plain guard, several for a
     /// [`MultiLock`](crate::MultiLock)'s.
     pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
         self.fences
@@ -146,21 +149,21 @@ impl Guard {
             .map(|(name, fence)| (name.as_str(), *fence))
     }
 
-    /// Completes once the lock is no longer surely held: its lease ran out unrenewed, its session ended.
+    /// Completes once the lock is no longer surely held: its lease ran out unrenewed, or its session ended.
     ///
-    /// A lease or session that runs out is told before another can have the lock, as far as this process runs at all:
-    /// one that is stopped beyond its lease learns of it when it goes on. What takes the lock away in the middle of its
-    /// lease no lock can tell in time: a key that is deleted or evicted, a server that comes back without it, a failover
-    /// to a replica that does not have it, a clock of the server that jumps ahead. That is told at the next renewal, at the
-    /// latest after a third of the lease; after a machine was suspended, too, though [`is_lost`](Self::is_lost) knows it at
-    /// once on Linux. Where it matters, let the resource check the [`fence`](Guard::fence).
+    /// A lease or session that runs out is reported before another can have the lock, as far as this process runs at
+    /// all: a process that was stopped beyond its lease learns of it when it continues. No lock can report in time what
+    /// takes it away in the middle of its lease: a key that is deleted or evicted, a server that restarts without it, a
+    /// fail-over to a replica that lacks it, a server's clock that jumps ahead. Those are reported at the next renewal,
+    /// at the latest after a third of the lease; so is a suspension of the machine, though [`is_lost`](Self::is_lost)
+    /// knows that at once on Linux. If it matters, let the resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped and called again at any time.
+    /// Safe: it may be dropped and called again at any time.
     pub async fn lost(&self) {
         let mut told = pin!(self.lost.cancelled());
-        // A future that is polled for another reason looks at the clock too.
+        // Any poll also checks the clock.
         poll_fn(|cx| {
             if self.is_lost() {
                 Poll::Ready(())
@@ -171,15 +174,19 @@ impl Guard {
         .await;
     }
 
-    /// Returns whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
+    /// Returns whether the lock is lost, by the clock too, before anything has reported it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled() || self.ends.iter().any(|end| end.sure_until.is_over())
+        self.lost.is_cancelled()
+            || self
+                .expiries
+                .iter()
+                .any(|expiry| expiry.sure_until.is_over())
     }
 
-    /// Returns for how long the lock is surely held if nothing more is heard from its server: less than a lease or a
-    /// session, and zero once it is lost; `None` where it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal
-    /// makes it longer.
+    /// Returns how long the lock is surely held if the server is not heard from again: less than a lease or a session,
+    /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal
+    /// extends it.
     ///
     /// ```no_run
     /// # fn example(guard: &oversell_lock::Guard) {
@@ -193,30 +200,33 @@ impl Guard {
         if self.is_lost() {
             return Some(Duration::ZERO);
         }
-        self.ends.iter().map(|end| end.sure_until.left()).min()
+        self.expiries
+            .iter()
+            .map(|expiry| expiry.sure_until.left())
+            .min()
     }
 
-    /// Makes the lease last at least `lease` from now, of 1 ms to ten years: what a [`Lease::Fixed`](crate::Lease::Fixed) is
-    /// not renewed by otherwise. Of several locks as one, those are extended that have a lease.
+    /// Makes the lease last at least `lease` from now, of 1 ms to ten years. This is the only way to extend a
+    /// [`Lease::Fixed`](crate::Lease::Fixed). Of several locks as one, those with a lease are extended.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where it is not ours any more, [`LockError::Unavailable`] where the server did not answer: it may
-    /// last longer or not. [`LockError::Invalid`] where there is no lease, as in ZooKeeper, or `lease` is out of its range.
+    /// [`LockError::Lost`] if the hold is gone, [`LockError::Unavailable`] if the server did not answer: it may be
+    /// extended or not. [`LockError::Invalid`] if there is no lease, as in ZooKeeper, or `lease` is out of its range.
     ///
     /// # Cancel safety
     ///
-    /// It may be extended or not; it may be called again.
+    /// It may be extended or not; calling it again is safe.
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         if !(Duration::from_millis(1)..=FOR_EVER).contains(&lease) {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&self.name, rule));
         }
-        if self.ends.iter().all(|end| end.renew.is_none()) {
+        if self.expiries.iter().all(|expiry| expiry.renew.is_none()) {
             return Err(LockError::invalid(&self.name, "has no lease to extend"));
         }
-        // No iterator with a closure: held across the await it would keep this future from being `Send`.
-        for End { sure_until, renew } in &self.ends {
+        // A closure held across the await would keep this future from being `Send`.
+        for Expiry { sure_until, renew } in &self.expiries {
             let (Some(renew), sent) = (renew, Instant::now()) else {
                 continue;
             };
@@ -227,40 +237,40 @@ impl Guard {
         Ok(())
     }
 
-    /// Does `work` as long as the lock is held: at the loss the work is dropped, at whichever `await` it is. Work that was
-    /// done when the loss is found out may have been done beside another holder's, and is answered as lost, too.
+    /// Runs `work` while the lock is held. At the loss the work is dropped, at whichever `await` it is. Work that
+    /// finished when the loss is noticed may have overlapped with another holder's, and is reported as lost too.
     ///
-    /// What the work has handed to others by then, a statement that is under way, say, goes on. Where that must not
-    /// happen, let the resource check the [`fence`](Self::fence).
+    /// What the work has already sent, a statement for example, continues. If that must not happen, let the resource
+    /// check the [`fence`](Self::fence).
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the lock was lost before the work was done, or by then.
+    /// [`LockError::Lost`] if the lock was lost before the work finished, or by then.
     ///
     /// # Cancel safety
     ///
-    /// As the work's; the lock is held on.
+    /// As the work's; the lock stays held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
         let done = tokio::select! {
             biased;
             () = self.lost() => None,
             done = work => Some(done),
         };
-        // A poll of the work may have taken longer than the lease.
+        // One poll of the work may outlast the lease.
         done.filter(|_| !self.is_lost())
             .ok_or_else(|| LockError::lost(&self.name))
     }
 
-    /// Gives the lock back and waits until the server has answered.
+    /// Releases the lock and waits for the server's answer.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where it was not ours any more, [`LockError::Unavailable`] where the server did
-    /// not answer: it then goes with its lease or session.
+    /// [`LockError::Lost`] if the hold was gone, [`LockError::Unavailable`] if the server did not answer: the lock then
+    /// ends with its lease or session.
     ///
     /// # Cancel safety
     ///
-    /// The release goes on in the background when this future is dropped.
+    /// Safe: the release continues in the background.
     pub async fn release(self) -> Result<(), LockError> {
         let gone = LockError::lost(self.name);
         let (reply, answer) = oneshot::channel();

@@ -1,10 +1,11 @@
-//! The keeper of a hold: one task for each guard, which renews, watches and gives back.
+//! The keeper of a hold: one task per guard, which renews, watches and releases.
 //!
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
-//!    it is another's already.
-//! 2. The holder learns of a loss at once. A lost hold stays until its holder gives it back: it may still be at work.
-//! 3. Because one task does all three, no renewal outlives its lock, and a holder that is dropped, at any `await`, gives
-//!    it back all the same.
+//!    the hold is gone.
+//! 2. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
+//!    work.
+//! 3. Because one task does all three, no renewal outlives its lock, and a guard that is dropped at any `await` is
+//!    released.
 //!
 //! Next to read: `lease.rs`.
 
@@ -13,7 +14,7 @@ use std::{future::Future, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// The keeper's end of a [`Guard`](crate::Guard): for the locks of this crate, and for those that others add to it.
+/// The keeper's end of a [`Guard`](crate::Guard), for the locks of this crate and for those that others write.
 ///
 /// ```
 /// use oversell_lock::{Guard, Lock, LockError};
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 ///         let held = timeout(wait, Arc::clone(&self.0).lock_owned()).await.map_err(taken)?;
 ///         let (guard, mut keeper) = Guard::new(self.name(), None);
 ///         tokio::spawn(async move {
-///             let release = keeper.asked_to_release().await;
+///             let release = keeper.release_requested().await;
 ///             drop(held);
 ///             release.done(Ok(()));
 ///         });
@@ -52,53 +53,53 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Keeper {
     pub(crate) lost: CancellationToken,
-    pub(crate) asked: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
+    pub(crate) requests: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// A holder's wish to give the lock back, and to hear how that went.
+/// A holder's request to release, and the channel for the result.
 #[derive(Debug)]
 pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
-/// One guard's share of a hold. Dropping it gives it back in the background.
+/// One guard's share of a hold. Dropping it releases it in the background.
 pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Completes when the hold turns out to be lost; renews it until then, where it has a lease.
+    /// Completes when the hold is lost. Until then it renews the lease, if there is one.
     fn lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
-    /// Its holder was told that it is lost: the next waiter of this process may try.
+    /// Runs after its holder was told of the loss: the next waiter of this process may try.
     fn on_loss(&mut self) {}
 
-    /// Gives it back, in time or `lost`.
-    fn give_back(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
+    /// Ends the share: releases the hold with the last one, unless it is `lost`.
+    fn finish(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
-/// Keeps a hold until its holder gives it back.
-pub(crate) async fn keep(mut held: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
-    let asked = tokio::select! {
+/// Keeps a hold until its holder releases it.
+pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+    let request = tokio::select! {
         biased;
-        asked = keeper.asked_to_release() => Some(asked),
+        request = keeper.release_requested() => Some(request),
         () = sure_until.over() => None,
-        () = held.lost(&sure_until) => None,
+        () = share.lost(&sure_until) => None,
     };
-    let (lost, asked) = match asked {
-        Some(asked) if !sure_until.is_over() => (false, asked),
-        asked => {
-            tracing::warn!(lock = held.name(), "lost while it was held");
+    let (lost, request) = match request {
+        Some(request) if !sure_until.is_over() => (false, request),
+        request => {
+            tracing::warn!(lock = share.name(), "lost while it was held");
             sure_until.end();
             keeper.tell_lost();
-            held.on_loss();
-            match asked {
-                Some(asked) => (true, asked),
-                None => (true, keeper.asked_to_release().await),
+            share.on_loss();
+            match request {
+                Some(request) => (true, request),
+                None => (true, keeper.release_requested().await),
             }
         }
     };
-    let name = held.name().to_owned();
-    asked.done(match held.give_back(lost).await {
+    let name = share.name().to_owned();
+    request.done(match share.finish(lost).await {
         Ok(()) if lost => Err(LockError::lost(name)),
-        given_back => given_back,
+        finished => finished,
     });
 }
 
@@ -107,9 +108,9 @@ impl Keeper {
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is consumed before it completes. Once it has completed it must not be called again.
-    pub async fn asked_to_release(&mut self) -> Release {
-        Release((&mut self.asked).await.ok())
+    /// Safe: nothing is consumed before it completes. It must not be called again after that.
+    pub async fn release_requested(&mut self) -> Release {
+        Release((&mut self.requests).await.ok())
     }
 
     /// Tells the holder that the lock is gone.
@@ -118,7 +119,7 @@ impl Keeper {
     }
 }
 
-/// A keeper that ends, by a panic or with its runtime, keeps nothing any more, and the holder must hear it.
+/// A keeper that ends, by a panic or with its runtime, keeps nothing any more, so its holder is told.
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.lost.cancel();

@@ -1,11 +1,7 @@
-//! A lease: for how long a server keeps a hold, and how it is renewed.
+//! A lease: how long a server keeps a hold, and how it is renewed.
 //!
-//! 1. With a watchdog, the lease is renewed every third; with a fixed lease it runs out when it runs out.
-//! 2. Whatever the server does, the hold is sure for the lease less a twentieth, from when the last command was *sent*
-//!    that the server has answered.
-//!
-//! What it survives: a renewal that gets no answer (tried again while the lease lasts). **What breaks it**: a process
-//! that is stopped beyond its lease; two clocks of which one runs a twentieth faster.
+//! 1. A watchdog renews the lease every third; a fixed lease runs out.
+//! 2. The hold is sure for the lease less a twentieth, from when the last answered command was *sent*.
 //!
 //! Next to read: `sure_until.rs`, then `redis/hold.rs`, `mysql/lease_lock.rs`.
 
@@ -19,9 +15,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a hold lasts: 1 ms to ten years, of which the whole milliseconds count.
+/// How long a hold lasts: 1 ms to ten years, in whole milliseconds.
 ///
 /// ```
 /// use oversell_lock::Lease;
@@ -32,14 +28,14 @@ const RETRY: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// For this long, renewed every third of it while the holder lives.
+    /// This long, renewed every third while the holder lives.
     Watchdog(Duration),
-    /// For this long, and then it is over, whatever the holder does.
+    /// This long, without renewal.
     Fixed(Duration),
 }
 
 impl Lease {
-    /// Returns how long it lasts from its beginning or its last renewal.
+    /// Returns how long it lasts from its start or its last renewal.
     #[must_use]
     pub fn duration(self) -> Duration {
         match self {
@@ -47,7 +43,6 @@ impl Lease {
         }
     }
 
-    /// The same in milliseconds, as the servers want it.
     pub(crate) fn millis(self) -> u64 {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }
@@ -63,27 +58,27 @@ impl Lease {
         ))
     }
 
-    /// Whether one that began at `leased` is not surely held any more.
+    /// Whether a lease that began at `leased` is no longer sure.
     pub(crate) fn is_over(self, leased: Instant) -> bool {
         Instant::now() >= self.sure(leased)
     }
 
-    /// Until when nobody else can have it.
+    /// Until when nobody else can have the lock.
     pub(crate) fn sure(self, leased: Instant) -> Instant {
         leased + sure(self.duration())
     }
 
-    /// Renews every third, and at once after each of `cuts`, until the server says that it is another's by now. A fixed
-    /// lease is left alone. `leased` is when the command was sent that began the lease.
+    /// Renews every third, and at once after each disconnect, until the server says that the hold is gone. A fixed
+    /// lease is not renewed. `leased` is when the command that began the lease was sent.
     ///
     /// # Cancel safety
     ///
-    /// As the renewal's: it may have been carried out.
+    /// The renewal may have been carried out.
     pub(crate) async fn renewed<F, E>(
         self,
         leased: Instant,
         sure_until: &SureUntil,
-        mut cuts: Option<watch::Receiver<()>>,
+        mut disconnects: Option<watch::Receiver<()>>,
         renew: impl Fn() -> F,
     ) where
         F: Future<Output = Result<bool, E>>,
@@ -95,7 +90,7 @@ impl Lease {
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                Some(()) = cut(&mut cuts) => {}
+                Some(()) = cut(&mut disconnects) => {}
             }
             let sent = Instant::now();
             match renew().await {
@@ -104,31 +99,31 @@ impl Lease {
                     next = sent + length / 3;
                 }
                 Ok(false) => return,
-                Err(_) => next = Instant::now() + RETRY,
+                Err(_) => next = Instant::now() + RETRY_PAUSE,
             }
         }
     }
 }
 
-async fn cut(cuts: &mut Option<watch::Receiver<()>>) -> Option<()> {
-    cuts.as_mut()?.changed().await.ok()
+async fn cut(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
+    disconnects.as_mut()?.changed().await.ok()
 }
 
-/// Builders of the handles that have an owner and a lease, each with the places of the two.
+/// The builder methods `owner` and `lease` of a handle, given the fields for both.
 macro_rules! owner_and_lease {
     ($($lock:ident: $($owner:tt).+, $($lease:tt).+;)+) => {$(
         impl $lock {
-            /// Takes it as `owner`, which may take it again while it has it: ahead of all waiters, and as often as it
-            /// gives it back, in any order. Tasks of one owner come in one after the other. Without this each acquire is an
-            /// owner of its own. An owner belongs to one client or pool, which makes it (`owner()`).
+            /// Takes it as `owner`, which may take it again while it holds it: ahead of all waiters, and released in
+            /// any order. Tasks of one owner enter one after the other. Without an owner, each acquire is its own. An
+            /// owner belongs to the client or pool that made it (`owner()`).
             #[must_use]
             pub fn owner(mut self, owner: $crate::Owner) -> Self {
                 self.$($owner).+ = Some(owner);
                 self
             }
 
-            /// Takes it for `lease`, of 1 ms to ten years. Without this it is the client's, and 30 s in a table, renewed
-            /// every third. A lease that an owner's other guard relies on is never made shorter.
+            /// Takes it for `lease`, of 1 ms to ten years. The default is the client's, or 30 s in a table, renewed
+            /// every third. A lease that another guard of the owner relies on is never shortened.
             #[must_use]
             pub fn lease(mut self, lease: $crate::Lease) -> Self {
                 self.$($lease).+ = lease;

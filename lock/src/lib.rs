@@ -1,9 +1,9 @@
 //! Distributed locks for tokio.
 //!
-//! A [`Lock`] is taken with [`Lock::acquire`], which waits at most as long as it is told, and gives a
-//! [`Guard`]. The guard says when the lock was lost ([`Guard::lost`]) and gives it back
-//! ([`Guard::release`]). Every lock of this crate passes one contract suite (`lock/tests`), and real Java clients
-//! (Redisson 3.13.6 and 4.7.0, Curator 5.9.0) obey it and are obeyed (`make interop`).
+//! A [`Lock`] is taken with [`Lock::acquire`], which waits at most as long as the caller says and returns a [`Guard`].
+//! The guard reports a loss ([`Guard::lost`]) and releases the lock ([`Guard::release`]). Every lock of this crate
+//! passes one contract suite (`lock/tests`), and excludes and is excluded by real Java clients (Redisson 3.13.6 and
+//! 4.7.0, Curator 5.9.0; `make interop`).
 //!
 //! # Words
 //!
@@ -15,18 +15,22 @@
 //! | owner | a contender's identity; with the same one a lock can be taken again ([`Owner`]) |
 //! | contender | a handle that may take a lock |
 //! | waiter | a contender whose `acquire` is under way |
-//! | line | the waiters of one name in this process; its head alone asks the server |
+//! | line | the waiters of one name in this process |
+//! | head | the waiter at the front of a line, which alone asks the server |
+//! | turn | what a waiter in a line waits for: to be its head, or to be handed the lock |
 //! | queue | the waiters of all processes, as the server orders them |
 //! | hand-off | a release that passes the lock to the next waiter of this process |
 //! | holder | the owner that has the lock now, as the server shows it ([`Holder`]) |
 //! | hold | one identity that the server has as the holder; the guards of its owner share it |
+//! | share | one guard's part of a hold |
 //! | hold count | how many guards share a hold |
+//! | claim | how one kind of lock renews and releases an identity |
 //! | guard | the value that the caller keeps while it has the lock ([`Guard`]) |
 //! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
 //! | lease | the time after which the server ends a hold that is not renewed (`Lease`) |
-//! | watchdog | a keeper that renews a lease while its guard lives |
+//! | watchdog | the renewal of a lease by its keeper, while the guard lives |
 //! | session | ZooKeeper's and MySQL's lease for a whole connection |
-//! | node | a ZooKeeper node, or a server of Redlock |
+//! | node | a ZooKeeper node; for Redlock, one of its servers |
 //! | permit | one of the places of a semaphore |
 //! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
 //! | lost | the hold ended, or may have ended, before its guard was released |
@@ -34,9 +38,9 @@
 //!
 //! # Choosing a lock
 //!
-//! Ask first whether you need one. A decision that fits into one statement of the database, or into one script of Redis,
-//! is faster and cannot be lost. Then ask what happens when two hold it for a moment, because a holder was paused: if
-//! that only costs work, take the fastest; if it must not happen, let the resource check a [`Fence`].
+//! Ask first whether you need a lock. A decision that fits into one statement of the database, or into one script of
+//! Redis, is faster and cannot be lost. Then ask what happens if two hold the lock for a moment because a holder was
+//! paused: if that only costs work, take the fastest; if it must not happen, let the resource check a [`Fence`].
 //!
 //! | you want | take | waits by | a dead holder blocks the others | what breaks it |
 //! |---|---|---|---|---|
@@ -53,21 +57,22 @@
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
-//! Not locks, but of the same kind: [`redis::RedisSemaphore`] (permits without a lease: a holder that dies takes its own
-//! along), [`zk::ZkSemaphore`] (they come back with the session), [`redis::RedisLatch`], [`redis::RateLimiter`], [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`],
-//! [`zk::ZkAtomicLong`].
+//! Not locks, but related: [`redis::RedisSemaphore`] (its permits have no lease: a holder that crashes keeps them),
+//! [`zk::ZkSemaphore`] (its leases come back with the session), [`redis::RedisLatch`], [`redis::RateLimiter`],
+//! [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`].
 //!
 //! # Owners, leases, losses
 //!
-//! - **An owner is a value.** Without one each acquire is an owner of its own and a second one waits for the first. Give a
-//!   handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, whichever thread runs it.
-//! - **A lease is renewed** every third while the guard lives. [`Lease::Fixed`] is not: it ends when it ends.
-//! - **The holder learns in time that its lease ends.** [`Guard::lost`] completes a twentieth before the server's end of the lease,
-//!   or when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
-//!   nothing of anybody else's. What takes a lock away in the middle of its lease is noticed at the next renewal: a key that
-//!   is deleted or evicted, a failover, a clock that jumps, a machine that was suspended. Against that there is the fence.
-//! - **Nothing is left behind.** Drop any future at any point. A command whose answer never came is undone by
-//!   the identity that was made for it alone, so that a late undo hits nothing else.
+//! - **An owner is a value.** Without one, each acquire is its own owner, and a second acquire waits for the first.
+//!   Give a handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, on any thread.
+//! - **A lease is renewed** every third while the guard lives. [`Lease::Fixed`] is not renewed.
+//! - **The holder learns in time that its lease ends.** [`Guard::lost`] completes a twentieth before the server ends
+//!   the lease, or when the session is in doubt; select on it, and stop. A release after that returns
+//!   [`LockError::Lost`] and frees nobody else's lock. A loss in the middle of a lease (a key that is deleted or
+//!   evicted, a fail-over, a clock that jumps, a suspended machine) is noticed at the next renewal. Against that there
+//!   is the fence.
+//! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
+//!   an identity that was made for it alone, so a late undo affects no other hold.
 //! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.
 //!
 //! ```no_run
@@ -89,14 +94,13 @@
 //!
 //! # Features
 //!
-//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts the way to Redis
-//! and to MySQL, by rustls; not to ZooKeeper, whose client would bring a second implementation of it. `tower` takes a lock
-//! around a route: see [`tower::LockLayer`].
+//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts connections
+//! to Redis and MySQL with rustls, but not to ZooKeeper, whose client would bring a second implementation of it.
+//! `tower` takes a lock around a route: see [`tower::LockLayer`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Published, so documented: the application has no such lints.
 #![warn(missing_docs, clippy::missing_errors_doc)]
-// Without a server nothing has a lease or a session.
+// Without a server feature, leases and sessions are unused.
 #![cfg_attr(
     not(any(feature = "mysql", feature = "redis", feature = "zookeeper")),
     allow(dead_code)
@@ -150,18 +154,18 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// What the server has of it: a field of Redisson's hash, a node's name, a row's owner.
+    /// The server's name for it: a field of Redisson's hash, a node's name, a row's owner.
     pub id: String,
-    /// How long its lease still runs; `None` where it has none of its own.
+    /// The rest of its lease; `None` if it has none of its own.
     pub remaining: Option<Duration>,
 }
 
-/// The example of the README is compiled.
+/// Compiles the README's examples.
 #[cfg(all(doctest, feature = "redis", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The end of a wait that begins now. The longest is ten years, so that [`Duration::MAX`] may say "for ever".
+/// The end of a wait that begins now, at most ten years, so that [`Duration::MAX`] means "for ever".
 pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOR_EVER)
 }
@@ -171,12 +175,13 @@ pub(crate) fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// No wait and no lease is longer.
+/// The longest wait and lease.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A lock that any number of processes may contend for.
 ///
-/// A value is one contender's handle: it is cheap, and each has an [`Owner`] of its own.
+/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was
+/// given one.
 ///
 /// ```
 /// # use oversell_lock::{Lock, LockError};
@@ -189,23 +194,22 @@ pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 6
 /// }
 /// ```
 pub trait Lock: Send + Sync {
-    /// The name that every contender uses, in the server's own terms (a key, a path, a row).
+    /// The name that every contender uses, in the server's terms: a key, a path, a row.
     fn name(&self) -> &str;
 
     /// Takes the lock, waiting for it at most `wait`.
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where another held it for all of `wait`, [`LockError::Unavailable`] where the
-    /// server is down or did not answer, [`LockError::Refused`] where it answered with an error,
-    /// [`LockError::Invalid`] where a name or a lease breaks a rule, [`LockError::Lost`] where its owner has it already and
-    /// has lost it: that hold is to be released first.
+    /// [`LockError::Taken`] if another held it for all of `wait`, [`LockError::Unavailable`] if the server is down or
+    /// did not answer, [`LockError::Refused`] if it answered with an error, [`LockError::Invalid`] if a name or a lease
+    /// breaks a rule, [`LockError::Lost`] if its owner already has it and has lost it: release that hold first.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind: no key, node, row, queue entry or connection. What an
-    /// unanswered command may have taken is given back in the background. A future that is kept and not polled, in an
-    /// arm of a `select!`, say, may have its turn and holds up those who wait behind it in this process.
+    /// Dropping the future leaves nothing behind: no key, node, row, queue entry or connection. What an unanswered
+    /// command may have taken is released in the background. A future that is kept but not polled, in a `select!` arm
+    /// for example, may have its turn, and then blocks the waiters behind it in this process.
     fn acquire(&self, wait: Duration) -> impl Future<Output = Result<Guard, LockError>> + Send;
 
     /// Takes the lock if it is free now: [`acquire`](Lock::acquire) without a wait.
@@ -221,7 +225,7 @@ pub trait Lock: Send + Sync {
         self.acquire(Duration::ZERO)
     }
 
-    /// This lock beside others of other kinds.
+    /// Boxes this lock, to keep it beside locks of other kinds.
     fn boxed(self) -> Box<dyn DynLock>
     where
         Self: Sized + 'static,

@@ -1,17 +1,11 @@
 //! Several locks as one: all of them or none.
 //!
-//! 1. Take the parts in the given order. For the first one wait as long as the caller allows: a contender that holds nothing stands
-//!    in nobody's way.
-//! 2. A contender that holds some waits for the next one [`SHARE`] at most. If that fails: give all back, the last one first, pause for a
-//!    random time up to [`PAUSE`], and begin again with twice the share, until the wait is over. So two that take the same
-//!    parts in opposite orders block each other for a moment, and one whose part has a long line has it in the end.
-//! 3. Had: a task watches all parts. The loss of one is the loss of the whole; the others stay until the holder gives
-//!    back, for it may still be at work.
-//! 4. Give back all, the last one first, whatever becomes of each.
-//!
-//! What it survives: opposite orders, a part that is lost, a part whose server goes down (the others are given back), a
-//! caller that goes away at any point. **What breaks it**: what breaks any of its parts. It is not fair: a contender that gives back
-//! goes to the end of each line. The same lock twice blocks itself unless its owner may hold it twice.
+//! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
+//! 2. Wait for each further part at most [`FIRST_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
+//!    time up to [`MAX_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
+//!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
+//! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
+//! 4. Release all, the last one first, whatever becomes of each.
 //!
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
@@ -25,14 +19,25 @@ use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a contender that holds some parts waits for the next one, at first.
-const SHARE: Duration = Duration::from_millis(100);
-/// The longest pause before a contender that has given its parts back begins again.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a contender waits for each part after the first, in its first round.
+const FIRST_PART_WAIT: Duration = Duration::from_millis(100);
+/// The longest pause before the next round.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
-/// fence, or none ([`Guard::fences`]). It belongs to no client: its guard is lost, and its parts are given back, where the
-/// runtime ends in which it was acquired.
+/// Several locks that are held together or not at all, of one kind or of several ([`Lock::boxed`]). Each part has its
+/// own fence, or none ([`Guard::fences`]). It belongs to no client: if the runtime in which it was acquired ends, its
+/// guard is lost and its parts are released.
+///
+/// # Survives
+///
+/// Opposite orders, a part that is lost, a part whose server goes down (the others are released), a dropped caller.
+///
+/// # What breaks it
+///
+/// What breaks any of its parts. It is not fair: a contender that starts over goes to the end of each line. Taking the same lock
+/// twice blocks itself, unless its owner may hold it twice.
+///
+/// # Example
 ///
 /// ```no_run
 /// # #[cfg(feature = "redis")]
@@ -54,7 +59,7 @@ pub struct MultiLock<L> {
 }
 
 impl<L: Lock> MultiLock<L> {
-    /// Makes one lock of all `parts`, which are taken in this order; at least one. Its name is theirs, joined by
+    /// Makes one lock of `parts`, at least one, which are taken in this order. Its name is their names, joined by
     /// commas.
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
@@ -65,24 +70,24 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// One pass over the parts; `None` where one of them was not free in time. The others are given back by then.
+    /// One pass over the parts; `None` if one was not free in time: the others are then released.
     async fn attempt(
         &self,
         until: Instant,
-        share: Duration,
+        part_wait: Duration,
     ) -> Result<Option<Vec<Guard>>, LockError> {
-        let mut had = Vec::with_capacity(self.parts.len());
+        let mut guards = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             let left = left(until);
-            let wait = if had.is_empty() {
+            let wait = if guards.is_empty() {
                 left
             } else {
-                left.min(share)
+                left.min(part_wait)
             };
             match part.acquire(wait).await {
-                Ok(guard) => had.push(guard),
+                Ok(guard) => guards.push(guard),
                 Err(error) => {
-                    give_up(had).await;
+                    discard(guards).await;
                     return if matches!(error, LockError::Taken { .. }) {
                         Ok(None)
                     } else {
@@ -91,11 +96,11 @@ impl<L: Lock> MultiLock<L> {
                 }
             }
         }
-        if had.iter().any(Guard::is_lost) {
-            give_up(had).await;
+        if guards.iter().any(Guard::is_lost) {
+            discard(guards).await;
             return Ok(None);
         }
-        Ok(Some(had))
+        Ok(Some(guards))
     }
 }
 
@@ -111,28 +116,28 @@ impl<L: Lock> Lock for MultiLock<L> {
                 "parts: must have at least one lock",
             ));
         }
-        let (until, mut share) = (deadline(wait), SHARE);
+        let (until, mut part_wait) = (deadline(wait), FIRST_PART_WAIT);
         loop {
-            if let Some(had) = self.attempt(until, share).await? {
-                let (guard, keeper) = Guard::of(&self.name, &had);
-                // Each part has an end of its own.
+            if let Some(guards) = self.attempt(until, part_wait).await? {
+                let (guard, keeper) = Guard::of(&self.name, &guards);
+                // Each part has its own expiry.
                 let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
                 tokio::spawn(keep(
                     Parts {
                         name: self.name.clone(),
-                        had,
+                        guards,
                     },
                     sure_until,
                     keeper,
                 ));
                 return Ok(guard);
             }
-            let pause = PAUSE.mul_f64(fastrand::f64());
+            let pause = MAX_PAUSE.mul_f64(fastrand::f64());
             sleep(pause.min(left(until))).await;
             if Instant::now() >= until {
                 return Err(LockError::taken(&self.name, wait));
             }
-            share = share.saturating_mul(2);
+            part_wait = part_wait.saturating_mul(2);
         }
     }
 }
@@ -142,7 +147,7 @@ inherent!(MultiLock<L>);
 /// The parts of one guard.
 struct Parts {
     name: String,
-    had: Vec<Guard>,
+    guards: Vec<Guard>,
 }
 
 impl Share for Parts {
@@ -152,16 +157,16 @@ impl Share for Parts {
 
     /// The loss of one is the loss of the whole.
     async fn lost(&self, _: &SureUntil) {
-        select_all(self.had.iter().map(|part| Box::pin(part.lost()))).await;
+        select_all(self.guards.iter().map(|part| Box::pin(part.lost()))).await;
     }
 
-    async fn give_back(self, _: bool) -> Result<(), LockError> {
-        give_back(self.had).await
+    async fn finish(self, _: bool) -> Result<(), LockError> {
+        release_all(self.guards).await
     }
 }
 
-/// Gives all back, the last one first; one that fails does not keep the others.
-async fn give_back(parts: Vec<Guard>) -> Result<(), LockError> {
+/// Releases all, the last one first; a failure does not stop the others.
+async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
     let mut failed = Vec::new();
     for part in parts.into_iter().rev() {
         let name = part.name().to_owned();
@@ -172,15 +177,15 @@ async fn give_back(parts: Vec<Guard>) -> Result<(), LockError> {
     sum_up(failed)
 }
 
-/// As [`give_back`], where the whole was never had: a part that is lost by now is lost to nobody.
-async fn give_up(parts: Vec<Guard>) {
-    if let Err(error) = give_back(parts).await {
+/// Releases parts of a whole that was never acquired, so a lost part does not matter.
+async fn discard(parts: Vec<Guard>) {
+    if let Err(error) = release_all(parts).await {
         tracing::debug!(%error, "not all parts were given back cleanly");
     }
 }
 
-/// One error that names every part that failed. A loss weighs more than a server that did not answer, for the holder
-/// may not have been alone.
+/// One error that names every part that failed. A loss outweighs an unavailable server, because the holder may not have
+/// been alone.
 fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()
@@ -254,10 +259,10 @@ mod tests {
             let part = self.clone();
             tokio::spawn(async move {
                 tokio::select! {
-                    asked = keeper.asked_to_release() => part.freed(lock, asked),
+                    asked = keeper.release_requested() => part.freed(lock, asked),
                     () = part.lose.notified() => {
                         keeper.tell_lost();
-                        let asked = keeper.asked_to_release().await;
+                        let asked = keeper.release_requested().await;
                         asked.done(Err(LockError::lost(part.name)));
                     }
                 }
@@ -293,7 +298,7 @@ mod tests {
         let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         let other = parts[2].try_acquire().await.unwrap();
         let multi = MultiLock::new(parts.to_vec());
-        for wait in [Duration::ZERO, SHARE] {
+        for wait in [Duration::ZERO, FIRST_PART_WAIT] {
             let start = Instant::now();
             let missed = multi.acquire(wait).await.unwrap_err();
             assert!(
@@ -307,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loss_of_one_part_is_told_and_the_others_stay_until_the_holder_gives_back() {
+    async fn a_lost_part_is_reported_and_the_others_stay_until_release() {
         let log = Log::default();
         let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         let guard = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap();
@@ -335,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_part_is_given_back_though_some_fail_and_those_are_named() {
+    async fn every_part_is_released_and_those_that_fail_are_named() {
         let log = Log::default();
         let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         parts[0].fails = Some(down());

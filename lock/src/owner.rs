@@ -1,7 +1,7 @@
 //! The holder of a lock: a process and a number, never a thread.
 //!
-//! Redisson writes `<client uuid>:<thread id>`; async code has no thread of its own, so the second part is
-//! a fresh number for each logical owner (a request, say). Java reads it as a signed 64-bit integer.
+//! Redisson writes `<client uuid>:<thread id>`. Async code has no thread of its own, so the second part is a fresh
+//! number for each owner (a request, say). Java reads it as a signed 64-bit integer.
 
 use crate::LockError;
 use arrayvec::ArrayString;
@@ -14,9 +14,9 @@ use std::{
 };
 use uuid::Uuid;
 
-const LONGEST_LABEL: usize = 32;
+const MAX_LABEL_LENGTH: usize = 32;
 
-/// This process as the lock servers see it: a random uuid, a label for people, and a counter of owners.
+/// This process as the lock servers see it: a random uuid, an optional label, and a counter of owners.
 ///
 /// ```
 /// # use oversell_lock::{LockError, Process};
@@ -37,7 +37,7 @@ struct Inner {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Id {
-    label: ArrayString<LONGEST_LABEL>,
+    label: ArrayString<MAX_LABEL_LENGTH>,
     uuid: Uuid,
 }
 
@@ -55,12 +55,12 @@ impl Process {
         Self::with(ArrayString::new())
     }
 
-    /// Makes one that is written `<label>-<uuid>`, so that a look at the server shows whose lock it is.
+    /// Makes a process that is written `<label>-<uuid>`, so that the server shows whose lock it is.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where `label` is empty, has more than 32 characters, or one that is not a letter of ASCII,
-    /// a digit, `-`, `_` or `.`.
+    /// [`LockError::Invalid`] if `label` is empty, has more than 32 characters, or has one that is no ASCII letter,
+    /// digit, `-`, `_` or `.`.
     pub fn labelled(label: &str) -> Result<Self, LockError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match ArrayString::from(label) {
@@ -72,7 +72,7 @@ impl Process {
         }
     }
 
-    fn with(label: ArrayString<LONGEST_LABEL>) -> Self {
+    fn with(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
         Self(Arc::new(Inner {
             id: Id {
                 label,

@@ -1,13 +1,12 @@
 //! Re-entry: the holds of each owner in this process, so that it can take a lock again.
 //!
-//! 1. The server sees a fresh identity for each first hold of an owner; that the owner holds it, and how often, is known
-//!    here alone. An undo at the server, however late or repeated, can so only hit the hold that it means.
-//! 2. A task that takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile, one task after the other. What the
-//!    first one took is noted there, and the next one shares it.
-//! 3. A hold ends with the last of the guards that share it: the slot has no share of its own.
+//! 1. The server sees a fresh identity for each first hold of an owner; only this process knows the owner and its hold
+//!    count. So a late or repeated undo affects only the hold that it means.
+//! 2. A task that takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile. The first one's hold is stored
+//!    there, and the next one shares it.
+//! 3. A hold ends with its last guard: the slot only has a weak reference.
 //!
-//! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
-//! shared by tasks which should exclude each other: they are all let in.
+//! An owner must not be shared by tasks that should exclude each other: they are all let in.
 
 use crate::{
     Owner,
@@ -23,10 +22,11 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 
-/// What one owner has of one lock. A task that takes the lock as this owner locks it meanwhile; a hold keeps it alive.
+/// What one owner holds of one lock. A task that takes the lock as this owner locks the slot meanwhile; a hold keeps it
+/// alive.
 pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
 
-/// What the owner holds, as long as it lasts.
+/// The owner's holds, as long as they last.
 #[derive(Debug)]
 pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
@@ -53,7 +53,7 @@ impl<H> OwnerHolds<H> {
         }
     }
 
-    /// What the owner has of this kind, and what of the other.
+    /// The owner's hold of this kind, and of the other.
     #[cfg(any(feature = "redis", feature = "zookeeper"))]
     pub(crate) fn of(&mut self, shared: bool) -> (&mut Weak<H>, &mut Weak<H>) {
         if shared {
@@ -65,12 +65,11 @@ impl<H> OwnerHolds<H> {
 }
 
 impl<H: Send + Sync + 'static> Reentry<H> {
-    /// The owner's slot for the lock `name`, locked, once no other of its tasks has it; `None` where one has it until
-    /// `until`.
+    /// Locks the owner's slot for the lock `name`; `None` if another of its tasks has it until `until`.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the place in the queue is given up.
+    /// Safe.
     pub(crate) async fn enter(
         &self,
         name: &str,
@@ -84,7 +83,7 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     }
 }
 
-/// The slot itself, for the hold to keep.
+/// The slot, for the hold to keep alive.
 pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
     Arc::clone(OwnedMutexGuard::mutex(slot))
 }

@@ -1,10 +1,10 @@
-//! What the handles of one name share in this process, as long as it is used.
+//! Values that all handles of one name share in this process, while any is used.
 //!
-//! 1. The first caller that asks for a name makes its value; later callers, while it is used, share it.
-//! 2. The value keeps its [`Registration`]. When its last user is gone, the registration takes the name out of the map.
+//! 1. The first caller makes the name's value; later callers share it while it is used.
+//! 2. The value keeps its [`Registration`], which removes the name from the map when the value is dropped. A value that
+//!    does not keep it is forgotten at once.
 //!
-//! What it survives: a name that is asked for again while its old value is being dropped: the old registration leaves the new
-//! value alone. **What breaks it**: a value that does not keep its registration, which is forgotten at once.
+//! A name may be requested again while its old value is being dropped: the old registration leaves the new value alone.
 
 use parking_lot::Mutex;
 use std::{
@@ -15,10 +15,10 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The capacity, in names, that a nearly empty map keeps.
-const ROOM: usize = 64;
+/// The capacity that a nearly empty map keeps.
+const MIN_CAPACITY: usize = 64;
 
-/// Values by name. An unused value is not in the map: neither it nor its name takes memory.
+/// Values by name. Unused names take no memory.
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
@@ -38,7 +38,7 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// The value of `key`, made where there is none. The new value must keep its registration.
+    /// The value of `key`, made if there is none. The new value must keep its registration.
     pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce(Registration) -> V) -> Arc<V>
     where
         K: Borrow<Q>,
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Takes the name out, unless it has a new value.
+/// Removes the name, unless it has a new value.
 fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     if entries
         .get(key)
@@ -80,7 +80,7 @@ fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     {
         entries.remove(key);
         if entries.len() < entries.capacity() / 4 {
-            entries.shrink_to(ROOM.max(entries.len() * 2));
+            entries.shrink_to(MIN_CAPACITY.max(entries.len() * 2));
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_one_name_share_a_value_and_names_that_nobody_uses_are_forgotten() {
+    fn one_name_has_one_value_and_unused_names_are_forgotten() {
         let registry = Registry::<u32, Value>::default();
         let mut kept: Vec<_> = (0..100_000).map(|n| registry.of(&n, value(n))).collect();
         assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, value(8))));
@@ -122,7 +122,7 @@ mod tests {
         kept.clear();
         assert_eq!(registry.len(), 0);
         assert!(
-            registry.0.lock().capacity() <= 4 * ROOM,
+            registry.0.lock().capacity() <= 4 * MIN_CAPACITY,
             "the map itself keeps its memory"
         );
     }
@@ -131,7 +131,7 @@ mod tests {
     fn an_old_value_that_goes_leaves_the_new_one_alone() {
         let registry = Registry::<u32, Value>::default();
         let old = registry.of(&7, value(1));
-        // The old value has no user any more, and its registration goes only after the next has asked.
+        // The old value has no user left, and its registration is dropped only after the next call.
         let Value(_, place) = Arc::into_inner(old).unwrap();
         let new = registry.of(&7, value(2));
         drop(place);

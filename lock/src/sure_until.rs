@@ -1,16 +1,16 @@
 //! Until when a lease or a session surely lasts.
 //!
-//! Its keeper moves the end whenever the server has answered: to the time at which the request was *sent*, and as long
-//! after it as the server is bound to keep what is ours. So a process that stood still knows at once when it goes on: the
-//! end has passed by the clock, and no message is needed.
+//! Its keeper moves the end after each answer of the server: to the time when the request was *sent*, plus what the
+//! server guarantees. So a process that stood still knows at once when it continues: the end has passed by the clock,
+//! without any message.
 //!
-//! An end that has passed never moves again. What was told lost stays lost, though the session may come back.
+//! An end that has passed never moves again: a reported loss stays lost, even if the session comes back.
 //!
-//! The clock of tokio stands still while a machine is suspended as a whole, and a lease runs out meanwhile. So the end is
-//! as much earlier as the machine was suspended since it was last moved; Linux tells that (`CLOCK_BOOTTIME`).
+//! tokio's clock stands still while the machine is suspended, but a lease runs out meanwhile. So the end is moved
+//! forward by the time the machine was suspended, which Linux reports (`CLOCK_BOOTTIME`).
 //!
-//! **What breaks it**: a machine that is suspended between the command that begins a lease and its answer; one that is
-//! suspended under another system than Linux: its holders hear of the loss at the next renewal.
+//! **What breaks it**: a machine that is suspended between the command that begins a lease and its answer; a suspension
+//! on another system than Linux, which holders learn of at the next renewal.
 
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -25,7 +25,7 @@ pub(crate) struct SureUntil(watch::Sender<End>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct End {
     at: Instant,
-    /// How long the machine had been suspended, since it was started, when the end was last moved.
+    /// The machine's total suspension when the end was last moved.
     suspended: Duration,
 }
 
@@ -37,18 +37,18 @@ impl End {
     }
 }
 
-/// How much of a lease nobody else can have: all but a twentieth of its whole milliseconds. Servers are told no more than those,
-/// and clocks run at different speeds.
+/// The part of a lease that is sure: all but a twentieth of its whole milliseconds. Servers get only those, and clocks
+/// run at different speeds.
 pub(crate) fn sure(lease: Duration) -> Duration {
     let parts = lease.subsec_nanos() % 1_000_000;
     (lease - Duration::from_nanos(parts.into())).mul_f64(0.95)
 }
 
-/// How long this machine has been suspended since it was started.
+/// The machine's total suspension since it started.
 #[cfg(all(target_os = "linux", not(test)))]
 fn suspended() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
-    // In this order, so that a moment between the two is no suspension.
+    // In this order, so that the time between the two calls does not count as suspension.
     let (boot, running) = (
         clock_gettime(ClockId::Boottime),
         clock_gettime(ClockId::Monotonic),
@@ -76,11 +76,11 @@ impl SureUntil {
         })))
     }
 
-    /// Moves the end to a later time; `false` where it has passed already. What the machine was suspended since the last
-    /// time is taken off: it may have been after the request was sent that this time counts from.
+    /// Moves the end to a later time; `false` if it has passed. Any suspension since the last move is subtracted: it
+    /// may have happened after the request was sent.
     pub(crate) fn extend(&self, later: Instant) -> bool {
         let mut lasts = false;
-        // No task is woken: those that sleep until the old end look again then. But those that sleep on after a suspension.
+        // Sleepers until the old end check again then; only after a suspension must they be woken now.
         self.0.send_if_modified(|end| {
             let by_now = end.by_now();
             lasts = Instant::now() < by_now;
@@ -99,7 +99,7 @@ impl SureUntil {
         lasts
     }
 
-    /// It is over now.
+    /// Ends it now.
     pub(crate) fn end(&self) {
         self.0
             .send_modify(|end| end.at = Instant::now().min(end.at));
@@ -109,7 +109,7 @@ impl SureUntil {
         self.left().is_zero()
     }
 
-    /// How long it still lasts.
+    /// The time left.
     pub(crate) fn left(&self) -> Duration {
         let end = self.0.borrow().by_now();
         end.saturating_duration_since(Instant::now())
@@ -150,7 +150,7 @@ mod tests {
         SUSPENDED.get()
     }
 
-    /// A laptop that was closed for longer than the lease, by a clock that has not moved.
+    /// A suspension longer than the lease, by a clock that has not moved.
     #[tokio::test]
     async fn a_machine_that_was_suspended_knows_that_the_end_has_passed() {
         let sure = SureUntil::new(Instant::now() + LONG);
@@ -173,7 +173,7 @@ mod tests {
         assert!(futures::poll!(&mut waiter).is_ready(), "its keeper is told");
     }
 
-    /// A server would end such a lease before its holder does.
+    /// The server would end such a lease earlier than its holder.
     #[test]
     fn parts_of_a_millisecond_are_never_relied_on() {
         let micros = |n| sure(Duration::from_micros(n));

@@ -1,5 +1,5 @@
-//! A client's background tasks: they run in the runtime in which the client was made, whichever runtime a handle, a guard or
-//! a future of it is used or dropped in, and where none is entered at all.
+//! A client's background tasks. They run in the runtime in which the client was made, wherever its handles, guards and
+//! futures are used or dropped.
 
 use crate::LockError;
 use std::future::Future;
@@ -18,7 +18,7 @@ impl Tasks {
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where there is none.
+    /// [`LockError::Invalid`] outside a runtime.
     pub(crate) fn in_current_runtime() -> Result<Self, LockError> {
         let rule = "must be made in a tokio runtime";
         let runtime = Handle::try_current().map_err(|_| LockError::invalid("runtime", rule))?;
@@ -36,7 +36,7 @@ impl Tasks {
         self.tracker.spawn_on(task, &self.runtime)
     }
 
-    /// For tasks that nobody waits for.
+    /// The runtime, for tasks that `close` need not wait for.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }

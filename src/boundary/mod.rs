@@ -5,8 +5,12 @@
 //!    code names, by whatever import of a parent it reaches them. A parent that only declares (`mod`) or re-exports
 //!    (`pub use`) its children does not need them; one that uses an item of a child does. Tests may name anything.
 //! 3. What only one strategy does stands in that strategy's file.
+//!
+//! `glossary.rs` checks the words of both crates, `lock_pages.rs` the documentation of the library's locks.
 
+mod glossary;
 mod imports;
+mod lock_pages;
 
 use imports::{Imports, Path};
 use std::{

@@ -1,7 +1,7 @@
-//! What the parts of a process share without knowing of each other: one value of each type, found by its type.
+//! One shared value per type.
 //!
-//! A client is for all; the queue of one kind of lock, or what its owners hold, belongs to that kind alone, which names its
-//! type in its own file. So the client's file knows nothing of any lock.
+//! A client keeps shared state for every kind of lock this way without knowing any of them: each kind names its own
+//! type.
 
 use parking_lot::Mutex;
 use std::{

@@ -1,10 +1,9 @@
-//! What ends at this process's wall: mutexes by key, what its parts share by type, and the queue in which a process's own
-//! contenders for one remote lock wait.
+//! What works within one process: mutexes by key, shared values by type, and the line of waiters for one remote lock.
 
 mod by_type;
-mod mutexes;
 #[cfg(feature = "redis")]
-pub(crate) mod queue;
+pub(crate) mod line;
+mod mutexes;
 
 pub use by_type::ByType;
 pub use mutexes::{MutexGuard, Mutexes};

@@ -1,12 +1,20 @@
-//! One in-process mutex for each key, which other processes do not see.
-//!
-//! What it survives: a holder that panics or is dropped. **What breaks it**: a second instance.
+//! One mutex per key, within this process.
 
 use crate::registry::{Registration, Registry};
 use std::{hash::Hash, time::Duration};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Mutexes by key. A key that nobody holds or waits for takes no memory.
+///
+/// # Survives
+///
+/// A holder that panics or is dropped.
+///
+/// # What breaks it
+///
+/// A second process: it does not see these mutexes.
+///
+/// # Example
 ///
 /// ```
 /// use oversell_lock::local::Mutexes;

@@ -1,22 +1,16 @@
-//! The lock table with a lease, a sweep of rows that dead holders have left, and re-entry.
+//! The lock table with a lease, a sweep of the rows that dead holders left, and re-entry.
 //!
-//! 1. Insert a row with the lock's name, an owner and the end of its lease, by the clock of the database. Where it is
-//!    there already: delete it if its lease has ended, and try again; else after about 50 ms.
-//! 2. A task puts the end off every third of the lease, and tells the holder if the lock is lost
-//!    ([`lease`](crate::lease)).
-//! 3. An owner that has it takes it again: it looks whether its row is still there, and writes how often it holds it.
-//! 4. Release: the last hold deletes the row, by name **and** owner.
-//!
-//! What it survives: a holder that dies (a waiter sweeps its row away), a caller that goes away at any point, a
-//! command that gets no answer (the holds are counted here; the row only shows them). **What breaks it**: a holder that is
-//! paused beyond its lease and then writes; a clock of the database that jumps; an owner that is shared by tasks which
-//! should exclude each other.
+//! 1. Insert a row with the lock's name, an owner and the end of its lease, by the database's clock. If it exists, delete it if
+//!    its lease has ended and try again; otherwise try again after about 50 ms.
+//! 2. A task extends the lease every third ([`lease`](crate::lease)).
+//! 3. An owner that has it re-enters: it checks that its row is still there and writes its hold count.
+//! 4. Release: the last guard deletes the row, by name **and** owner.
 //!
 //! Next to read: `row.rs`.
 
 use super::{
     pool::{MySqlPool, unanswered},
-    row::{ANSWER, Caller, Contender, Row},
+    row::{Caller, Contender, REPLY_TIMEOUT, Row},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline, inherent,
@@ -38,10 +32,26 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The default lease, renewed every third: Redisson's.
-const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
+const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
-/// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
+/// A contender for a row of `tb_lock` with a lease. Each acquire is its own owner; a handle that is given an
 /// [owner](Self::owner) is re-entrant.
+///
+/// # Survives
+///
+/// A holder that dies (a waiter deletes its row once its lease has ended), a dropped caller, a command without an answer.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease and then writes;
+/// - a clock of the database that jumps;
+/// - an owner that is shared by tasks which should exclude each other.
+///
+/// # Cost
+///
+/// As [`TableLock`](super::TableLock): each waiter asks twenty times a second.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, mysql::MySqlPool};
@@ -62,22 +72,22 @@ pub struct TableLeaseLock {
     owner: Option<Owner>,
 }
 
-/// A row that the guards of one owner share; it goes with the last of them.
+/// A row that the guards of one owner share; it is deleted with the last one.
 #[derive(Debug)]
-struct Hold {
+struct RowHold {
     row: Row,
     guards: AtomicU32,
     lost: CancellationToken,
     _slot: Option<Arc<OwnerSlot<Self>>>,
 }
 
-/// One guard's share of a hold. Dropping it gives it back in the background.
+/// One guard's share of a hold. Dropping it releases it in the background.
 #[derive(Debug)]
 struct RowShare {
-    hold: Arc<Hold>,
+    hold: Arc<RowHold>,
     lease: Lease,
     leased: Instant,
-    given_back: bool,
+    finished: bool,
 }
 
 impl MySqlPool {
@@ -86,7 +96,7 @@ impl MySqlPool {
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
         TableLeaseLock {
             contender: Contender::new(self, name),
-            lease: LEASE,
+            lease: DEFAULT_LEASE,
             owner: None,
         }
     }
@@ -95,12 +105,12 @@ impl MySqlPool {
 owner_and_lease!(TableLeaseLock: owner, lease;);
 
 impl TableLeaseLock {
-    /// Returns the holder; `None` where the lock is free.
+    /// Returns the holder; `None` if the lock is free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
-    /// [`LockError::Refused`] where it answered with an error.
+    /// [`LockError::Unavailable`] if the server did not answer or the pool had no connection for 3 s,
+    /// [`LockError::Refused`] if it answered with an error.
     ///
     /// # Cancel safety
     ///
@@ -109,8 +119,8 @@ impl TableLeaseLock {
         self.contender.holder().await
     }
 
-    /// Deletes the row, whoever has it, as an operator may have to; returns whether there was one. Its holder is told at its
-    /// next renewal.
+    /// Deletes the row, whoever has it, for operators; returns whether there was one. Its holder is told at its next
+    /// renewal.
     ///
     /// # Errors
     ///
@@ -123,7 +133,7 @@ impl TableLeaseLock {
         self.contender.force_unlock().await
     }
 
-    /// Has the row say who took it.
+    /// Sets what the row says about the contender.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.contender.caller = caller;
@@ -133,10 +143,10 @@ impl TableLeaseLock {
     async fn first(
         &self,
         wait: Duration,
-        slot: Option<Arc<OwnerSlot<Hold>>>,
+        slot: Option<Arc<OwnerSlot<RowHold>>>,
     ) -> Result<RowShare, LockError> {
         let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
-        let hold = Hold {
+        let hold = RowHold {
             row,
             guards: AtomicU32::new(1),
             lost: CancellationToken::new(),
@@ -146,17 +156,17 @@ impl TableLeaseLock {
             hold: Arc::new(hold),
             lease: self.lease,
             leased,
-            given_back: false,
+            finished: false,
         })
     }
 
-    /// As the owner's other holds, or as its first one.
+    /// Joins the owner's hold, or takes its first one.
     async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
             .pool
             .shared()
-            .of::<Reentry<Hold>>()
+            .of::<Reentry<RowHold>>()
             .enter(&contender.name, owner, end)
             .await;
         let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
@@ -164,7 +174,9 @@ impl TableLeaseLock {
             .exclusive
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
-            && share.write(Some(share.lease), left(end) + ANSWER).await?
+            && share
+                .write(Some(share.lease), left(end) + REPLY_TIMEOUT)
+                .await?
         {
             return Ok(share);
         }
@@ -185,7 +197,7 @@ impl Lock for TableLeaseLock {
             Some(owner) => self.as_owner(owner, wait).await?,
             None => self.first(wait, None).await?,
         };
-        // A guard that is lost already is given to nobody: its row goes with the share.
+        // A guard that is already lost is not given out: its row goes with the share.
         if self.lease.is_over(share.leased) {
             return Err(unanswered());
         }
@@ -196,7 +208,7 @@ impl Lock for TableLeaseLock {
             let hold = hold.upgrade();
             async move {
                 match hold {
-                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), ANSWER).await,
+                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), REPLY_TIMEOUT).await,
                     None => Ok(false),
                 }
             }
@@ -213,8 +225,8 @@ impl Lock for TableLeaseLock {
 inherent!(TableLeaseLock);
 
 impl RowShare {
-    /// One more of `hold`; `None` where the last has given it back, or it was lost.
-    fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
+    /// One more share of `hold`; `None` if the last one has released it, or it was lost.
+    fn join(hold: Arc<RowHold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
         hold.guards
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
@@ -223,7 +235,7 @@ impl RowShare {
             hold,
             lease,
             leased: Instant::now(),
-            given_back: false,
+            finished: false,
         };
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
@@ -232,15 +244,15 @@ impl RowShare {
         self.hold.write(lease, bound).await
     }
 
-    /// Takes it out of the hold count; returns whether it was the last.
+    /// Leaves the hold; returns whether it was the last.
     fn leave(&mut self) -> bool {
-        self.given_back = true;
+        self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
-impl Hold {
-    /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
+impl RowHold {
+    /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
     async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
         let still = self.row.renew(guards, lease, bound).await?;
@@ -259,20 +271,20 @@ impl Share for RowShare {
     async fn lost(&self, sure_until: &SureUntil) {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), ANSWER)) => {}
+            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
         }
     }
 
-    async fn give_back(mut self, lost: bool) -> Result<(), LockError> {
+    async fn finish(mut self, lost: bool) -> Result<(), LockError> {
         if lost {
             return Ok(());
         }
         if self.leave() {
             return self.hold.row.release().await;
         }
-        // The last may have come after us, and have deleted the row before this is written.
+        // A later share may have been the last one and have deleted the row before this write.
         let still =
-            self.write(None, ANSWER).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+            self.write(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still {
             Ok(())
         } else {
@@ -283,7 +295,7 @@ impl Share for RowShare {
 
 impl Drop for RowShare {
     fn drop(&mut self) {
-        if !self.given_back {
+        if !self.finished {
             self.leave();
         }
     }

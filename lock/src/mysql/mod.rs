@@ -1,11 +1,11 @@
-//! Locks in MySQL or MariaDB, and the connection pool that they stand on.
+//! Locks in MySQL or MariaDB, and their connection pool.
 //!
 //! Next to read: [`TableLock`], then [`TableLeaseLock`] and [`MySqlPool`].
 
+mod connection_id;
 mod lease_lock;
 mod pool;
 mod row;
-mod session;
 mod table_lock;
 
 pub use lease_lock::TableLeaseLock;

@@ -1,14 +1,13 @@
-//! A pool that takes a connection back only when it is marked as clean.
+//! A pool that takes a connection back only if it is marked as clean.
 //!
-//! A future can be dropped at any `await`: between `BEGIN` and `COMMIT`, or while an answer is on its way. A
-//! connection that went back to the pool then would hand an open transaction, and its row locks, to the
-//! next user. So the rule is the other way round: [`Conn::done`] puts a connection back, and one that is
-//! dropped without it is closed and killed on the server, which rolls back at once, even where it was
-//! still waiting for a row lock. sqlx's own pool pings on each release; this one pings only what was idle for a second.
+//! A future can be dropped at any `await`: between `BEGIN` and `COMMIT`, or while an answer is on its way. Returning
+//! such a connection would hand an open transaction and its row locks to the next user. So only [`Conn::done`] returns
+//! a connection; a dropped one is closed and killed on the server, which rolls back at once, even while it waits for a
+//! row lock. sqlx's own pool pings on each release; this one pings only what was idle for a second.
 //!
-//! Next to read: `session.rs`.
+//! Next to read: `connection_id.rs`.
 
-use super::session::Session;
+use super::connection_id::ConnectionId;
 use crate::{LockError, Owner, Process, deadline, left, local::ByType, tasks::Tasks};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
@@ -35,34 +34,31 @@ use tokio_util::task::AbortOnDropHandle;
 
 const SERVER: &str = "mysql";
 
-/// How long a connection may take to be made.
-pub(super) const CONNECT: Duration = Duration::from_secs(3);
+/// The longest time to connect.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long [`MySqlPool::close`] waits for what is under way.
-const LAST_STATEMENTS: Duration = Duration::from_secs(3);
+/// How long [`MySqlPool::close`] waits for running work.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a connection may have been idle before it is asked whether it is still there: a server, and whatever stands
-/// before it, closes what nobody uses.
-const IDLE: Duration = Duration::from_secs(1);
+/// A connection that was idle for longer is pinged before use: the server, or a proxy, closes idle ones.
+const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
-/// What a server answers that will be able to do it after a while: it has too many connections, it has ended the statement
-/// because of others.
-const NOT_NOW: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
+/// Temporary errors: too many connections, or a statement ended because of others.
+const RETRYABLE: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
-/// The answers of a server that has changed nothing and will change nothing on this connection: it is read-only after a
-/// fail-over (1290, 1836), it is not part of its Galera cluster (1047) or of its replication group (3101), it is offline
-/// (3032), it has closed what was idle (4031).
-const DEMOTED: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
+/// Errors after which the server has changed nothing, and will change nothing on this connection: it is read-only after
+/// a fail-over (1290, 1836), has left its Galera cluster (1047) or replication group (3101), is offline (3032), or has
+/// closed an idle connection (4031).
+const READ_ONLY: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 
-/// The server shuts down (1053), or the connection was killed (1927): by a proxy's word also where the server behind it has
-/// gone, and then the statement may have been carried out.
-const CUT_OFF: [u16; 2] = [1053, 1927];
+/// The server shuts down (1053), or the connection was killed (1927). A proxy also says so when the server behind it
+/// has gone, so the statement may have been carried out.
+const CONNECTION_KILLED: [u16; 2] = [1053, 1927];
 
-/// The server does not know a variable.
+/// The error for an unknown variable.
 const UNKNOWN_VARIABLE: u16 = 1193;
 
-/// Why no connection was to be had: all of the pool's were in use for all of the wait. [`LockError::Unavailable`] has it as
-/// its reason.
+/// All connections of the pool were in use for all of the wait. It is the reason of a [`LockError::Unavailable`].
 #[derive(Debug, thiserror::Error)]
 #[error("all connections of the pool were in use for {} ms", waited.as_millis())]
 pub struct PoolExhausted {
@@ -70,14 +66,14 @@ pub struct PoolExhausted {
     pub waited: Duration,
 }
 
-/// What a statement came to that was not done.
+/// Why a statement failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// It was not sent.
     Unsent(LockError),
     /// The server answered with an error, and has changed nothing.
     Answered(Box<dyn DatabaseError>),
-    /// It was sent, and may have been carried out.
+    /// It was sent and may have been carried out.
     Unanswered(LockError),
 }
 
@@ -91,14 +87,14 @@ pub(super) enum Failure {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct MySqlOptions {
-    /// `None` where the address was none.
+    /// `None` for an invalid address.
     servers: Vec<Option<MySqlConnectOptions>>,
     connections: usize,
     process: Process,
     variables: Vec<String>,
 }
 
-/// Starts from what sqlx knows a server by, for what an address cannot say.
+/// Starts from sqlx's own options, for what an address cannot say.
 ///
 /// ```
 /// # use oversell_lock::mysql::MySqlOptions;
@@ -112,20 +108,20 @@ impl From<MySqlConnectOptions> for MySqlOptions {
 }
 
 impl MySqlOptions {
-    /// Starts from `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode`,
+    /// Starts from `mysql://user[:password]@host[:port]/database`, and after a `?` what sqlx takes, as `ssl-mode`,
     /// `ssl-ca`, `ssl-cert` and `ssl-key` (which need the feature `tls`); 10 connections, a process of its own.
     ///
-    /// **One address is one server.** What an abandoned connection was doing is ended through a second one (`KILL`). Behind a
-    /// balancer that leads the second to another server it goes on there, and an insert that nobody waits for may still be done: name
-    /// the nodes themselves ([`of`](Self::of)). A connection is known by its number and its client's address, which a socket does not
-    /// have: there, after a restart of the server, the number may be another's.
+    /// **One address is one server.** An abandoned connection is ended by a second one (`KILL`). Behind a balancer that
+    /// leads the second to another server, the statement continues, and an abandoned insert may still be done: name the
+    /// nodes themselves ([`of`](Self::of)). A connection is known by its number and its client's address, which a
+    /// socket does not have: there, after a restart of the server, the number may be another's.
     #[must_use]
     pub fn new(url: impl AsRef<str>) -> Self {
         Self::of([url])
     }
 
-    /// Starts from the addresses of the nodes of one cluster. Each new connection tries them in order, and takes the first
-    /// that answers, is part of its cluster and takes writes of this user; it stays with that node as long as it lasts.
+    /// Starts from the addresses of the nodes of one cluster. Each new connection tries them in order, and takes the
+    /// first that answers, is part of its cluster and accepts writes of this user; it stays with that node.
     ///
     /// ```
     /// # use oversell_lock::mysql::MySqlOptions;
@@ -150,8 +146,8 @@ impl MySqlOptions {
         }
     }
 
-    /// Sets the most connections, 1 or more. A waiter has none; acquiring, renewing and releasing need one: a lease that finds
-    /// none free until it ends is lost.
+    /// Sets the most connections, 1 or more. A waiter has none, but acquiring, renewing and releasing need one: a lease
+    /// that finds none free until it ends is lost.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self {
@@ -160,14 +156,14 @@ impl MySqlOptions {
         }
     }
 
-    /// Sets this process, after which owners are named.
+    /// Sets the process that owners are named after.
     #[must_use]
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
     }
 
-    /// Sets a variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the variable
-    /// is used without it.
+    /// Sets a variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the
+    /// variable is used without it.
     #[must_use]
     pub fn session_variable(mut self, assignment: &str) -> Self {
         self.variables.push(format!("SET SESSION {assignment}"));
@@ -175,7 +171,7 @@ impl MySqlOptions {
     }
 }
 
-/// The address may hold a password, and is not shown.
+/// The address may hold a password, so it is not shown.
 impl fmt::Debug for MySqlOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MySqlOptions")
@@ -184,22 +180,22 @@ impl fmt::Debug for MySqlOptions {
     }
 }
 
-/// Makes connections, to the first of these that is well; recycles each as it is, since only clean ones come back.
+/// Makes connections, and takes them back as they are, because only clean ones come back.
 #[derive(Debug)]
 struct Connections {
     nodes: Arc<Nodes>,
-    /// A connection ends with the runtime in which it is made, and a caller's may end before the pool's.
+    /// The pool's runtime: a connection ends with the runtime in which it is made.
     runtime: Handle,
 }
 
-/// The servers in the order in which they are tried, and what each new session is told first.
+/// The servers in order of preference, and the settings of each new session.
 #[derive(Debug)]
 struct Nodes {
     servers: Vec<Arc<MySqlConnectOptions>>,
     variables: Vec<String>,
 }
 
-/// A connection, and what the server knows it by.
+/// A connection, and its identity on the server.
 struct Link {
     connection: MySqlConnection,
     server: Arc<MySqlConnectOptions>,
@@ -228,9 +224,10 @@ impl managed::Manager for Connections {
 }
 
 impl Nodes {
-    /// To the first that is well. Each server has its share of the time: one that is silent leaves the others theirs.
+    /// Connects to the first usable server. Each gets an equal part of the time, so that a silent one does not use it
+    /// up.
     async fn connect(&self) -> Result<Link, sqlx::Error> {
-        let share = CONNECT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        let share = CONNECT_TIMEOUT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
         for server in &self.servers {
             let late = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
@@ -243,11 +240,11 @@ impl Nodes {
     }
 
     async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
-        const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        const OWN_ID: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;
-        let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
+        let (id, host): (i64, String) = sqlx::query_as(OWN_ID).fetch_one(&mut connection).await?;
         if self.servers.len() > 1 {
-            // A node without its cluster still answers from its own tables, but refuses this.
+            // A Galera node without its cluster refuses this, but still answers from its own tables.
             connection.execute("SELECT 1").await?;
             ask_for_writes(&mut connection).await?;
         }
@@ -269,7 +266,7 @@ impl Nodes {
     }
 }
 
-/// Asks whether this user may write here: a read-only server refuses it (1290) and changes nothing either way. No transaction
+/// Checks whether this user may write here: a read-only server refuses (1290), and nothing is changed. No transaction
 /// may be open.
 async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     connection.execute("START TRANSACTION READ WRITE").await?;
@@ -301,37 +298,38 @@ struct Inner {
     tasks: Tasks,
 }
 
-/// A connection that closes unless it is [`done`](Conn::done).
+/// A connection that closes unless it is returned by [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
 pub struct Conn(Option<Object<Connections>>, MySqlPool);
 
 impl MySqlPool {
-    /// Makes a pool of at most 10 connections to `url`, of which the first is made at once: so a server that cannot be
-    /// reached, or does not let us in, is known here.
+    /// Makes a pool of at most 10 connections to `url`, and makes the first one at once, so that an unreachable server
+    /// or a refused login is reported here.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`LockError::Unavailable`] where the server does not answer, [`LockError::Refused`] where it
-    /// lets nobody in under this name.
+    /// As [`new`](Self::new); [`LockError::Unavailable`] if the server does not answer, [`LockError::Refused`] if it
+    /// refuses the login.
     ///
     /// # Cancel safety
     ///
     /// Safe.
     pub async fn connect(url: &str) -> Result<Self, LockError> {
         let pool = Self::new(MySqlOptions::new(url))?;
-        pool.conn(CONNECT).await?.done();
+        pool.conn(CONNECT_TIMEOUT).await?.done();
         Ok(pool)
     }
 
-    /// Makes a pool that connects when first used. Its connections and tasks live in the tokio runtime in which it is made: locks
-    /// may be used in another one, but nothing is taken, renewed or given back while that first one does not run.
+    /// Makes a pool that connects on first use. Its connections and tasks live in the tokio runtime in which it is
+    /// made. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
+    /// not run.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where the address is not one, there are to be no connections, or there is no runtime.
+    /// [`LockError::Invalid`] if the address is invalid, there are to be no connections, or there is no runtime.
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
         let invalid = |name: &str, rule| LockError::invalid(name, rule);
-        // The address may hold a password, and is not repeated.
+        // The address may hold a password, so it is not repeated.
         let rule = "must be mysql://user[:password]@host[:port]/database";
         let servers = options.servers.into_iter();
         let servers: Option<Vec<_>> = servers
@@ -367,19 +365,19 @@ impl MySqlPool {
         self.0.process.owner()
     }
 
-    /// Gets a connection, waiting for a free one at most `wait`, and 3 s for one to be made. One that was idle for a second
-    /// is asked first whether it is still there.
+    /// Gets a connection, waiting at most `wait` for a free one, and 3 s for a new one. One that was idle for a second
+    /// is pinged first.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where none could be made, or all were in use for that long ([`PoolExhausted`]);
-    /// [`LockError::Refused`] where the server lets nobody in.
+    /// [`LockError::Unavailable`] if none could be made, or all were in use for that long ([`PoolExhausted`]);
+    /// [`LockError::Refused`] if the server refuses the login.
     ///
     /// # Cancel safety
     ///
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
-        self.conn_by(wait, deadline(wait) + CONNECT).await
+        self.conn_by(wait, deadline(wait) + CONNECT_TIMEOUT).await
     }
 
     /// A connection that is free within `wait` and answers by `end`.
@@ -388,7 +386,7 @@ impl MySqlPool {
         loop {
             let timeouts = Timeouts {
                 wait: Some(left(free)),
-                create: Some(left(end).min(CONNECT)),
+                create: Some(left(end).min(CONNECT_TIMEOUT)),
                 recycle: None,
             };
             let mut conn = match self.0.connections.timeout_get(&timeouts).await {
@@ -408,8 +406,8 @@ impl MySqlPool {
         }
     }
 
-    /// What `statement` comes to on a connection of the pool, within `bound` altogether. It must be a transaction by itself:
-    /// where the server ended it because of others, it has changed nothing, and is asked again at once.
+    /// Runs `statement` on a connection of the pool, within `bound` altogether. It must be a transaction by itself: if
+    /// the server ends it because of others, it has changed nothing, and is repeated at once.
     ///
     /// # Cancel safety
     ///
@@ -434,8 +432,7 @@ impl MySqlPool {
         self.settle(conn, answer)
     }
 
-    /// What an answer means, and what becomes of its connection: it goes back only where the server has answered on it and
-    /// can be asked more.
+    /// Classifies an answer, and returns the connection to the pool only if the server can be asked more on it.
     pub(super) fn settle<T>(
         &self,
         conn: Conn,
@@ -446,8 +443,8 @@ impl MySqlPool {
                 conn.done();
                 return Ok(done);
             }
-            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CUT_OFF) => {
-                if !is_one_of(&*error, &DEMOTED) {
+            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CONNECTION_KILLED) => {
+                if !is_one_of(&*error, &READ_ONLY) {
                     conn.done();
                     return Err(Failure::Answered(error));
                 }
@@ -456,13 +453,13 @@ impl MySqlPool {
             Ok(Err(error)) => Failure::Unanswered(failed(error)),
             Err(_) => Failure::Unanswered(unanswered()),
         };
-        // What is true of this one is true of those that were made with it.
+        // Connections of the same age are probably broken too.
         drop(conn);
         self.forget_idle();
         Err(failure)
     }
 
-    /// Drops every idle connection: after one was found dead, the others are too.
+    /// Drops every idle connection: after one was found dead, the others probably are too.
     pub fn forget_idle(&self) {
         self.0.connections.retain(|_, _| false);
     }
@@ -474,13 +471,10 @@ impl MySqlPool {
         (status.size, status.available)
     }
 
-    /// Waits, 3 s at most, for locks that are being given back and for abandoned statements that are being ended, and
-    /// closes the idle connections. What is asked of the pool from then on fails.
+    /// Waits, 3 s at most, for running releases and kills, and closes the idle connections. Later calls on the pool
+    /// fail.
     pub async fn close(&self) {
-        if timeout(LAST_STATEMENTS, self.0.tasks.ended())
-            .await
-            .is_err()
-        {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the mysql pool before all locks in tb_lock are deleted"
@@ -489,7 +483,7 @@ impl MySqlPool {
         self.0.connections.close();
     }
 
-    /// What the locks of this pool share, by type.
+    /// The shared state of this pool's locks, by type.
     pub(super) fn shared(&self) -> &ByType {
         &self.0.shared
     }
@@ -506,8 +500,8 @@ impl fmt::Debug for MySqlPool {
     }
 }
 
-/// Why a [`Conn`] has a connection.
-const FULL: &str = "only `done` and `drop` empty it, and both consume it";
+/// Why a [`Conn`] always has a connection.
+const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
 
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
@@ -520,50 +514,50 @@ impl Conn {
         }
     }
 
-    /// Returns the server's number of the connection, which `KILL QUERY` takes.
+    /// Returns the connection's number on the server, which `KILL QUERY` takes.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.link().id
     }
 
-    /// Returns how another connection to the same server is made: to the same node of a cluster.
+    /// Returns the options for another connection to the same server: to the same node of a cluster.
     #[must_use]
     pub fn server(&self) -> Arc<MySqlConnectOptions> {
         Arc::clone(&self.link().server)
     }
 
-    /// Returns a flag: while it is set, [`done`](Self::done) closes the connection as a drop does, for what may still happen to
-    /// it, such as a `KILL QUERY` without an answer.
+    /// Returns a flag. While it is set, [`done`](Self::done) closes the connection, because something may still happen
+    /// to it, such as a `KILL QUERY` without an answer.
     #[must_use]
     pub fn closes_when_done(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.link().closes_when_done)
     }
 
-    /// Asks whether the server takes writes of this user, which changes nothing. No transaction may be open.
+    /// Checks whether the server accepts writes of this user, without changing anything. No transaction may be open.
     ///
     /// # Errors
     ///
-    /// What the server answers; 1290 where it is read-only.
+    /// The server's error; 1290 if it is read-only.
     ///
     /// # Cancel safety
     ///
-    /// Drop the connection: its transaction may be open.
+    /// Drop the connection: a transaction may be open.
     pub async fn ask_for_writes(&mut self) -> Result<(), sqlx::Error> {
         ask_for_writes(self).await
     }
 
-    /// What the server knows it by.
-    pub(super) fn session(&self) -> Session {
+    /// Its identity on the server.
+    pub(super) fn connection_id(&self) -> ConnectionId {
         let link = self.link();
-        Session::new(self.server(), link.id, Arc::clone(&link.host))
+        ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
     }
 
     fn link(&self) -> &Link {
-        self.0.as_ref().expect(FULL)
+        self.0.as_ref().expect(NOT_EMPTY)
     }
 
     fn is_fresh(&self) -> bool {
-        self.link().idle_since.elapsed() < IDLE
+        self.link().idle_since.elapsed() < MAX_UNCHECKED_IDLE
     }
 }
 
@@ -572,11 +566,11 @@ impl Drop for Conn {
         if self.0.is_none() {
             return;
         }
-        let session = self.session();
+        let connection_id = self.connection_id();
         drop(self.0.take().map(Object::take));
         self.1.tasks().spawn(async move {
-            if let Err(error) = session.end().await {
-                tracing::debug!(%error, ?session, "an abandoned connection was not killed");
+            if let Err(error) = connection_id.kill().await {
+                tracing::debug!(%error, ?connection_id, "an abandoned connection was not killed");
             }
         });
     }
@@ -592,7 +586,7 @@ impl Deref for Conn {
 
 impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
-        &mut self.0.as_mut().expect(FULL).connection
+        &mut self.0.as_mut().expect(NOT_EMPTY).connection
     }
 }
 
@@ -605,10 +599,10 @@ impl From<Failure> for LockError {
     }
 }
 
-/// What a statement that failed means for a lock.
+/// Maps a failed statement to a lock's error.
 fn failed(error: sqlx::Error) -> LockError {
     let refused = match &error {
-        sqlx::Error::Database(answer) => [&NOT_NOW[..], &DEMOTED, &CUT_OFF]
+        sqlx::Error::Database(answer) => [&RETRYABLE[..], &READ_ONLY, &CONNECTION_KILLED]
             .iter()
             .all(|passing| !is_one_of(&**answer, passing)),
         _ => false,
@@ -621,19 +615,19 @@ fn failed(error: sqlx::Error) -> LockError {
     }
 }
 
-/// Whether the server ended the statement because of others (a deadlock, a lock that it waited for too long, a `KILL
-/// QUERY`), so that it can be repeated at once.
+/// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`), so that
+/// it can be repeated at once.
 pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
     is_one_of(error, &[1205, 1213, 1317])
 }
 
-/// Whether the server's word is no answer to the statement: it shuts down (1053), or the connection was killed (1927). By a
-/// proxy's word the server behind it may have gone too, so a write may have been carried out.
+/// Whether the server shuts down (1053) or the connection was killed (1927). A proxy also says so when the server
+/// behind it has gone, so a write may have been carried out.
 #[must_use]
 pub fn is_cut_off(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
-        .is_some_and(|error| is_one_of(error, &CUT_OFF))
+        .is_some_and(|error| is_one_of(error, &CONNECTION_KILLED))
 }
 
 fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {

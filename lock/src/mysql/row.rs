@@ -1,20 +1,18 @@
-//! A row of `tb_lock`: how it is inserted, kept and deleted. Both locks that are such a row stand on this.
+//! A row of `tb_lock`: how both table locks insert, renew and delete it.
 //!
-//! 1. Insert it. Where the name is there already another holds the lock: try again about every 50 ms, with no connection
-//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep).
-//! 2. Renew: put its end off, by name **and** owner, where it has not come yet. The clock is the database's.
+//! 1. Insert it. If the name exists, another holds the lock: try again about every 50 ms, without a connection in
+//!    between. A contender with a lease first deletes the row of that name if its lease has ended (the sweep).
+//! 2. Renew: extend its end, by name **and** owner, if it has not passed by the database's clock.
 //! 3. Delete it, by name **and** owner, until the server has answered.
 //!
-//! What it survives: a caller that goes away at any point (the insert runs to its end in a task of its own), a lost answer
-//! (each insert's owner is a fresh one, so what it may have written can be deleted without harm to anybody).
-//! **What breaks it**: a table whose `lock_name` has a collation that takes different names for one, as one that was made by an
-//! earlier version or by another program may.
+//! The insert runs to its end in a task of its own, even if the caller is dropped. Each insert has a fresh owner, so
+//! what an unanswered one may have written can be deleted without harm to others.
 //!
 //! Next to read: `pool.rs`.
 
 use super::{
+    connection_id::ConnectionId,
     pool::{Conn, Failure, MySqlPool, is_contention, unanswered},
-    session::Session,
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -27,35 +25,34 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The pause between two attempts: they are random around it, so that those who came together do not go on
-/// polling together.
-const POLL: Duration = Duration::from_millis(50);
+/// The mean pause between two attempts; it is random, so that waiters do not poll in step.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long an answer is waited for, beside what the caller may wait.
-pub(super) const ANSWER: Duration = Duration::from_secs(3);
+/// How long an answer may take, beyond the caller's own wait.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The pauses between attempts to delete a row while the server does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-const LONGEST_NAME: usize = 50;
+const MAX_NAME_LENGTH: usize = 50;
 
 const TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
-/// A plain read locks nothing: those who wait do not stand in the holder's way.
+/// A plain read locks nothing, so waiters do not block the holder.
 const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
-/// How long the lease still runs, in microseconds; less than 0 where it has ended and has not been swept away.
+/// The rest of the lease in microseconds; negative if it has ended and the row has not been swept.
 const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// The contender, as its row shows it to people. Nothing is decided by it; what is longer than its column is cut
-/// off. `thread_name` is the thread that inserts.
+/// The contender, as its row shows it to people. Nothing depends on it; texts are cut to the width of their columns.
+/// `thread_name` is the thread that inserts.
 ///
 /// ```
 /// use oversell_lock::mysql::Caller;
@@ -92,9 +89,10 @@ pub(super) struct Row {
 }
 
 impl MySqlPool {
-    /// Makes the table `tb_lock` where it is not there yet; the account needs the right to. One that is there is left as it
-    /// is, and compares names as its column does: one of an earlier version takes `Stock` and `stock` for one lock until
-    /// `lock_name` has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL 8).
+    /// Makes the table `tb_lock` if it is missing; the account needs the right to. An existing table is left as it is,
+    /// and compares names by its own column: a table of an earlier version treats `Stock` and `stock` as one lock until
+    /// `lock_name` has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL
+    /// 8).
     ///
     /// # Errors
     ///
@@ -102,10 +100,12 @@ impl MySqlPool {
     ///
     /// # Cancel safety
     ///
-    /// It may be made or not; it may be called again.
+    /// It may be made or not; calling it again is safe.
     pub async fn create_table(&self) -> Result<(), LockError> {
-        self.ask(ANSWER, |conn| sqlx::query(TABLE).execute(conn).boxed())
-            .await?;
+        self.ask(REPLY_TIMEOUT, |conn| {
+            sqlx::query(TABLE).execute(conn).boxed()
+        })
+        .await?;
         Ok(())
     }
 }
@@ -123,9 +123,9 @@ impl Contender {
         LockError::taken(&self.name, waited)
     }
 
-    /// Whose row is there.
+    /// The owner of the present row.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let row = self.pool.ask(ANSWER, |conn| {
+        let row = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let holder = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER);
             holder.bind(self.name.clone()).fetch_optional(conn).boxed()
         });
@@ -138,22 +138,22 @@ impl Contender {
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
-    /// Deletes the row, whoever has it; whether there was one.
+    /// Deletes the row, whoever has it; returns whether there was one.
     pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(ANSWER, |conn| {
+        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
             delete.execute(conn).boxed()
         });
         Ok(deleted.await?.rows_affected() > 0)
     }
 
-    /// Inserts the row, waiting at most `wait`; gives it and when its lease began.
+    /// Inserts the row, waiting at most `wait`; returns it and when its lease began.
     pub(super) async fn row(
         &self,
         lease: Option<Lease>,
         wait: Duration,
     ) -> Result<(Row, Instant), LockError> {
-        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
+        if !(1..=MAX_NAME_LENGTH).contains(&self.name.chars().count()) {
             return Err(LockError::invalid(
                 &self.name,
                 "a name has 1 to 50 characters",
@@ -178,14 +178,14 @@ impl Contender {
             if left().is_zero() {
                 return Err(self.taken(wait));
             }
-            sleep(POLL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
+            sleep(POLL_INTERVAL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
         }
     }
 
-    /// Tries once; `None` where another's row is there.
+    /// Tries once; `None` if another's row is there.
     ///
-    /// The statement runs in a task of its own, to its end: a caller that is dropped meanwhile drops the reply, and
-    /// with it the row.
+    /// The statement runs to its end in a task of its own: a caller that is dropped meanwhile drops the reply, and with
+    /// it the row.
     async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
         let row = Row::gone(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
@@ -195,9 +195,10 @@ impl Contender {
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// Deletes the row of this name if its lease has ended; whether there was one, as far as there was a connection to see.
+    /// Deletes the row of this name if its lease has ended; returns whether there was one. Without a free connection it
+    /// returns `false`.
     async fn sweep(&self) -> Result<bool, LockError> {
-        let swept = self.pool.ask(ANSWER, |conn| {
+        let swept = self.pool.ask(REPLY_TIMEOUT, |conn| {
             let name = self.name.clone();
             async move {
                 let expired: i64 = sqlx::query_scalar(EXPIRED)
@@ -220,7 +221,7 @@ impl Contender {
 }
 
 impl Row {
-    /// A row that is not there, or is deleted by someone else: nothing is done when it is dropped.
+    /// A row that is not in the table, or that others delete: dropping it does nothing.
     fn gone(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
         Self {
             pool: pool.clone(),
@@ -247,8 +248,8 @@ impl Row {
             .bind(cut(&caller.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
-        let session = conn.session();
-        let answer = timeout(ANSWER, insert.execute(&mut *conn)).await;
+        let connection_id = conn.connection_id();
+        let answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)).await;
         match self.pool.settle(conn, answer) {
             Ok(_) => {
                 self.gone.store(false, Ordering::Relaxed);
@@ -261,7 +262,7 @@ impl Row {
             }
             Err(Failure::Unanswered(error)) => {
                 reply.send(Err(error)).ok();
-                self.never_mind(session).await;
+                self.undo_insert(connection_id).await;
             }
             Err(failure) => {
                 reply.send(Err(failure.into())).ok();
@@ -269,20 +270,20 @@ impl Row {
         }
     }
 
-    /// Undoes an insert that was not answered. The statement is ended first: it might otherwise be carried out
-    /// after the deletion, and the row stay for ever.
-    async fn never_mind(self, session: Session) {
+    /// Undoes an unanswered insert. Its connection is killed first: otherwise the insert might be carried out after the
+    /// deletion, and its row would stay for ever.
+    async fn undo_insert(self, connection_id: ConnectionId) {
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = session.end().await {
+        while let Err(error) = connection_id.kill().await {
             tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        self.delete_at_last().await;
+        self.delete_until_done().await;
     }
 
-    /// Writes how often its owner holds it, and puts its end off to `lease` from now, but never forward; `false` where its
-    /// end has come, or it is another's by now.
+    /// Writes the hold count and extends its end to `lease` from now, never shortening it; `false` if its end has
+    /// passed, or it is another's by now.
     pub(super) async fn renew(
         &self,
         holds: u32,
@@ -301,9 +302,9 @@ impl Row {
         Ok(renewed.await?.rows_affected() > 0)
     }
 
-    /// Deletes it, and says how that went as far as the server answers in time; the rest goes on in the background.
+    /// Deletes it and returns the result, if the server answers in time; otherwise it continues in the background.
     pub(super) async fn release(&self) -> Result<(), LockError> {
-        match timeout(ANSWER, self.delete()).await {
+        match timeout(REPLY_TIMEOUT, self.delete()).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(&self.name)),
             Ok(Err(refused)) => Err(refused),
@@ -311,15 +312,15 @@ impl Row {
         }
     }
 
-    /// Deletes it, also where the server refuses to until somebody gives us the right.
-    async fn delete_at_last(&self) {
+    /// Deletes it, retrying even if the server refuses, until somebody grants the right.
+    async fn delete_until_done(&self) {
         while let Err(error) = self.delete().await {
             tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
-            sleep(LONGEST_PAUSE).await;
+            sleep(MAX_PAUSE).await;
         }
     }
 
-    /// Deletes it, however often that must be asked; `false` where it was gone already. The error is a refusal.
+    /// Deletes it, retrying until answered; `false` if it was gone already. The error is a refusal.
     async fn delete(&self) -> Result<bool, LockError> {
         let (mut pause, mut asked) = (FIRST_PAUSE, false);
         loop {
@@ -330,13 +331,13 @@ impl Row {
                 deleted => return deleted,
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
-    /// Whether there was a row to delete, as far as is known: one that was `asked` for before may be gone because of that.
+    /// Whether there was a row to delete. After an unanswered attempt (`asked`) a missing row counts as deleted by it.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(ANSWER, |conn| {
+        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)
                 .bind(self.name.clone())
                 .bind(self.owner.to_string())
@@ -359,7 +360,7 @@ impl Drop for Row {
         let row = Self::gone(&self.pool, &self.name, self.owner);
         self.pool
             .tasks()
-            .spawn(async move { row.delete_at_last().await });
+            .spawn(async move { row.delete_until_done().await });
     }
 }
 
@@ -367,7 +368,8 @@ fn cut(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 
-/// What the database adds to its clock. It cuts the time of day to whole milliseconds, and so needs one more.
+/// The microseconds that the database adds to its clock. It cuts the time of day to whole milliseconds, so one is
+/// added.
 fn micros(lease: Lease) -> u64 {
     lease.millis().saturating_add(1).saturating_mul(1000)
 }

@@ -1,13 +1,7 @@
 //! A row as a lock: the unique key on `lock_name` lets one insert succeed.
 //!
-//! 1. Insert a row with the lock's name. Where it is there already another holds the lock: try again about every
-//!    50 ms.
+//! 1. Insert a row with the lock's name. If it exists, another holds the lock: try again after about 50 ms.
 //! 2. Release: delete the row, by name **and** owner, until the server has answered.
-//!
-//! What it survives: any number of processes, a holder that panics or is dropped, a lost answer. **What breaks it**: a
-//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand. And each
-//! waiter asks the server twenty times a second: a thousand of them leave it, and the pool, little time for the one that
-//! holds the lock.
 //!
 //! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
@@ -18,7 +12,23 @@ use super::{
 use crate::{Guard, Holder, Keeper, Lock, LockError, inherent};
 use std::time::Duration;
 
-/// A contender for a row of `tb_lock`, which stays until it is deleted.
+/// A contender for a row of `tb_lock`, without a lease: the row stays until it is deleted.
+///
+/// # Survives
+///
+/// Any number of processes, a holder that panics or is dropped, a lost answer.
+///
+/// # What breaks it
+///
+/// **A holder that dies: its row blocks everybody until somebody deletes it** ([`force_unlock`](Self::force_unlock)), because
+/// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one. A `lock_name` whose collation treats different names
+/// as equal (see [`create_table`](MySqlPool::create_table)).
+///
+/// # Cost
+///
+/// Each waiter asks the server twenty times a second: a thousand waiters leave it, and the pool, little time for the holder.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, mysql::MySqlPool};
@@ -42,12 +52,12 @@ impl MySqlPool {
 }
 
 impl TableLock {
-    /// Returns the holder; `None` where the lock is free.
+    /// Returns the holder; `None` if the lock is free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
-    /// [`LockError::Refused`] where it answered with an error.
+    /// [`LockError::Unavailable`] if the server did not answer or the pool had no connection for 3 s,
+    /// [`LockError::Refused`] if it answered with an error.
     ///
     /// # Cancel safety
     ///
@@ -56,8 +66,8 @@ impl TableLock {
         self.0.holder().await
     }
 
-    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A holder
-    /// that lives hears of it when it releases.
+    /// Deletes the row, whoever has it, as an operator must after a holder has died; returns whether there was one. A
+    /// living holder learns of it when it releases.
     ///
     /// # Errors
     ///
@@ -70,7 +80,7 @@ impl TableLock {
         self.0.force_unlock().await
     }
 
-    /// Has the row say who took it.
+    /// Sets what the row says about the contender.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.0.caller = caller;
@@ -93,9 +103,9 @@ impl Lock for TableLock {
 
 inherent!(TableLock);
 
-/// Keeps the row until its holder gives the lock back. Nothing can take it away meanwhile but a human.
+/// Keeps the row until its holder releases it. Only a person can take it away meanwhile.
 async fn keep(row: Row, mut keeper: Keeper) {
-    let release = keeper.asked_to_release().await;
+    let release = keeper.release_requested().await;
     let released = row.release().await;
     drop(row);
     release.done(released);

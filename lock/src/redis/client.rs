@@ -1,7 +1,7 @@
-//! One process's access to Redis: a connection for commands, one for wake-ups, and what its handles share.
+//! One process's access to Redis: a connection for commands, one for wake-ups, and the shared state of its handles.
 //!
-//! Nothing connects before it is used, and a connection that is broken is made again. One that is dead and not closed is
-//! found by the kernel's probes, or because a command had no answer.
+//! Connections are made on first use and again after a break. A dead connection that was not closed is found by TCP
+//! keep-alive, or because a command got no answer.
 //!
 //! Next to read: `failure.rs`, `connection.rs`.
 
@@ -27,8 +27,8 @@ use redis::{
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-/// How long [`RedisClient::close`] waits for what is held to be given back.
-const LAST_RELEASES: Duration = Duration::from_secs(3);
+/// How long [`RedisClient::close`] waits for releases.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 ///
@@ -45,23 +45,22 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub struct RedisClient(Arc<Inner>);
 
-/// What the handles of one process share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
     pub(super) primary: Primary,
     connection: Connection,
-    /// Connections for `WAIT` that nobody uses just now.
+    /// Idle connections for `WAIT`.
     pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
-    /// Told of each connection that was closed.
-    cuts: watch::Sender<()>,
+    /// Notified when a connection is closed.
+    disconnects: watch::Sender<()>,
     pub(super) wakeups: Arc<Wakeups>,
     shared: ByType,
     pub(super) tasks: Tasks,
 }
 
 impl RedisClient {
-    /// Makes a client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns when Redis has answered.
+    /// Makes a client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns once Redis has answered.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -75,12 +74,12 @@ impl RedisClient {
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] as for [`new`](Self::new), [`LockError::Refused`] where user or password are wrong,
-    /// [`LockError::Unavailable`] where no server answers.
+    /// [`LockError::Invalid`] as for [`new`](Self::new), [`LockError::Refused`] if user or password are wrong,
+    /// [`LockError::Unavailable`] if no server answers.
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is left.
+    /// Safe.
     pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
         let redis = Self::new(RedisOptions::new(url))?;
         redis::cmd("PING")
@@ -90,22 +89,22 @@ impl RedisClient {
         Ok(redis)
     }
 
-    /// Makes a client that connects when it is first used. Its connections and tasks live in the tokio runtime in which it is
-    /// made: locks may be used in another one, but nothing is taken, renewed or given back while that first one does not run, as a
-    /// `current_thread` runtime outside of `block_on`.
+    /// Makes a client that connects on first use. Its connections and tasks live in the tokio runtime in which it is
+    /// made. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
+    /// not run (a `current_thread` runtime outside `block_on`, for example).
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where an option breaks its rule, or there is no runtime.
+    /// [`LockError::Invalid`] if an option breaks its rule, or outside a runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
         Self::made(options, None)
     }
 
-    /// Makes a client whose commands and scripts go over a connection that the program has already, a `ConnectionManager`,
-    /// say, of which it is a clone. Wake-ups need one of their own, to the same server, which is made by the options.
+    /// Makes a client whose commands and scripts use a connection that the program already has, a `ConnectionManager`
+    /// for example, which is cloned. Wake-ups use a connection of their own to the same server, made from the options.
     ///
-    /// The connection must never send a command a second time by itself, as a cluster's does unless it is told not to: a lock
-    /// would be taken twice. What is lost when it is closed is noticed at the next renewal.
+    /// The connection must never repeat a command by itself, as a cluster's does unless told otherwise: a lock would be
+    /// taken twice. If it is closed, losses are noticed at the next renewal.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions}};
@@ -131,37 +130,42 @@ impl RedisClient {
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_current_runtime()?;
         let runtime = tasks.runtime();
-        let cuts = watch::Sender::new(());
-        let primary = options.primary(cuts.clone())?;
-        let wakeups = Wakeups::new(primary.clone(), &options.process, runtime, cuts.clone());
-        let connection = given
-            .unwrap_or_else(|| Connection::new(primary.clone(), runtime.clone(), cuts.clone()));
+        let disconnects = watch::Sender::new(());
+        let primary = options.primary(disconnects.clone())?;
+        let wakeups = Wakeups::new(
+            primary.clone(),
+            &options.process,
+            runtime,
+            disconnects.clone(),
+        );
+        let connection = given.unwrap_or_else(|| {
+            Connection::new(primary.clone(), runtime.clone(), disconnects.clone())
+        });
         Ok(Self(Arc::new(Inner {
             options,
             primary,
             connection,
             idle: Arc::default(),
-            cuts,
+            disconnects,
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
             tasks,
         })))
     }
 
-    /// Returns the connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
-    /// Where it is broken the next command makes it again.
+    /// Returns the connection for plain commands and scripts. It is shared, so never send a blocking command or WATCH.
+    /// After a break the next command connects again.
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.connection.clone()
     }
 
-    /// Makes a connection of the caller's own, for what must not be sent over the shared one: WATCH, blocking commands. It is
-    /// made to the primary of this moment, speaks RESP3, and is not made again: where it is broken, or leads to a replica
-    /// by now, make another one.
+    /// Makes a connection for the caller alone, for WATCH and blocking commands. It leads to the present primary,
+    /// speaks RESP3, and is not made again: if it breaks, or leads to a replica by now, make another one.
     ///
     /// # Errors
     ///
-    /// What the connection could not be made for.
+    /// Why the connection could not be made.
     ///
     /// # Cancel safety
     ///
@@ -177,14 +181,13 @@ impl RedisClient {
         self.0.options.process.owner()
     }
 
-    /// Waits, 3 s at most, until every hold of this process has been given back. What is still held by then goes with its
-    /// lease.
+    /// Waits, 3 s at most, until every hold of this process is released. What is still held then ends with its lease.
     ///
     /// # Cancel safety
     ///
-    /// Safe: it only waits, and may be called again.
+    /// Safe: it may be called again.
     pub async fn close(&self) {
-        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 left = self.0.tasks.len(),
                 "closing the redis client under its holders"
@@ -196,7 +199,7 @@ impl RedisClient {
         &self.0
     }
 
-    /// What all handles of the object `name` share, made where it is unused.
+    /// The state that all handles of the object `name` share, made if it is unused.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
         name: &str,
@@ -205,12 +208,12 @@ impl RedisClient {
         self.0.shared.of::<Registry<String, T>>().of(name, make)
     }
 
-    /// How many names of one kind of object this process uses.
+    /// How many names of one kind this process uses.
     pub(super) fn used<T: Any + Send + Sync>(&self) -> usize {
         self.0.shared.of::<Registry<String, T>>().len()
     }
 
-    /// What owners hold, of one kind of lock.
+    /// The holds of named owners, for one kind of lock.
     pub(super) fn owned<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         self.0.shared.of()
     }
@@ -220,17 +223,17 @@ impl RedisClient {
         format!("{}{name}", self.0.options.prefix)
     }
 
-    /// The lease of a lock that is given none.
+    /// The default lease of a lock.
     pub(super) fn lease(&self) -> Lease {
         Lease::Watchdog(self.0.options.lease)
     }
 
-    /// Tells of each connection that was closed: with it a server may have gone, and what it knew.
-    pub(super) fn cuts(&self) -> watch::Receiver<()> {
-        self.0.cuts.subscribe()
+    /// Notifies of each closed connection: the server may have gone with it, and its data.
+    pub(super) fn disconnects(&self) -> watch::Receiver<()> {
+        self.0.disconnects.subscribe()
     }
 
-    /// Runs a task that [`close`](Self::close) waits for; it may be begun outside of the runtime.
+    /// Spawns a task that [`close`](Self::close) waits for, from inside or outside the runtime.
     pub(super) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -239,7 +242,6 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// Runs one script.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
@@ -254,7 +256,7 @@ impl RedisClient {
         self.run(&renewal(key, lease, id)).await
     }
 
-    /// The number in this key; 0 where there is none.
+    /// The number in this key; 0 if there is none.
     pub(super) async fn number<T: FromRedisValue + Default>(
         &self,
         key: &str,

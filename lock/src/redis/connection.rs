@@ -1,17 +1,17 @@
-//! The connection that commands and scripts share, made again whenever it is broken.
+//! The connection that commands and scripts share, made again whenever it breaks.
 //!
-//! 1. One rule: after any error that no server has answered, and after an answer that says that another server might do it
-//!    (it is a replica by now, it wants a login), the next command makes a new connection, which asks where the primary is,
-//!    if Sentinels say it.
-//! 2. Where the last one was of no use, that one waits for a while before, longer from time to time: until then commands
-//!    wait for it, and are told its own error, never that of an earlier attempt.
-//! 3. A connection that is closed while nothing is sent is noticed as well, and told to those who rely on the server.
+//! 1. After any error that no server sent, and after an answer that another server might not give (it is a replica by
+//!    now, it wants a login), the next command makes a new connection, which asks the Sentinels for the primary, if
+//!    there are any.
+//! 2. If the last connection was of no use, the new one waits before it connects, longer each time. Commands wait for
+//!    it, and get its own error, never that of an earlier attempt.
+//! 3. A connection that closes while idle is noticed too, and reported to `disconnects`.
 //!
-//! One that its user gives ([`RedisClient::over`](super::RedisClient::over)) is made again by whoever gave it.
+//! The user's own connection ([`RedisClient::over`](super::RedisClient::over)) is made again by the user.
 //!
-//! What it does not do: send a command twice. Next to read: `primary.rs`, then `engine.rs`.
+//! A command is never sent twice. Next to read: `primary.rs`, then `engine.rs`.
 
-use super::{failure::elsewhere, primary::Primary};
+use super::{failure::needs_new_connection, primary::Primary};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
@@ -28,27 +28,26 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-const PAUSE_FIRST: Duration = Duration::from_millis(50);
-const PAUSE_LONGEST: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// The connection of a [`RedisClient`](super::RedisClient), to be given to a command of the `redis` crate. Cloning it is
-/// cheap.
+/// The connection of a [`RedisClient`](super::RedisClient), for commands of the `redis` crate. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    way: Way,
-    /// Whether the last command found a connection, and went out.
+    transport: Transport,
+    /// Whether the last command went out.
     sent: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     Own(Arc<Shared>),
-    Given(Given),
+    User(UserConnection),
 }
 
 /// The user's own connection.
 #[derive(Clone)]
-struct Given {
+struct UserConnection {
     clone: Arc<dyn Fn() -> Box<dyn ConnectionLike + Send> + Send + Sync>,
     timeout: Duration,
 }
@@ -56,59 +55,60 @@ struct Given {
 struct Shared {
     primary: Primary,
     runtime: Handle,
-    /// Told of each connection that was closed: with it a server may have gone, and what it knew.
-    cuts: watch::Sender<()>,
+    /// Notified when a connection is closed: the server may have gone with it, and its data.
+    disconnects: watch::Sender<()>,
     current: Mutex<Current>,
 }
 
-/// One connection, under way or made; `None` until it is needed.
+/// One connection, being made or ready; `None` until it is needed.
 struct Current {
-    /// Counts the connections, so that what is said of an old one does not count against the new one.
+    /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
     attempt: Option<Attempt>,
     not_before: Instant,
-    /// How many before it, in a row, were of no use.
-    in_vain: u32,
+    /// How many connections in a row failed before it.
+    failures: u32,
 }
 
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
-    /// Not yet made. The primary must speak RESP3.
-    pub(super) fn new(primary: Primary, runtime: Handle, cuts: watch::Sender<()>) -> Self {
+    /// Connects on first use. The primary must speak RESP3.
+    pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Self {
         let current = Mutex::new(Current {
             number: 0,
             attempt: None,
             not_before: Instant::now(),
-            in_vain: 0,
+            failures: 0,
         });
         let shared = Arc::new(Shared {
             primary,
             runtime,
-            cuts,
+            disconnects,
             current,
         });
         Self {
-            way: Way::Own(shared),
+            transport: Transport::Own(shared),
             sent: false,
         }
     }
 
-    /// The user's own, which is made again by its owner, if at all.
+    /// Wraps the user's own connection.
     pub(super) fn given(
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         timeout: Duration,
     ) -> Self {
         let clone = Arc::new(move || Box::new(connection.clone()) as Box<_>);
         Self {
-            way: Way::Given(Given { clone, timeout }),
-            // What it did with a command that failed is not known.
+            transport: Transport::User(UserConnection { clone, timeout }),
+            // Whether it sent a failed command is unknown.
             sent: true,
         }
     }
 
-    /// Whether the last command went out, so that a server may have carried it out; where not, there was no connection. Always
-    /// `true` of one that its user gives ([`RedisClient::over`](super::RedisClient::over)), of which this is not known.
+    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection.
+    /// Always `true` for a connection given by its user ([`RedisClient::over`](super::RedisClient::over)), because it
+    /// is unknown there.
     ///
     /// ```no_run
     /// # async fn example(redis: oversell_lock::redis::RedisClient) -> redis::RedisResult<()> {
@@ -126,7 +126,7 @@ impl Connection {
     }
 }
 
-impl Given {
+impl UserConnection {
     async fn answer<T>(&self, answer: RedisFuture<'_, T>) -> RedisResult<T> {
         let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
         timeout(self.timeout, answer).await.unwrap_or_else(late)
@@ -134,7 +134,7 @@ impl Given {
 }
 
 impl Shared {
-    /// The connection that is there, or a new one, and its number; says in `sent` whether there is one.
+    /// The present connection, or a new one, and its number; sets `sent` to whether there is one.
     async fn made(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
         *sent = false;
         let (number, attempt) = self.attempt();
@@ -155,7 +155,7 @@ impl Shared {
         (number, attempt.clone())
     }
 
-    /// In a task of its own: it goes on where the command that wanted it is given up.
+    /// Connects in a task of its own, which continues if the command that wanted it is dropped.
     fn begin(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
         let told = Arc::downgrade(self);
         let config = self
@@ -166,7 +166,7 @@ impl Shared {
                     && let Some(shared) = told.upgrade()
                 {
                     shared.replace(number);
-                    shared.cuts.send_replace(());
+                    shared.disconnects.send_replace(());
                 }
                 Ok::<_, SendError>(())
             });
@@ -182,31 +182,31 @@ impl Shared {
         made.boxed().shared()
     }
 
-    /// What was sent over it has come to this.
+    /// Notes the answer, and replaces the connection if it is broken or the server cannot do the command.
     fn judge(&self, number: u64, answer: Result<&[Value], &RedisError>) {
-        let is_elsewhere = |value: &Value| matches!(value, Value::ServerError(error) if elsewhere(error.code(), error.details()));
-        if answer.is_err() || answer.is_ok_and(|values| values.iter().any(is_elsewhere)) {
+        let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
+        if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
             return self.replace(number);
         }
         let mut current = self.current.lock();
         if current.number == number {
-            current.in_vain = 0;
+            current.failures = 0;
         }
     }
 
-    /// It is broken, or could not be made: the next command has a new one.
+    /// Discards the connection: the next command makes a new one.
     fn replace(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {
-            let pause = match current.in_vain {
+            let pause = match current.failures {
                 0 => Duration::ZERO,
-                n => PAUSE_LONGEST.min(PAUSE_FIRST * 2_u32.saturating_pow(n - 1)),
+                n => MAX_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(n - 1)),
             };
             *current = Current {
                 number: number + 1,
                 attempt: None,
                 not_before: Instant::now() + pause,
-                in_vain: current.in_vain.saturating_add(1),
+                failures: current.failures.saturating_add(1),
             };
         }
     }
@@ -214,13 +214,13 @@ impl Shared {
 
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        let Self { way, sent } = self;
+        let Self { transport, sent } = self;
         let answer = async move {
-            let shared = match way {
-                Way::Own(shared) => shared,
-                Way::Given(given) => {
-                    let mut connection = (given.clone)();
-                    return given.answer(connection.req_packed_command(cmd)).await;
+            let shared = match transport {
+                Transport::Own(shared) => shared,
+                Transport::User(user) => {
+                    let mut connection = (user.clone)();
+                    return user.answer(connection.req_packed_command(cmd)).await;
                 }
             };
             let (number, mut connection) = shared.made(sent).await?;
@@ -237,14 +237,14 @@ impl ConnectionLike for Connection {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        let Self { way, sent } = self;
+        let Self { transport, sent } = self;
         let answers = async move {
-            let shared = match way {
-                Way::Own(shared) => shared,
-                Way::Given(given) => {
-                    let mut connection = (given.clone)();
+            let shared = match transport {
+                Transport::Own(shared) => shared,
+                Transport::User(user) => {
+                    let mut connection = (user.clone)();
                     let answers = connection.req_packed_commands(commands, offset, count);
-                    return executed(commands, given.answer(answers).await?);
+                    return executed(commands, user.answer(answers).await?);
                 }
             };
             let (number, mut connection) = shared.made(sent).await?;
@@ -258,15 +258,15 @@ impl ConnectionLike for Connection {
     }
 
     fn get_db(&self) -> i64 {
-        match &self.way {
-            Way::Own(shared) => shared.primary.db(),
-            Way::Given(given) => (given.clone)().get_db(),
+        match &self.transport {
+            Transport::Own(shared) => shared.primary.db(),
+            Transport::User(user) => (user.clone)().get_db(),
         }
     }
 }
 
-/// The answers, unless EXEC was refused, so that nothing has run: then its error, of which the `redis` crate would say only
-/// that it cannot be read.
+/// The answers; or, if EXEC was refused and nothing has run, its error, which the `redis` crate would report as
+/// unreadable.
 fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>> {
     match &answers[..] {
         [Value::ServerError(refused)] if commands.is_transaction() => Err(refused.clone().into()),
@@ -274,9 +274,9 @@ fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>>
     }
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for UserConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given").finish_non_exhaustive()
+        f.debug_struct("UserConnection").finish_non_exhaustive()
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
             kind(&transaction, std::slice::from_ref(&refused)),
             Err(crossed)
         );
-        // Of one that has run, and of a pipeline, an answer is as it is.
+        // The answer of a transaction that ran, or of a pipeline, is unchanged.
         for (commands, answer) in [
             (&transaction, Value::Array(vec![refused.clone()])),
             (&redis::pipe(), refused),

@@ -1,75 +1,74 @@
-//! What every object in Redis does alike: wait, run a command to its end, undo one that was not answered.
+//! What every object in Redis shares: waiting, running a command to its end, undoing one that was not answered.
 //!
-//! 1. A process's waiters for one object stand in one [`Line`], in order of arrival; only its head asks Redis, so that a
-//!    thousand waiters here are one contender there.
-//! 2. [`wait_for`]: try; then wait for the object's channel, for the end of what is in the way, or for [`RECHECK`],
+//! 1. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
+//!    are one contender there.
+//! 2. [`wait_for`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
-//! 3. Each try is a task of its own: it runs to its end even if the caller goes away, and what it took is then dropped,
-//!    which gives it back.
-//! 4. Readers, and those for whom there are permits, are at the head together ([`Head::invite`]).
-//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out, and has found what it undoes.
+//! 3. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
+//!    and so released.
+//! 4. Readers, and waiters for whom there are permits, share the head ([`Head::invite`]).
+//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
 //!
-//! What it survives: a message that is lost, a wake-up connection that cannot be made, a caller that goes away at any
-//! point, a command that gets no answer, or reaches Redis up to [`LATE`](super::failure::LATE) after the one that undoes it.
-//! **What breaks it**: one that comes later still; what it took goes with its lease.
+//! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
+//! one that undoes it. One that comes later still keeps the lock until its lease ends.
 //!
 //! Next to read: `hold.rs`.
 
 use super::{client::RedisClient, failure::Failure, wakeups::Subscription};
 use crate::{
     LockError, left,
-    local::queue::{Head, Queue, Turn},
+    local::line::{Head, Line, Turn},
     registry::Registration,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Waiters look again after this time even if no message has come.
-pub const RECHECK: Duration = Duration::from_millis(500);
+/// Waiters look again after this time even without a message.
+pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What has no lease, or one that another guard of its owner may have made longer, is undone for as long as this.
-pub(super) const UNDO: Duration = Duration::from_secs(10 * 60);
+/// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
+pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LONGEST: Duration = Duration::from_secs(1);
-/// Nobody asks more often than this.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The shortest pause between two tries.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
 
-/// What all handles of one object share in this process: the line of its waiters, and the channel that tells its news.
+/// What all handles of one object share in this process: the line of its waiters, and its channel.
 #[derive(Debug)]
-pub(super) struct Line<T = (), A = ()> {
-    pub(super) queue: Arc<Queue<T, A>>,
+pub(super) struct SharedObject<T = (), A = ()> {
+    pub(super) line: Arc<Line<T, A>>,
     pub(super) news: Subscription,
-    /// Somebody tells news on the channel; else it is only the name of the line.
-    is_told: bool,
+    /// Whether the channel carries messages; if not, it only names the line.
+    has_news: bool,
     _place: Registration,
 }
 
-/// The head of the line; `None` for a caller that does not wait and asks past the line.
+/// The head of the line; `None` for a caller that does not wait and so skips the line.
 pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 
-/// What one try came to.
-pub(super) enum Tried<T> {
-    Had(T),
-    /// It is not free, and does not become free by itself before this time is over; `None`: unknown.
-    Wait(Option<Duration>),
+/// The result of one try.
+pub(super) enum TryResult<T> {
+    Acquired(T),
+    /// Not free; it cannot become free by itself before this time is over. `None`: unknown.
+    RetryWithin(Option<Duration>),
 }
 
-impl<T, A> Line<T, A> {
-    /// The line of what tells its news on `channel`.
+impl<T, A> SharedObject<T, A> {
+    /// An object whose releases are announced on `channel`.
     pub(super) fn new(client: &RedisClient, channel: String, place: Registration) -> Self {
         Self {
-            queue: Arc::default(),
+            line: Arc::default(),
             news: Subscription::new(channel, &client.inner().wakeups),
-            is_told: true,
+            has_news: true,
             _place: place,
         }
     }
 
-    /// The line of what tells no news.
-    pub(super) fn untold(client: &RedisClient, name: String, place: Registration) -> Self {
+    /// An object without a channel.
+    pub(super) fn without_news(client: &RedisClient, name: String, place: Registration) -> Self {
         Self {
-            is_told: false,
+            has_news: false,
             ..Self::new(client, name, place)
         }
     }
@@ -79,9 +78,9 @@ impl<T, A> Line<T, A> {
     }
 }
 
-impl<A: Send> Line<(), A> {
-    /// Waits for the turn to ask, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
-    /// once: that another of this process is asking just now says nothing about what is free.
+impl<A: Send> SharedObject<(), A> {
+    /// Waits for a turn, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
+    /// once: that another waiter of this process is asking says nothing about whether the lock is free.
     ///
     /// # Cancel safety
     ///
@@ -96,26 +95,25 @@ impl<A: Send> Line<(), A> {
     ) -> Result<Option<T>, LockError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Tried<T>, LockError>> + Send + 'static,
+        F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
     {
         let head = if wait.is_zero() {
             None
         } else {
-            match self.queue.join(asks, left(until)).await {
+            match self.line.join(asks, left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
                 Some(Turn::Handed(())) | None => return Ok(None),
             }
         };
-        let news = self.is_told.then_some(&self.news);
+        let news = self.has_news.then_some(&self.news);
         wait_for(client, news, until, || attempt(head.clone())).await
     }
 }
 
-/// What a failure is to the one who asked; and to all behind it, where the server is unavailable. What is refused for good
-/// may be this one's own fault.
+/// Passes an unavailable server on to all waiters behind the head. A refusal for good may be this caller's own fault.
 pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockError {
-    if failure.again
+    if failure.retryable
         && let Some(head) = head
     {
         head.fail(&failure.error);
@@ -123,11 +121,11 @@ pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockErr
     failure.error
 }
 
-/// Tries until it succeeds or the time is up. Without `news` it only asks again when the hint is over.
+/// Tries until it succeeds or the time is up. Without `news` it only waits for the hint.
 ///
 /// # Cancel safety
 ///
-/// The try that is under way goes on, and what it takes is dropped.
+/// The try in progress continues, and what it takes is dropped.
 pub(super) async fn wait_for<T, F>(
     client: &RedisClient,
     news: Option<&Subscription>,
@@ -136,38 +134,37 @@ pub(super) async fn wait_for<T, F>(
 ) -> Result<Option<T>, LockError>
 where
     T: Send + 'static,
-    F: Future<Output = Result<Tried<T>, LockError>> + Send + 'static,
+    F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
 {
     loop {
-        let hint = match to_the_end(client, attempt()).await? {
-            Tried::Had(had) => return Ok(Some(had)),
-            Tried::Wait(hint) => hint,
+        let hint = match run_to_end(client, attempt()).await? {
+            TryResult::Acquired(acquired) => return Ok(Some(acquired)),
+            TryResult::RetryWithin(hint) => hint,
         };
         let left = left(until);
         if left.is_zero() {
             return Ok(None);
         }
         let pause = hint
-            .unwrap_or(RECHECK)
-            .clamp(SHORTEST_PAUSE, RECHECK)
+            .unwrap_or(RECHECK_INTERVAL)
+            .clamp(MIN_PAUSE, RECHECK_INTERVAL)
             .min(left);
         match news {
-            // Woken or not: look again.
             Some(news) => drop(timeout(pause, news.news()).await),
             None => sleep(pause).await,
         }
     }
 }
 
-/// How long until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
+/// The time until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
 pub(super) fn hint(millis: i64) -> Option<Duration> {
     u64::try_from(millis)
         .ok()
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
-/// Runs to its end even if the caller goes away.
-pub(super) async fn to_the_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
+/// Runs a task to its end even if the caller goes away.
+pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, LockError>> + Send + 'static,
@@ -178,10 +175,10 @@ where
     }
 }
 
-/// Runs a command that may run twice, in the background, until Redis has carried it out or refused it for good; [`UNDO`]
-/// long, or as long as the `lease`. Where it finds nothing it is run again for as long as `late`: what it undoes may be
-/// under way yet, over a connection that was given up. After the first try `then` is dropped: the waiters behind it find
-/// out for themselves.
+/// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
+/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `late`: what it undoes
+/// may still be on its way over an abandoned connection. `then` is dropped after the first try, so that the waiters
+/// behind it find out for themselves.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,
@@ -192,8 +189,11 @@ pub(super) fn undo<F>(
     F: Future<Output = Result<bool, Failure>> + Send,
 {
     client.spawn(async move {
-        let (ends, mut pause, mut then) =
-            (Instant::now() + lease.max(UNDO), RETRY_FIRST, Some(then));
+        let (ends, mut pause, mut then) = (
+            Instant::now() + lease.max(UNDO_LIMIT),
+            FIRST_RETRY_PAUSE,
+            Some(then),
+        );
         let mut found_nothing = None;
         loop {
             let answer = command().await;
@@ -201,7 +201,7 @@ pub(super) fn undo<F>(
             match answer {
                 Ok(true) => return,
                 Ok(false) if now >= *found_nothing.get_or_insert(now) + late => return,
-                Err(failure) if !failure.again || now >= ends => {
+                Err(failure) if !failure.retryable || now >= ends => {
                     tracing::warn!(error = %failure.error, "what a command took is not given back");
                     return;
                 }
@@ -209,7 +209,7 @@ pub(super) fn undo<F>(
             }
             then.take();
             sleep(pause).await;
-            pause = (pause * 2).min(RETRY_LONGEST);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
     });
 }

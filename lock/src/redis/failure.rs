@@ -1,8 +1,7 @@
-//! Why a command has failed, and the two questions that decide what happens next: may it have run, in part too? Is it
-//! worthwhile to ask again?
+//! Why a command failed, and two questions: may it have run, even in part? Is it worth retrying?
 //!
-//! What may have run is undone. What was to be given back is given back later, where asking again is worthwhile. Nothing
-//! is sent twice as if it had not run.
+//! What may have run is undone. A release that failed is retried later if that is worthwhile. Nothing is repeated as if
+//! it had not run.
 //!
 //! Next to read: `connection.rs`.
 
@@ -12,14 +11,15 @@ use std::time::Duration;
 
 pub(super) const SERVER: &str = "redis";
 
-/// A command without an answer may come so much later than the one that undoes it, which goes over another connection.
-pub(super) const LATE: Duration = Duration::from_secs(5);
+/// How much later an unanswered command may arrive than the one that undoes it over another connection.
+pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 
-/// What Redis answers before it has done anything and as long as something stands in its way: of these another connection
-/// may lead to a server that can, to the new primary, say, or with a login;
-const ELSEWHERE: [&str; 5] = ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
-/// and of these it may not.
-const LATER: [&str; 6] = [
+/// Temporary refusals, after which nothing was done, that another connection may avoid: it may lead to the new primary,
+/// or log in.
+const RETRY_ON_NEW_CONNECTION: [&str; 5] =
+    ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
+/// Temporary refusals that another connection does not avoid.
+const RETRY_LATER: [&str; 6] = [
     "MISCONF",
     "OOM",
     "BUSY",
@@ -27,28 +27,27 @@ const LATER: [&str; 6] = [
     "CLUSTERDOWN",
     "TRYAGAIN",
 ];
-/// What Redis 6 puts before the error of a command in a script.
+/// The prefix that Redis 6 puts before a command's error in a script.
 const IN_SCRIPT: &str = "Error running script";
 
-/// Why a command has not done what it should.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) error: LockError,
-    /// It may have run, in part too, and may run yet.
+    /// It may have run, even in part, or may still run.
     pub(super) may_have_run: bool,
     /// The same command may succeed later.
-    pub(super) again: bool,
+    pub(super) retryable: bool,
 }
 
 impl Failure {
-    /// `sent`: there was a connection, and it went out.
+    /// `sent`: the command went out.
     pub(super) fn of(error: RedisError, sent: bool) -> Self {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-        let ends = error
+        let is_temporary = error
             .code()
             .and_then(|code| refusal(code, error.detail()))
             .is_some();
-        let for_good = answered && !ends;
+        let for_good = answered && !is_temporary;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
         let (server, reason) = (SERVER, error.into());
         Self {
@@ -57,18 +56,18 @@ impl Failure {
             } else {
                 LockError::unavailable(server, reason)
             },
-            // A script that is refused for good may have come half-way.
-            may_have_run: sent && !ends,
-            again: !sent || !for_good,
+            // A script that is refused for good may have run in part.
+            may_have_run: sent && !is_temporary,
+            retryable: !sent || !for_good,
         }
     }
 }
 
 impl Failure {
-    /// How much later it may still come than the command that undoes it: not at all, where it was answered.
-    pub(super) fn late(&self) -> Duration {
-        if self.may_have_run && self.again {
-            LATE
+    /// How much later it may arrive than the command that undoes it; zero if it was answered.
+    pub(super) fn max_delay(&self) -> Duration {
+        if self.may_have_run && self.retryable {
+            MAX_COMMAND_DELAY
         } else {
             Duration::ZERO
         }
@@ -81,23 +80,26 @@ impl From<Failure> for LockError {
     }
 }
 
-/// As a failed script, for the plain commands.
+/// The error of a plain command that was sent.
 pub(super) fn failed(error: RedisError) -> LockError {
     Failure::of(error, true).error
 }
 
-/// Whether another connection may lead to a server that can do what this one has refused.
-pub(super) fn elsewhere(code: &str, details: Option<&str>) -> bool {
-    refusal(code, details).is_some_and(|refusal| ELSEWHERE.contains(&refusal))
+/// Whether another connection may avoid this refusal.
+pub(super) fn needs_new_connection(code: &str, details: Option<&str>) -> bool {
+    refusal(code, details).is_some_and(|refusal| RETRY_ON_NEW_CONNECTION.contains(&refusal))
 }
 
-/// The refusal for a while that this is: as it stands, or as Redis 6 has it in a script's error.
+/// The temporary refusal, as Redis 7 writes it or as Redis 6 puts it in a script's error.
 fn refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
-    let ends = |word: &&str| ELSEWHERE.contains(word) || LATER.contains(word);
+    let is_temporary =
+        |word: &&str| RETRY_ON_NEW_CONNECTION.contains(word) || RETRY_LATER.contains(word);
     let in_script = details.filter(|details| details.starts_with(IN_SCRIPT));
-    Some(code).filter(ends).or_else(|| {
+    Some(code).filter(is_temporary).or_else(|| {
         let words = in_script?.split_whitespace();
-        words.map(|word| word.trim_start_matches('-')).find(ends)
+        words
+            .map(|word| word.trim_start_matches('-'))
+            .find(is_temporary)
     })
 }
 
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
     use redis::{Value, make_extension_error, parse_redis_value};
 
-    /// The error of this line, as a server writes it.
+    /// The error that a server writes as this line.
     fn said(line: &str) -> RedisError {
         let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         let Value::ServerError(error) = value else {
@@ -115,14 +117,14 @@ mod tests {
         error.into()
     }
 
-    /// (May it have run? Is it worthwhile to ask again?)
+    /// (may have run, retryable)
     fn answers(error: RedisError, sent: bool) -> (bool, bool) {
         let failure = Failure::of(error, sent);
-        (failure.may_have_run, failure.again)
+        (failure.may_have_run, failure.retryable)
     }
 
     #[test]
-    fn a_refusal_for_a_while_has_done_nothing_and_is_asked_again_as_redis_6_and_7_write_it() {
+    fn a_temporary_refusal_has_done_nothing_and_is_retried() {
         let refusals = [
             "READONLY You can't write against a read only replica.",
             "READONLY You can't write against a read only replica. script: 5f1, on @user_script:14.",
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_good_may_come_after_a_part_was_done_and_is_not_asked_again() {
+    fn a_final_refusal_may_follow_a_part_and_is_not_retried() {
         let refusals = [
             "WRONGTYPE Operation against a key holding the wrong kind of value",
             "ERR Error running script (call to f_5f1): @user_script:5: WRONGTYPE Operation against a key",

@@ -1,21 +1,20 @@
-//! What is held under a lease: one identity in Redis, shared by the guards of its owner.
+//! A hold under a lease: one identity in Redis, shared by the guards of its owner.
 //!
-//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. The identity is fresh for each hold, so a
-//!    release may come twice, late, or after a loss, and frees this hold or nothing.
-//! 2. Each guard has a lease of its own, and a [keeper](crate::keeper), which renews it every third, and at once when a
-//!    connection was lost. Where Redis says that the identity is not there, all guards are told.
-//! 3. Where all guards are lost, the next of this process may try.
-//! 4. The last guard gives the identity back, lost or not.
+//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. Each hold has a fresh one, so a release
+//!    may come twice, late, or after a loss, and frees this hold or nothing.
+//! 2. Each guard has a lease of its own and a [keeper](crate::keeper), which renews it every third, and at once after a
+//!    disconnect. If Redis says that the identity is gone, all guards are told.
+//! 3. Once all guards are lost, the next waiter of this process may try.
+//! 4. The last guard releases the identity, lost or not.
 //!
-//! What it survives: a renewal or release that gets no answer (tried again while the lease lasts), a holder that is
-//! dropped anywhere, guards that end in any order. **What breaks it**: a process that is stopped beyond its lease; a key
-//! that goes before its lease ends (deleted, evicted, lost in a failover) is noticed at the next renewal.
+//! A renewal or release without an answer is retried while the lease lasts. A key that goes before its lease ends
+//! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
 //! Next to read: `lock.rs`.
 
 use super::{
     client::RedisClient,
-    engine::{Tried, undo},
+    engine::{TryResult, undo},
     failure::{Failure, SERVER},
 };
 use crate::{
@@ -32,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How one kind of lock keeps one identity in Redis.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
-    /// What the next of this process waits for, until the hold has ended.
+    /// What the next waiter of this process waits for until the hold ends.
     type Turn: Send + 'static;
 
     fn client(&self) -> &RedisClient;
@@ -40,22 +39,22 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Lengthens the lease to at least this, from now; `false` where the identity is not there.
+    /// Extends the lease to at least this, from now; `false` if the identity is gone.
     fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Waits until as many replicas have the identity as are to have it; `false` where none are.
+    /// Waits until enough replicas have the identity; `false` if none are waited for.
     fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
         future::ready(Ok(false))
     }
 
-    /// Tells those whose turn would be next that the server is not as it should be.
+    /// Reports an unavailable server to the next waiters.
     fn fail(_turn: &Self::Turn, _error: &LockError) {}
 
-    /// Frees the identity, and nothing else; `false` where it was not there. It may be called again at any time.
+    /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// As [`release`](Self::release), by a holder; and the turn goes on.
-    fn give_back(
+    /// Releases the identity, or hands it to the next waiter of this process. Otherwise the turn passes on.
+    fn release_or_hand_off(
         &self,
         turn: Option<Self::Turn>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
@@ -67,17 +66,17 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     }
 }
 
-/// One identity that this process has in Redis. Dropping it gives it back in the background.
+/// One identity that this process has in Redis. Dropping it releases it in the background.
 pub(super) struct Hold<C: Claim> {
     claim: Arc<C>,
     fence: Option<Fence>,
     lease: Lease,
-    /// When the command was sent that began the lease.
+    /// When the command that began the lease was sent.
     leased: Instant,
-    /// The owner's, where it is named: as long as it holds it finds the same one again.
+    /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
     state: Mutex<State<C::Turn>>,
-    /// Redis has said that the identity is not there.
+    /// Cancelled once Redis said that the identity is gone.
     revoked: CancellationToken,
 }
 
@@ -87,7 +86,7 @@ struct State<T> {
     live: usize,
     /// `None` once all are lost.
     turn: Option<T>,
-    given_back: bool,
+    released: bool,
 }
 
 impl<C: Claim> Hold<C> {
@@ -101,7 +100,7 @@ impl<C: Claim> Hold<C> {
         let state = Mutex::new(State {
             live: 1,
             turn: Some(turn),
-            given_back: false,
+            released: false,
         });
         Self {
             claim,
@@ -114,31 +113,32 @@ impl<C: Claim> Hold<C> {
         }
     }
 
-    /// `None` where its lease has ended already: the answer came late, and the hold is given back.
+    /// `None` if its lease has already ended, because the answer came late: the hold is released.
     pub(super) fn in_time(self) -> Option<Self> {
         (!self.lease.is_over(self.leased)).then_some(self)
     }
 
-    pub(super) fn tried(self) -> Tried<Self> {
-        self.in_time().map_or(Tried::Wait(None), Tried::Had)
+    pub(super) fn into_result(self) -> TryResult<Self> {
+        self.in_time()
+            .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
     pub(super) fn claim(&self) -> &C {
         &self.claim
     }
 
-    /// Whether a guard of it is not lost.
+    /// Whether any guard is not lost.
     pub(super) fn is_live(&self) -> bool {
         self.state.lock().live > 0
     }
 
-    /// The hold of an owner that may come again.
+    /// The hold of a named owner.
     pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
         self.slot = Some(slot);
         Arc::new(self)
     }
 
-    /// This, once as many replicas have it as are to have it. Where they do not, it is given back, and was not had.
+    /// Returns the hold once enough replicas have it; otherwise it is released.
     async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.replicated(self.lease).await {
@@ -153,8 +153,8 @@ impl<C: Claim> Hold<C> {
         if let Some(turn) = &self.state.get_mut().turn {
             C::fail(turn, &error);
         }
-        // What is not given back now is given back in the background.
-        drop(self.give_back().await);
+        // What this cannot release is released in the background.
+        drop(self.release().await);
         Err(error)
     }
 
@@ -164,24 +164,24 @@ impl<C: Claim> Hold<C> {
         self.guard_for(lease, leased)
     }
 
-    /// One more guard; `None` where it is lost: a hold that may have ended is not renewed, for that would keep everybody
-    /// out, its owner too.
+    /// One more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
+    /// out, its owner included.
     pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.join() {
             return Ok(None);
         }
-        let (mut entering, sent) = (Entering(Some(Arc::clone(&self))), Instant::now());
+        let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
         if !self.renew(lease).await? {
             return Ok(None);
         }
         if lease.is_over(sent) {
             return Err(late("it was renewed"));
         }
-        entering.0 = None;
+        reentry.0 = None;
         Ok(Some(self.guard_for(lease, sent)))
     }
 
-    /// Lengthens the lease. Where the identity is not there, all guards become lost.
+    /// Extends the lease. If the identity is gone, all guards become lost.
     async fn renew(&self, lease: Lease) -> Result<bool, LockError> {
         let there = self.claim.renew(lease).await?;
         if !there {
@@ -224,7 +224,8 @@ impl<C: Claim> Hold<C> {
         guard
     }
 
-    /// A guard is lost. With the last one the turn goes on; the identity stays, for the holder may still be inside.
+    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be
+    /// inside.
     fn lose(&self) {
         let turn = {
             let mut state = self.state.lock();
@@ -238,28 +239,28 @@ impl<C: Claim> Hold<C> {
         drop(turn);
     }
 
-    /// A guard that is not lost ends. The identity goes with the last one.
+    /// Counts a released guard; returns whether it was the last.
     fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.live -= 1;
         state.live == 0
     }
 
-    async fn give_back(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, Failure> {
         let turn = {
             let mut state = self.state.lock();
-            state.given_back = true;
+            state.released = true;
             state.turn.take()
         };
-        let given_back = self.claim.give_back(turn).await;
-        if given_back.as_ref().is_err_and(|failure| failure.again) {
+        let released = self.claim.release_or_hand_off(turn).await;
+        if released.as_ref().is_err_and(|failure| failure.retryable) {
             undo_claim(&self.claim, self.lease, Duration::ZERO, ());
         }
-        given_back
+        released
     }
 }
 
-/// Why no guard is given: it would be lost already.
+/// The error for a guard that would be lost already.
 fn late(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
@@ -268,9 +269,9 @@ fn late(what: &str) -> LockError {
 }
 
 /// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
-struct Entering<C: Claim>(Option<Arc<Hold<C>>>);
+struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 
-impl<C: Claim> Drop for Entering<C> {
+impl<C: Claim> Drop for PendingReentry<C> {
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
             hold.lose();
@@ -278,7 +279,7 @@ impl<C: Claim> Drop for Entering<C> {
     }
 }
 
-/// One guard's share of a hold. Where all are lost, the identity goes when the last of them is dropped.
+/// One guard's share of a hold. If all are lost, the identity goes with the last one.
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
@@ -291,11 +292,11 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     async fn lost(&self, sure_until: &SureUntil) {
-        let cuts = self.hold.claim.client().cuts();
+        let disconnects = self.hold.claim.client().disconnects();
         let renew = || self.hold.renew(self.lease);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, Some(cuts), renew) => {}
+            () = self.lease.renewed(self.leased, sure_until, Some(disconnects), renew) => {}
         }
     }
 
@@ -303,15 +304,15 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.lose();
     }
 
-    async fn give_back(self, lost: bool) -> Result<(), LockError> {
-        if lost || !self.hold.leave() || self.hold.give_back().await? {
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
+        if lost || !self.hold.leave() || self.hold.release().await? {
             return Ok(());
         }
         Err(LockError::lost(self.name()))
     }
 }
 
-/// Gives an identity back in the background; where it is not there, asks for as long as `late` whether it came.
+/// Releases an identity in the background; if it is not there, keeps looking for `late`, because it may still arrive.
 pub(super) fn undo_claim<C: Claim>(
     claim: &Arc<C>,
     lease: Lease,
@@ -336,26 +337,26 @@ impl<C: Claim> fmt::Debug for Hold<C> {
 impl<C: Claim> Drop for Hold<C> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        if !state.given_back {
+        if !state.released {
             let turn = state.turn.take();
             undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
         }
     }
 }
 
-/// What one acquire asks for.
+/// The terms of one acquire.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct AcquireRequest {
     pub(super) owner: Option<Owner>,
     pub(super) lease: Lease,
     pub(super) wait: Duration,
     pub(super) until: Instant,
-    /// Its guard must have a fencing token.
+    /// The guard must have a fencing token.
     pub(super) fenced: bool,
 }
 
-impl Asked {
-    /// An acquire that begins now.
+impl AcquireRequest {
+    /// A request that begins now.
     pub(super) fn new(
         name: &str,
         owner: Option<Owner>,
@@ -372,21 +373,21 @@ impl Asked {
         })
     }
 
-    /// A guard: of what the owner holds already, or of what `first` takes, which is told what the owner has of the other
-    /// kind. Readers share.
+    /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
+    /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
     pub(super) async fn guard<C: Claim, F>(
         &self,
         name: &str,
         held: &Reentry<Hold<C>>,
         shared: bool,
-        first: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
+        first_hold: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let taken = || LockError::taken(name, self.wait);
         let Some(owner) = self.owner else {
-            let hold = first(None).await?.ok_or_else(taken)?;
+            let hold = first_hold(None).await?.ok_or_else(taken)?;
             return Ok(Arc::new(hold.replicated().await?).guard());
         };
         let mut slot = held
@@ -405,7 +406,7 @@ impl Asked {
             }
         }
         let other = other.upgrade().filter(|hold| hold.is_live());
-        let hold = first(other).await?.ok_or_else(taken)?;
+        let hold = first_hold(other).await?.ok_or_else(taken)?;
         let hold = hold.replicated().await?.named(place);
         *same = Arc::downgrade(&hold);
         Ok(hold.guard())
@@ -413,10 +414,10 @@ impl Asked {
 }
 
 impl Failure {
-    /// Gives back what the command may have taken, where it may have run.
+    /// Releases what the command may have taken, if it may have run.
     pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
-            undo_claim(claim, lease, self.late(), ());
+            undo_claim(claim, lease, self.max_delay(), ());
         }
     }
 }

@@ -1,24 +1,16 @@
-//! The count-down latch of Redisson: a count, and a channel that tells when it has come to zero.
+//! Redisson's count-down latch: a count, and a channel that announces zero.
 //!
-//! 1. Set the count, once: [`try_set_count`](RedisLatch::try_set_count) leaves one that is there alone.
-//! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last deletes the key, and so opens the latch.
-//! 3. Waiters look at the count. As long as this process has waiters, one task looks for all of them, whenever the
-//!    channel has news and every half second, and tells them what it saw. Each looks once more at the end of its limit.
-//! 4. The latch may be set again at once, before its waiters have looked: so each opening is counted beside it
-//!    (`{n}:opened`, kept as long as the latch is closed, and for a day), and a waiter that finds that number higher goes on.
+//! 1. [`try_set_count`](RedisLatch::try_set_count) sets the count once.
+//! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last one deletes the key, which opens the latch.
+//! 3. While this process has waiters, one task reads the count for all of them, on each message and every half second. Each
+//!    waiter reads it once more when its limit is over.
+//! 4. Each opening is counted in `{n}:opened`, so a waiter goes on even if the latch was set again before it looked.
 //!
-//! What it survives: a message that is lost, a waiter that goes away, a latch that is set again under its waiters.
-//! **What breaks it**: a process that crashes before it counts down: all wait for ever, unless they set a limit. A count-down
-//! that gets no answer may have counted, and must not be repeated blindly. A latch that is deleted is open, to those
-//! who wait as well. Where a Java process counts the last one down, no opening is counted: waiters that miss its message
-//! and find the latch set again wait for the next one, as Redisson's do.
-//!
-//! Formats: `RCountDownLatch` of Redisson 3 and 4 (STRING `n`, channel `redisson_countdownlatch__channel__{n}`). Next to
-//! read: `rate_limiter.rs`.
+//! Next to read: `rate_limiter.rs`.
 
 use super::{
     client::RedisClient,
-    engine::{Line, RECHECK},
+    engine::{RECHECK_INTERVAL, SharedObject},
     failure::failed,
     scripts::{self, suffixed},
 };
@@ -42,6 +34,25 @@ use tokio::{
 ///
 /// Source: Redisson's `RCountDownLatch`.
 ///
+/// # Survives
+///
+/// A lost message, a waiter that goes away, a latch that is set again under its waiters.
+///
+/// # What breaks it
+///
+/// - a process that crashes before it counts down: the others wait until their limit;
+/// - a count-down without an answer may have counted; do not repeat it blindly;
+/// - deleting the latch opens it;
+/// - a Java process that counts the last one down records no opening: a waiter that misses its message and finds the latch set
+///   again waits for the next opening, as in Redisson.
+///
+/// # Format
+///
+/// Redisson's `RCountDownLatch`, 3.x and 4.x: STRING `n`, channel `redisson_countdownlatch__channel__{n}`; ours alone: STRING
+/// `{n}:opened`, kept while the latch is closed and for a day.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
@@ -59,34 +70,33 @@ use tokio::{
 pub struct RedisLatch {
     client: RedisClient,
     name: String,
-    line: Arc<LatchLine>,
+    shared: Arc<SharedLatch>,
 }
 
-/// What all handles of one latch share in this process.
 #[derive(Debug)]
-pub(super) struct LatchLine {
-    line: Line,
-    /// Looks are numbered as they are sent: one that was sent earlier says nothing about what came since.
-    looks: AtomicU64,
-    lookout: Lookout,
+pub(super) struct SharedLatch {
+    object: SharedObject,
+    /// Numbers each look when it is sent: an earlier look says nothing about later changes.
+    next_look: AtomicU64,
+    poller: Poller,
 }
 
-/// The one task that looks for all who wait.
+/// The one task that reads the count for all waiters.
 #[derive(Debug)]
-struct Lookout {
-    /// The number of its last look, and what it has seen.
-    seen: watch::Sender<Seen>,
-    /// It is there. Waiters come, and it goes, under this mutex: so it is there as long as anybody waits.
-    is_there: Mutex<bool>,
+struct Poller {
+    /// The last look's number and result.
+    last: watch::Sender<Observation>,
+    /// Whether the task runs. Waiters join and the task ends under this mutex, so it runs while anybody waits.
+    running: Mutex<bool>,
 }
 
-type Seen = (u64, Result<Look, LockError>);
+type Observation = (u64, Result<LatchState, LockError>);
 
-/// What one look has seen.
+/// The latch at one moment.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct LatchState {
     closed: bool,
-    /// How often it was opened so far.
+    /// How often it was opened.
     opened: u64,
 }
 
@@ -95,20 +105,20 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let line = self.shared(&name, |place| LatchLine {
-            // Braces always, even where the name has some.
-            line: Line::new(
+        let shared = self.shared(&name, |place| SharedLatch {
+            // The braces are there even if the name has some.
+            object: SharedObject::new(
                 self,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
                 place,
             ),
-            looks: AtomicU64::new(0),
-            lookout: Lookout::default(),
+            next_look: AtomicU64::new(0),
+            poller: Poller::default(),
         });
         RedisLatch {
             client: self.clone(),
             name,
-            line,
+            shared,
         }
     }
 }
@@ -120,7 +130,7 @@ impl RedisLatch {
         &self.name
     }
 
-    /// Closes the latch until `count` have counted down; `false` where it is closed already.
+    /// Closes the latch until `count` have counted down; `false` if it is already closed.
     ///
     /// # Errors
     ///
@@ -132,11 +142,11 @@ impl RedisLatch {
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let mut script = scripts::LATCH_SET.key(&self.name);
         script.key(suffixed(&self.name, "opened"));
-        let script = script.arg(count.get()).arg(self.line.line.channel());
+        let script = script.arg(count.get()).arg(self.shared.object.channel());
         Ok(self.client.run(script).await?)
     }
 
-    /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` where it was open already.
+    /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` if it was open already.
     ///
     /// # Errors
     ///
@@ -152,12 +162,12 @@ impl RedisLatch {
             .run(
                 script
                     .key(suffixed(&self.name, "opened"))
-                    .arg(self.line.line.channel()),
+                    .arg(self.shared.object.channel()),
             )
             .await?)
     }
 
-    /// Returns how many must still count down; 0 where it is open.
+    /// Returns how many must still count down; 0 if it is open.
     ///
     /// # Errors
     ///
@@ -170,11 +180,11 @@ impl RedisLatch {
         self.client.number(&self.name).await
     }
 
-    /// Waits until the latch is open, at most `limit`. One that is not set is open.
+    /// Waits until the latch is open, at most `limit`. A latch that is not set is open.
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where it stayed closed for all of `limit`, [`LockError::Unavailable`] where Redis is down.
+    /// [`LockError::Taken`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down.
     ///
     /// # Cancel safety
     ///
@@ -189,10 +199,10 @@ impl RedisLatch {
         if limit.is_zero() {
             return Err(LockError::taken(&self.name, limit));
         }
-        let is_open = |look: &Look| !look.closed || look.opened > first.opened;
-        let (mut seen, is_first) = self.line.lookout.join();
+        let is_open = |look: &LatchState| !look.closed || look.opened > first.opened;
+        let (mut seen, is_first) = self.shared.poller.join();
         if is_first {
-            self.client.spawn(self.clone().look_for_all());
+            self.client.spawn(self.clone().poll_for_all());
         }
         let told =
             seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
@@ -205,29 +215,29 @@ impl RedisLatch {
         Err(LockError::taken(&self.name, limit))
     }
 
-    /// Looks as long as there are waiters.
-    async fn look_for_all(self) {
-        let LatchLine { line, lookout, .. } = &*self.line;
-        while !lookout.goes() {
-            drop(lookout.seen.send_replace(self.look().await));
-            // A message, or the last waiter has gone, or it is time.
-            let pause = timeout(RECHECK, line.news.news());
+    /// Reads the count while there are waiters.
+    async fn poll_for_all(self) {
+        let SharedLatch { object, poller, .. } = &*self.shared;
+        while !poller.stop_if_idle() {
+            drop(poller.last.send_replace(self.look().await));
+            // Until a message, the last waiter's end, or the next interval.
+            let pause = timeout(RECHECK_INTERVAL, object.news.news());
             tokio::select! {
                 _ = pause => {}
-                () = lookout.seen.closed() => {}
+                () = poller.last.closed() => {}
             }
         }
     }
 
-    async fn look(&self) -> (u64, Result<Look, LockError>) {
-        let number = self.line.looks.fetch_add(1, Ordering::AcqRel) + 1;
+    async fn look(&self) -> (u64, Result<LatchState, LockError>) {
+        let number = self.shared.next_look.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [self.name.clone(), suffixed(&self.name, "opened")];
         let look = self
             .client
             .connection()
             .mget::<_, (Option<i64>, Option<u64>)>(&keys)
             .await;
-        let look = look.map(|(count, opened)| Look {
+        let look = look.map(|(count, opened)| LatchState {
             closed: count.is_some_and(|left| left > 0),
             opened: opened.unwrap_or(0),
         });
@@ -235,32 +245,32 @@ impl RedisLatch {
     }
 }
 
-impl Default for Lookout {
+impl Default for Poller {
     fn default() -> Self {
-        let nothing = Look {
+        let nothing = LatchState {
             closed: true,
             opened: 0,
         };
         Self {
-            seen: watch::Sender::new((0, Ok(nothing))),
-            is_there: Mutex::new(false),
+            last: watch::Sender::new((0, Ok(nothing))),
+            running: Mutex::new(false),
         }
     }
 }
 
-impl Lookout {
-    /// One more waiter, and whether it must start the task.
-    fn join(&self) -> (watch::Receiver<Seen>, bool) {
-        let mut is_there = self.is_there.lock();
-        let must_start = !std::mem::replace(&mut *is_there, true);
-        (self.seen.subscribe(), must_start)
+impl Poller {
+    /// Adds a waiter; returns whether it must start the task.
+    fn join(&self) -> (watch::Receiver<Observation>, bool) {
+        let mut running = self.running.lock();
+        let must_start = !std::mem::replace(&mut *running, true);
+        (self.last.subscribe(), must_start)
     }
 
-    /// Whether nobody waits any more: then the task ends.
-    fn goes(&self) -> bool {
-        let mut is_there = self.is_there.lock();
-        *is_there = self.seen.receiver_count() > 0;
-        !*is_there
+    /// Ends the task if nobody waits; returns whether it did.
+    fn stop_if_idle(&self) -> bool {
+        let mut running = self.running.lock();
+        *running = self.last.receiver_count() > 0;
+        !*running
     }
 }
 
@@ -269,14 +279,14 @@ mod tests {
     use super::*;
     use std::{sync::atomic::AtomicUsize, thread};
 
-    /// Of two that come at the same moment, and of those after them.
+    /// Two waiters that join at the same moment, and the next after them.
     #[test]
     fn as_long_as_anybody_waits_one_looks_for_all() {
-        let rounds: Vec<_> = (0..10_000).map(|_| Lookout::default()).collect();
-        // They spin until both are there: a barrier that wakes them wakes one after the other, and they do not meet.
+        let rounds: Vec<_> = (0..10_000).map(|_| Poller::default()).collect();
+        // They spin until both are there: a barrier would wake them one after the other.
         let there = AtomicUsize::new(0);
         let come = || -> Vec<_> {
-            let round = |(round, lookout): (usize, &Lookout)| {
+            let round = |(round, poller): (usize, &Poller)| {
                 there.fetch_add(1, Ordering::AcqRel);
                 let both = 2 * (round + 1);
                 for spins in 1.. {
@@ -287,19 +297,19 @@ mod tests {
                         thread::yield_now();
                     }
                 }
-                lookout.join()
+                poller.join()
             };
             rounds.iter().enumerate().map(round).collect()
         };
         thread::scope(|threads| {
             let [one, other] =
                 [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
-            for (lookout, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
+            for (poller, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
                 assert!(one.1 != other.1, "one of the two starts it");
-                assert!(!lookout.join().1 && !lookout.goes());
+                assert!(!poller.join().1 && !poller.stop_if_idle());
                 drop((one, other));
                 assert!(
-                    lookout.goes() && lookout.join().1,
+                    poller.stop_if_idle() && poller.join().1,
                     "the next starts it again"
                 );
             }

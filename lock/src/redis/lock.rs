@@ -1,37 +1,27 @@
-//! The lock of Redisson: a hash with its owner, a lease that is renewed, a channel that tells when it is free.
+//! Redisson's lock: a hash that holds the owner, a lease that is renewed, and a channel that announces a release.
 //!
-//! 1. Wait in this process's line; its head takes the lock by one script, which looks and writes the identity.
-//! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
-//! 3. Give it back: one script looks at the identity, deletes, and wakes the waiters. Where the next holder waits in the
-//!    same process, one script hands it off instead. Processes take turns: after [`BATCH`] hand-offs, or
-//!    [`BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
-//!    listen, or when nobody has for [`YIELD`]: so a slow one, a Java process say, has its turn too. A process that
-//!    listens and wants nothing costs the others that pause, once a turn.
-//! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
-//!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
-//!    seen. The counter stays until its resource is gone ([`RedisFencedLock::forget`]): one that expired would start again
-//!    from a lower number.
+//! 1. Join this process's line. Its head runs `acquire.lua`, which checks and writes the identity in one step.
+//! 2. A task renews the lease every third ([`hold`](super::hold)).
+//! 3. Release: `release.lua` checks the identity, deletes it and wakes the waiters. If the next waiter is in this process,
+//!    `hand_off.lua` gives it the lock in one script instead.
+//! 4. After [`MAX_BATCH`] hand-offs or [`MAX_BATCH_TIME`] the lock is freed for other processes. This process asks again
+//!    after as many releases as there are other subscribers, or after [`YIELD_TIME`] without one.
+//! 5. [`RedisFencedLock`] draws a token in the same script.
 //!
-//! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
-//! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
-//! is paused beyond its lease. **What breaks it**: such a holder that writes without a token; a primary that fails
-//! before its replica has the key (unless replicas are waited for: [`replicas`](super::replicas)); a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
-//! `volatile-*` prefers keys with a lease) or deleted; a Redis whose clock jumps ahead; a machine that was suspended.
-//!
-//! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_off.lua`.
+//! Next to read: `lua/hand_off.lua`.
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{Line, Tried, fail, hint, wait_for},
+    engine::{SharedObject, TryResult, fail, hint, wait_for},
     failure::{Failure, failed},
-    hold::{Asked, Claim, Hold},
+    hold::{AcquireRequest, Claim, Hold},
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
     left,
-    local::queue::{Head, Turn, Waiter},
+    local::line::{Head, LineWaiter, Turn},
 };
 use redis::AsyncCommands;
 use std::{
@@ -43,17 +33,42 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The longest row of hand-offs inside one process before another gets its turn.
-pub const BATCH: u32 = 128;
-/// The longest time that a row of hand-offs may take before another process gets its turn.
-pub const BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long a process that has had its turn leaves a free lock to the others.
-pub const YIELD: Duration = Duration::from_millis(2);
+/// The most hand-offs within one process before another gets its turn.
+pub const MAX_BATCH: u32 = 128;
+/// The longest time of hand-offs within one process before another gets its turn.
+pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
+/// How long a process that had its turn leaves a free lock to the others.
+pub const YIELD_TIME: Duration = Duration::from_millis(2);
 
-/// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
+/// A handle on one lock in Redis. Each acquire is its own owner, and a second one waits for the first to end; a handle
 /// that is given an [owner](Self::owner) is re-entrant.
 ///
 /// Source: Redisson's `RLock`.
+///
+/// # Survives
+///
+/// - a holder that dies: the lock is free when its lease ends;
+/// - a lost message: waiters look again every [`RECHECK_INTERVAL`](super::RECHECK_INTERVAL);
+/// - a caller that is dropped at any point, and a command without an answer: what it took is undone in the background.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease and then writes: use a [`RedisFencedLock`];
+/// - a primary that fails before its replica has the key, unless
+///   [`wait_replicas`](super::RedisOptions::wait_replicas) is set;
+/// - a key that is deleted or evicted (any `maxmemory-policy` but `noeviction` may evict it);
+/// - a Redis clock that jumps ahead, or a machine that was suspended.
+///
+/// # Cost
+///
+/// One script to acquire and one to release; one for both if the next holder waits in the same process. A process that
+/// subscribes without wanting the lock costs the others a pause of [`YIELD_TIME`] per turn.
+///
+/// # Format
+///
+/// Redisson's `RLock`, 3.x and 4.x: HASH `n`, channel `redisson_lock__channel:{n}`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
@@ -72,10 +87,25 @@ pub struct RedisLock(Handle);
 
 /// A handle on one lock in Redis whose guards have a fencing token: one for each hold, which its owner's guards share.
 ///
-/// It survives, with a resource that checks, everything. A Redis that loses the counter hands out tokens that are
-/// refused, until [`lift`](Self::lift) has told it what the resource has seen.
+/// The holder shows its token with every write ([`Guard::fence`]), and the resource refuses a lower one than it has seen.
 ///
 /// Source: Redisson's `RFencedLock`.
+///
+/// # Survives
+///
+/// What a [`RedisLock`] survives; and, if the resource checks the token, a holder that is paused beyond its lease.
+///
+/// # What breaks it
+///
+/// A resource that does not check the token. A Redis that loses the counter hands out tokens that the resource refuses,
+/// until [`lift`](Self::lift) raises it above what the resource has seen. Nothing removes the counter but
+/// [`forget`](Self::forget): if it expired, tokens would start again from a lower number.
+///
+/// # Format
+///
+/// Redisson's `RFencedLock`, 3.20 and later: a `RedisLock` and the counter `redisson_lock_token:{n}`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -93,12 +123,12 @@ pub struct RedisFencedLock(Handle);
 #[derive(Debug, Clone)]
 struct Handle {
     client: RedisClient,
-    lock: Arc<LockLine>,
+    lock: Arc<SharedLock>,
     owner: Option<Owner>,
     terms: Terms,
 }
 
-/// What an acquire asks of Redis.
+/// The lease and the kind of one acquire.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     lease: Lease,
@@ -107,13 +137,12 @@ pub(super) struct Terms {
 
 type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
-/// What all handles of one lock share in this process.
 #[derive(Debug)]
-pub(super) struct LockLine {
+pub(super) struct SharedLock {
     name: String,
     token: String,
-    line: Line<Hold<LockClaim>, Terms>,
-    /// How many messages this process lets go by, each of which says that one has had its turn.
+    object: SharedObject<Hold<LockClaim>, Terms>,
+    /// How many releases of others this process waits for before it asks again.
     yields: AtomicI64,
 }
 
@@ -121,12 +150,12 @@ pub(super) struct LockLine {
 #[derive(Debug)]
 pub(super) struct LockClaim {
     client: RedisClient,
-    lock: Arc<LockLine>,
+    lock: Arc<SharedLock>,
     id: Owner,
     batch: Batch,
 }
 
-/// A row of hand-offs inside one process.
+/// A series of hand-offs within one process.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     since: Instant,
@@ -134,7 +163,7 @@ struct Batch {
 }
 
 impl RedisClient {
-    /// Makes a handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
+    /// Makes a handle on the lock `name`.
     #[must_use]
     pub fn lock(&self, name: &str) -> RedisLock {
         RedisLock(Handle::new(self, name, false))
@@ -146,18 +175,18 @@ impl RedisClient {
         RedisFencedLock(Handle::new(self, name, true))
     }
 
-    /// Returns how many names of these two kinds of lock this process uses: those that are held, waited for, or have a
-    /// handle. An unused name takes no memory.
+    /// Returns how many names of these two kinds this process uses: those that are held, waited for, or have a handle.
+    /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
-        self.used::<LockLine>()
+        self.used::<SharedLock>()
     }
 }
 
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
-            /// Returns the holder and the rest of its lease; `None` where the lock is free.
+            /// Returns the holder and the rest of its lease; `None` if the lock is free.
             ///
             /// # Errors
             ///
@@ -170,9 +199,9 @@ macro_rules! handle {
                 Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
             }
 
-            /// Frees the lock, whoever has it, as an operator may have to, and wakes the next waiter; returns whether it was held.
-            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
-            /// of the holder's own process may have to wait until then.
+            /// Frees the lock, whoever holds it, for operators; wakes the next waiter and returns whether it was held.
+            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it;
+            /// waiters of the holder's own process may have to wait until then.
             ///
             /// Source: `forceUnlock` of Redisson.
             ///
@@ -186,7 +215,7 @@ macro_rules! handle {
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
                 let Handle { client, lock, .. } = &self.0;
                 let mut script = scripts::FORCE_UNLOCK.key(&lock.name);
-                script.key(lock.line.news.channel()).arg("0");
+                script.key(lock.object.news.channel()).arg("0");
                 Ok(client.run(&script).await?)
             }
         }
@@ -212,17 +241,17 @@ owner_and_lease! {
 }
 
 impl RedisFencedLock {
-    /// Lifts the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has seen
-    /// more than the counter says, because Redis has lost it.
+    /// Raises the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has
+    /// seen more than the counter says, because Redis has lost it.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been lifted. [`LockError::Invalid`] for
-    /// 2^63 - 1 and more: Redis could not count on.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been raised. [`LockError::Invalid`]
+    /// for 2^63 - 1 and more: Redis could not count further.
     ///
     /// # Cancel safety
     ///
-    /// It may have been lifted or not; it may be called again.
+    /// It may have been raised or not; calling it again is safe.
     pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
         if seen.0 >= i64::MAX.unsigned_abs() {
             let rule = "its tokens must stay below 2^63 - 1";
@@ -236,16 +265,16 @@ impl RedisFencedLock {
         Ok(lifted.map(drop)?)
     }
 
-    /// Deletes the counter of tokens, for a resource that is gone: nothing else ever removes it. Where the resource is still
-    /// there, or comes back with what it has seen, the next tokens are refused until [`lift`](Self::lift).
+    /// Deletes the counter of tokens, for a resource that is gone: nothing else removes it. If the resource still
+    /// exists, or comes back with what it has seen, the next tokens are refused until [`lift`](Self::lift).
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been deleted.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been deleted.
     ///
     /// # Cancel safety
     ///
-    /// It may have been deleted or not; it may be called again.
+    /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
         redis.del(&self.0.lock.token).await.map_err(failed)
@@ -255,9 +284,9 @@ impl RedisFencedLock {
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.shared(&name, |place| LockLine {
+        let lock = client.shared(&name, |place| SharedLock {
             token: prefixed("redisson_lock_token", &name),
-            line: Line::new(client, lock_channel(&name), place),
+            object: SharedObject::new(client, lock_channel(&name), place),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
@@ -274,22 +303,22 @@ impl Handle {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = self.lock.name.as_str();
-        let asked = Asked {
+        let request = AcquireRequest {
             fenced: self.terms.fenced,
-            ..Asked::new(name, self.owner, self.terms.lease, wait)?
+            ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
-        asked
+        request
             .guard(name, &self.client.owned(), false, |_| {
-                self.first(asked.until)
+                self.first(request.until)
             })
             .await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
     async fn first(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
-        let line = &self.lock.line;
+        let object = &self.lock.object;
         loop {
-            match line.queue.join(self.terms, left(until)).await {
+            match object.line.join(self.terms, left(until)).await {
                 Some(Turn::Handed(hold)) => {
                     if let Some(hold) = hold.in_time() {
                         return Ok(Some(hold));
@@ -297,7 +326,7 @@ impl Handle {
                 }
                 Some(Turn::Contend(head)) => {
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(&self.client, Some(&line.news), until, attempt).await;
+                    return wait_for(&self.client, Some(&object.news), until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
                 None => return Ok(None),
@@ -306,10 +335,10 @@ impl Handle {
     }
 
     /// `acquire.lua`.
-    async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
-        let (yields, news) = (&self.lock.yields, &self.lock.line.news);
+    async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
+        let (yields, news) = (&self.lock.yields, &self.lock.object.news);
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
-            && timeout(YIELD, news.news()).await.is_ok()
+            && timeout(YIELD_TIME, news.news()).await.is_ok()
         {}
         let (id, leased, Terms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
@@ -329,8 +358,10 @@ impl Handle {
         }
         script.arg(lease.millis()).arg(id.to_string());
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, token)) => Ok(Hold::new(claim, fence(token), lease, leased, head).tried()),
-            Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
+            Ok((true, token)) => {
+                Ok(Hold::new(claim, fence(token), lease, leased, head).into_result())
+            }
+            Ok((false, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
                 Err(fail(Some(&*head), failure))
@@ -372,8 +403,8 @@ impl Claim for LockClaim {
         Ok(self.free().await?.is_some())
     }
 
-    async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
-        let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
+    async fn release_or_hand_off(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
+        let in_row = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
         let next = turn
             .as_ref()
             .filter(|_| in_row)
@@ -381,16 +412,16 @@ impl Claim for LockClaim {
         match (turn, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
-                    // It was refused for good, for the next one's sake, say: the lock can be freed all the same.
-                    Err(failure) if !failure.again => self.release().await,
+                    // A hand-off may be refused for the next owner's sake; the lock can still be freed.
+                    Err(failure) if !failure.retryable => self.release().await,
                     handed => handed,
                 }
             }
             (turn, _) => {
                 let told = self.free().await?;
-                let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
+                let others = told.unwrap_or(0) - i64::from(self.lock.object.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
-                // The first message that comes is our own, or says that the subscription has begun.
+                // The first message is our own, or says that the subscription has begun.
                 self.lock
                     .yields
                     .store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
@@ -401,23 +432,23 @@ impl Claim for LockClaim {
 }
 
 impl LockClaim {
-    /// `release.lua`: how many subscribers were told, or `None` where it was not ours.
+    /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let mut script = scripts::RELEASE.key(&self.lock.name);
         self.client
             .run(
                 script
-                    .key(self.lock.line.news.channel())
+                    .key(self.lock.object.news.channel())
                     .arg(self.id.to_string()),
             )
             .await
     }
 
-    /// `hand_off.lua`: the lock is the next waiter's. A waiter that has gone by then drops the hold, which frees it.
+    /// `hand_off.lua`: gives the lock to the next waiter. If that has gone by then, it drops the hold, which frees it.
     async fn hand_off(
         &self,
         head: LockHead,
-        next: Waiter<Hold<Self>, Terms>,
+        next: LineWaiter<Hold<Self>, Terms>,
     ) -> Result<bool, Failure> {
         let (leased, id, Terms { lease, fenced }) =
             (Instant::now(), self.client.owner(), *next.asks());

@@ -1,7 +1,7 @@
-//! Locks in Redis, in the format that Redisson has made common: a Java process and ours exclude each other.
+//! Locks in Redis, in Redisson's format: a Java process and ours exclude each other.
 //!
-//! [`RedisClient`] is one per process; [`RedisLock`] is one per contender. Commands of one section: one script to take
-//! the lock, one to give it back; where the next holder waits in the same process, one that does both.
+//! [`RedisClient`] is one per process; [`RedisLock`] is one per contender. A section costs one script to acquire and
+//! one to release, or one for both if the next holder waits in the same process.
 
 mod client;
 mod connection;
@@ -26,10 +26,10 @@ pub use crate::Lease;
 
 pub use client::RedisClient;
 pub use connection::Connection;
-pub use engine::RECHECK;
+pub use engine::RECHECK_INTERVAL;
 pub use fair::RedisFairLock;
 pub use latch::RedisLatch;
-pub use lock::{BATCH, BATCH_TIME, RedisFencedLock, RedisLock, YIELD};
+pub use lock::{MAX_BATCH, MAX_BATCH_TIME, RedisFencedLock, RedisLock, YIELD_TIME};
 pub use options::{RedisOptions, Replicas};
 pub use rate_limiter::RateLimiter;
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};

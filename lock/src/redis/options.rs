@@ -1,4 +1,4 @@
-//! How a Redis is reached, and what is checked before any command is sent.
+//! How to reach Redis, and the checks before any command is sent.
 //!
 //! Next to read: `client.rs`.
 
@@ -11,17 +11,17 @@ use redis::{
 use std::{fmt, time::Duration};
 use tokio::sync::watch;
 
-/// How many replicas must have a lock before it is had.
+/// How many replicas must have a lock before it counts as acquired. See [`RedisOptions::wait_replicas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replicas {
-    /// This many; 0: none is waited for.
+    /// This many; 0: do not wait.
     AtLeast(u32),
-    /// As many as the primary knows, and at least one. It forgets one whose connection is closed: for a lock that outlives
-    /// every promotion say how many there are.
+    /// All that the primary knows, and at least one. It forgets a replica whose connection is closed: for a lock that
+    /// must outlive every promotion use `AtLeast`.
     All,
 }
 
-/// How to reach Redis, and how long things take.
+/// How to reach Redis, and time limits.
 ///
 /// ```
 /// # use oversell_lock::redis::RedisOptions;
@@ -41,8 +41,9 @@ pub enum Replicas {
 /// ACL SETUSER app on >secret ~* &* +@read +@write +@scripting +@pubsub +@connection +time +role
 /// ```
 ///
-/// `&redisson*` in place of `&*` is enough for all but fair locks, whose waiters listen by a pattern. Since Redis 7 a user has no
-/// channel unless it is given some. Without channels every lock works, but waiters look twice a second instead of being woken.
+/// `&redisson*` instead of `&*` is enough for all but fair locks, whose waiters listen by a pattern. Since Redis 7 a
+/// user has no channels by default. Without channels every lock works, but waiters look twice a second instead of being
+/// woken.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
@@ -52,18 +53,18 @@ pub struct RedisOptions {
     pub(super) java_watchdog: Duration,
     pub(super) timeout: Duration,
     pub(super) replicas: Replicas,
-    /// `None` where the address was none.
+    /// `None` if the address was invalid.
     server: Option<ConnectionInfo>,
-    /// Those that say where the server is, `None` where the address was none; and what they call it.
+    /// The Sentinels (`None` for an invalid address), and their name for the primary.
     sentinels: Vec<Option<ConnectionInfo>>,
     master: String,
     #[cfg(feature = "tls")]
     certificates: redis::TlsCertificates,
 }
 
-/// Starts from what the `redis` crate knows a server by, for what an address cannot say: certificates that a program keeps
-/// elsewhere, say (`redis::Client::build_with_tls(…)?.get_connection_info().clone()`). RESP3 and TCP are set as the locks
-/// need them.
+/// Starts from a connection's description of the `redis` crate, for what an address cannot say: certificates that the
+/// program keeps elsewhere, for example (`redis::Client::build_with_tls(…)?.get_connection_info().clone()`). RESP3 and
+/// TCP are set as the locks need them.
 ///
 /// ```
 /// # use oversell_lock::redis::RedisOptions;
@@ -107,7 +108,7 @@ impl RedisOptions {
         }
     }
 
-    /// Sets what stands before every key and channel, as `shop:`; empty for none.
+    /// Sets the prefix of every key and channel, as `shop:`; empty for none.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         Self {
@@ -116,16 +117,16 @@ impl RedisOptions {
         }
     }
 
-    /// Sets the lease of a lock, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks
+    /// Sets the default lease, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks
     /// the others for as long.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// Sets the shortest `lockWatchdogTimeout` of the Java processes that read under the same read-write locks, 100 ms to ten
-    /// years; without this 30 s, as in Redisson. Their watchdog sets the lease of every reader to it, and a reader of
-    /// ours that is renewed never relies on more.
+    /// Sets the shortest `lockWatchdogTimeout` of the Java processes that use the same read-write locks, 100 ms to ten
+    /// years; 30 s by default, as in Redisson. Their watchdog sets the lease of every reader to it, so a renewed reader
+    /// of ours never relies on more.
     #[must_use]
     pub fn java_watchdog(self, java_watchdog: Duration) -> Self {
         Self {
@@ -134,17 +135,19 @@ impl RedisOptions {
         }
     }
 
-    /// Sets how long an answer is waited for: a command without one by then is given up, and may have run. From 1 ms to
-    /// an hour. With Sentinels, half of it is for each server that may be the primary. A connection that has fallen silent is
-    /// known by this alone: a lease of less than twice of it may be lost with that connection, though the server is there.
+    /// Sets the time limit of a command, from 1 ms to an hour: a command without an answer by then is abandoned, and
+    /// may have run. With Sentinels, half of it is for each server that may be the primary. A silent connection is only
+    /// detected by this limit: a lease of less than twice the limit may be lost with that connection, though the server
+    /// is reachable.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Has these Sentinels, each as `redis://[user:password@]host:port`, say where the primary is that they call `master`.
-    /// They are asked for each new connection, and so again after one was lost, or was answered `READONLY`. Of the address
-    /// of these options user, password, database and TLS count, and host and port do not.
+    /// Asks these Sentinels, each as `redis://[user:password@]host:port`, for the primary that they call `master`: for
+    /// each new connection, and so again after a disconnect or an answer `READONLY`. Of these options' address, user,
+    /// password, database and TLS count, but not host and port. A primary that is cut off from replicas and Sentinels,
+    /// but not from us, keeps being used until it refuses writes (`min-replicas-to-write`) or closes the connection.
     ///
     /// ```
     /// # use oversell_lock::redis::{RedisOptions, Replicas};
@@ -166,24 +169,24 @@ impl RedisOptions {
         }
     }
 
-    /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it is had; without this none. Where
-    /// fewer have it within a second, or half of [`timeout`](Self::timeout), it is given back, and the acquire ends with
-    /// [`LockError::Unavailable`]; so it does where the lease has ended by then. It costs two or three commands more for each acquire.
-    /// Redlock, semaphores, latches and rates do not wait. `WAIT` is no consensus: a replica that was not among those, and is
-    /// promoted, does not have the lock.
+    /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it counts as acquired; none
+    /// by default. If fewer have it within a second, or half of [`timeout`](Self::timeout), or the lease has ended by
+    /// then, it is released and the acquire returns [`LockError::Unavailable`]. It costs two or three more commands per
+    /// acquire. Redlock, semaphores, latches and rate limiters do not wait. `WAIT` is no consensus: a replica that was
+    /// not among those that answered, and is promoted, does not have the lock; nor is a renewal waited for.
     #[must_use]
     pub fn wait_replicas(self, replicas: Replicas) -> Self {
         Self { replicas, ..self }
     }
 
-    /// Sets this process, after which owners are named. What an owner holds is known to the client by which it took it, and
-    /// by that one it takes it again.
+    /// Sets the process that owners are named after. An owner's holds are known only to the client that took them, so
+    /// take it again by that client.
     #[must_use]
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
     }
 
-    /// Sets the authorities that a server's certificate must come from, in PEM, instead of the system's.
+    /// Sets the certificate authorities for the server's certificate, in PEM, instead of the system's.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -191,8 +194,7 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the certificate that this client shows, and its key, each in PEM: a server with `tls-auth-clients yes` lets
-    /// nobody in without one.
+    /// Sets this client's certificate and key, each in PEM, for a server with `tls-auth-clients yes`.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
@@ -203,8 +205,8 @@ impl RedisOptions {
         self
     }
 
-    /// What all connections are made by, once the options have been checked; `cuts` is told where it is elsewhere.
-    pub(super) fn primary(&self, cuts: watch::Sender<()>) -> Result<Primary, LockError> {
+    /// The source of all connections, once the options are checked; `disconnects` is notified when the primary moves.
+    pub(super) fn primary(&self, disconnects: watch::Sender<()>) -> Result<Primary, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > FOR_EVER {
@@ -215,7 +217,7 @@ impl RedisOptions {
             return Err(invalid("timeout", "must be 1 ms to an hour"));
         }
         let info = self.server.clone().ok_or_else(bad_address)?;
-        // RESP3 tells of a lost connection at once, and carries the wake-ups.
+        // RESP3 reports a lost connection at once, and carries the wake-ups.
         let settings = info
             .redis_settings()
             .clone()
@@ -236,18 +238,18 @@ impl RedisOptions {
                 "must be what the Sentinels call the primary",
             ));
         }
-        Ok(Primary::new(client, sentinels, self.timeout, cuts))
+        Ok(Primary::new(client, sentinels, self.timeout, disconnects))
     }
 
     fn client(&self, info: ConnectionInfo, bad: fn() -> LockError) -> Result<Client, LockError> {
         let info = info.set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
-        // What the user has described has its certificates already.
+        // A connection that the user described has its certificates already.
         if let redis::ConnectionAddr::TcpTls {
             tls_params: None, ..
         } = info.addr()
         {
-            // Where the program has chosen none: if it has two built in, there would be no default.
+            // If the program has chosen none and has two built in, there would be no default.
             drop(rustls::crypto::ring::default_provider().install_default());
             let unusable = || invalid("certificates", "must be in PEM, each with its key");
             let redis::TlsCertificates {
@@ -255,7 +257,7 @@ impl RedisOptions {
                 root_cert,
             } = &self.certificates;
             let own = client_tls.as_ref().map(|own| &own.client_cert);
-            // The client takes what has none in it for an empty list.
+            // The client would take a text without certificates for an empty list.
             if root_cert.iter().chain(own).any(|pem| !has_certificate(pem)) {
                 return Err(unusable());
             }
@@ -265,7 +267,7 @@ impl RedisOptions {
     }
 }
 
-/// The address is not shown: it may hold a password.
+/// The address may hold a password, so it is not shown.
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions")
@@ -290,7 +292,7 @@ fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::from_pem_slice(pem).is_ok()
 }
 
-/// The address may hold a password, and is not repeated.
+/// The address may hold a password, so it is not repeated.
 fn bad_address() -> LockError {
     invalid(
         "url",
@@ -305,7 +307,7 @@ fn bad_sentinel() -> LockError {
     )
 }
 
-/// Small commands go out at once, and a peer that has vanished is found, also while nothing is sent.
+/// Small commands go out at once, and a vanished peer is found even while nothing is sent.
 fn tcp_settings(timeout: Duration) -> TcpSettings {
     let probe = timeout.max(Duration::from_secs(1));
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(

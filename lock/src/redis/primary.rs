@@ -1,15 +1,13 @@
-//! Where the primary is, and connections to it: at one address, or where Sentinels say that it is.
+//! Finds the primary, at one address or through Sentinels, and connects to it.
 //!
-//! 1. Each new connection asks the Sentinels in turn (`SENTINEL GET-MASTER-ADDR-BY-NAME`), first the one that was of use
-//!    last, or the next one where the last search was in vain.
-//! 2. Whoever listens at that address must say that it is a primary (`ROLE`), on the connection that is used then: a
-//!    Sentinel may not have noticed yet that it is a replica by now, or dead. Where it is none, or has not answered within half
-//!    of the time that is left, the next Sentinel is asked.
-//! 3. Where a connection leads elsewhere than the one before, all that rely on the server are told, as after a cut.
+//! 1. Each new connection asks the Sentinels in turn (`SENTINEL GET-MASTER-ADDR-BY-NAME`), beginning with the last
+//!    useful one, or with the next one after a search that failed.
+//! 2. The server at that address must say that it is a primary (`ROLE`), on the connection that is then used: a
+//!    Sentinel may not have noticed yet that it was demoted or died. If it is none, or does not answer within half of
+//!    the time left, the next Sentinel is asked.
+//! 3. If a connection leads to another server than the one before, `disconnects` is notified, as after a break.
 //!
-//! What it survives: Sentinels that are down, silent, or behind. **What breaks it**: a primary that is cut off from replicas
-//! and Sentinels, but not from us. It goes on answering, and is not left before it refuses (`min-replicas-to-write`), or
-//! closes the connection.
+//! It survives Sentinels that are down, silent, or behind.
 //!
 //! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
 
@@ -33,10 +31,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// A Sentinel that has not answered within this is passed over.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest wait for one Sentinel.
+const MAX_SENTINEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Host and port, as a Sentinel says them.
+/// Host and port, as a Sentinel reports them.
 pub(super) type Address = (String, u16);
 
 /// The primary of one Redis. Cloning it is cheap.
@@ -44,40 +42,40 @@ pub(super) type Address = (String, u16);
 pub(super) struct Primary(Arc<Inner>);
 
 struct Inner {
-    /// How it is reached. Where Sentinels say where it is, they replace host and port.
+    /// How to connect. With Sentinels, their host and port replace its own.
     client: Client,
     sentinels: Option<Sentinels>,
     timeout: Duration,
-    /// Where the last connection was made to, where Sentinels say it.
+    /// The address of the last connection, with Sentinels.
     at: watch::Sender<Option<Address>>,
-    /// Told when it is elsewhere.
-    cuts: watch::Sender<()>,
+    /// Notified when the primary moved.
+    disconnects: watch::Sender<()>,
 }
 
-/// Who knows where the primary is.
+/// The Sentinels that watch the primary.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     pub(super) clients: Vec<Client>,
-    /// What they call the primary and its replicas.
+    /// Their name for the primary and its replicas.
     pub(super) master: String,
-    /// Which of them is asked first: the one that was of use last; during a search, and after one in vain, the next.
+    /// The index of the one to ask first.
     pub(super) first: AtomicUsize,
 }
 
 impl Primary {
-    /// `timeout` is for each connection that is made, Sentinels included.
+    /// `timeout` limits each connection attempt, Sentinels included.
     pub(super) fn new(
         client: Client,
         sentinels: Option<Sentinels>,
         timeout: Duration,
-        cuts: watch::Sender<()>,
+        disconnects: watch::Sender<()>,
     ) -> Self {
         Self(Arc::new(Inner {
             client,
             sentinels,
             timeout,
             at: watch::Sender::new(None),
-            cuts,
+            disconnects,
         }))
     }
 
@@ -85,14 +83,14 @@ impl Primary {
         self.0.client.get_connection_info().redis_settings().db()
     }
 
-    /// With the time limits of every connection.
+    /// The time limits of every connection.
     pub(super) fn config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.0.timeout))
             .set_response_timeout(Some(self.0.timeout))
     }
 
-    /// A new connection, and where it leads to.
+    /// Makes a connection, and returns its address.
     pub(super) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
@@ -109,29 +107,29 @@ impl Primary {
         };
         let found = in_time(
             *limit,
-            self.found(sentinels, config, Instant::now() + *limit),
+            self.find(sentinels, config, Instant::now() + *limit),
         );
         let (connection, address) = found.await?;
         let before = self.0.at.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| *before != address) {
             tracing::info!(?before, now = ?address, "another redis is the primary");
-            self.0.cuts.send_replace(());
+            self.0.disconnects.send_replace(());
         }
         Ok((connection, Some(address)))
     }
 
-    /// Waits until a connection was made to another primary than this.
+    /// Waits until a connection was made to another primary.
     ///
     /// # Cancel safety
     ///
     /// Safe.
     pub(super) async fn moved_from(&self, here: &Option<Address>) {
         let mut at = self.0.at.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         drop(at.wait_for(|at| at != here).await);
     }
 
-    async fn found(
+    async fn find(
         &self,
         sentinels: &Sentinels,
         config: &AsyncConnectionConfig,
@@ -144,21 +142,24 @@ impl Primary {
         sentinels
             .first
             .store((first + 1) % number, Ordering::Relaxed);
-        let patience = LONGEST_PATIENCE
+        let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let (mut in_vain, mut failed) = (Vec::new(), none_of_them());
+        let (mut tried, mut failed) = (Vec::new(), none_of_them());
         for index in (0..number).map(|n| (first + n) % number) {
-            let address = match sentinels.ask(&sentinels.clients[index], patience).await {
+            let address = match sentinels
+                .ask(&sentinels.clients[index], sentinel_timeout)
+                .await
+            {
                 Ok(address) => address,
                 Err(error) => {
                     failed = error;
                     continue;
                 }
             };
-            if in_vain.contains(&address) {
+            if tried.contains(&address) {
                 continue;
             }
-            // A silent one leaves time to ask the others.
+            // Leaves time to ask the others.
             match in_time(left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first.store(index, Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl Primary {
                 }
                 Err(error) => failed = error,
             }
-            in_vain.push(address);
+            tried.push(address);
         }
         Err(failed)
     }
@@ -202,11 +203,11 @@ impl Primary {
 }
 
 impl Sentinels {
-    /// Where this one says that the primary is.
-    async fn ask(&self, sentinel: &Client, patience: Duration) -> RedisResult<Address> {
+    /// The primary's address, according to this Sentinel.
+    async fn ask(&self, sentinel: &Client, sentinel_timeout: Duration) -> RedisResult<Address> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(patience))
-            .set_response_timeout(Some(patience));
+            .set_connection_timeout(Some(sentinel_timeout))
+            .set_response_timeout(Some(sentinel_timeout));
         let mut connection = sentinel
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
@@ -234,7 +235,7 @@ fn none_of_them() -> RedisError {
     io::Error::other("no Sentinel to ask").into()
 }
 
-/// The address may hold a password, and is not shown.
+/// The address may hold a password, so it is not shown.
 impl fmt::Debug for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primary")

@@ -1,36 +1,34 @@
-//! Counting the answers of independent nodes, as they come in: no more than that, so that it can be tested alone.
+//! Counts the answers of independent nodes.
 //!
-//! More than half of all nodes must say yes; a node that does not answer has said nothing. The result stands as soon as
-//! no answer that is still out can change it, so that one slow node does not hold up the others.
+//! More than half of all nodes must say yes; a silent node has said nothing. The result stands as soon as no missing
+//! answer can change it, so one slow node does not delay the others.
 //!
 //! Next to read: `redlock.rs`.
 
-/// What one node said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,
     No,
-    /// Nothing, within its time.
+    /// No answer in time.
     Silence,
 }
 
-/// What the answers come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A quorum said yes.
     Agreed,
     /// A quorum answered, and too many said no.
     Refused,
-    /// Fewer than a quorum answered; this many.
+    /// This many answered: fewer than a quorum.
     Silent(usize),
 }
 
-/// How many of `nodes` are more than half.
+/// The smallest majority of `nodes`.
 pub(super) fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// What `answers` come to, so far; `None` while one that is still out can change it.
+/// The outcome so far; `None` while a missing answer can change it.
 pub(super) fn outcome(answers: &[Answer], nodes: usize) -> Option<Outcome> {
     let count = |what| answers.iter().filter(|answer| **answer == what).count();
     let (yes, answered) = (count(Answer::Yes), answers.len() - count(Answer::Silence));
@@ -66,12 +64,12 @@ mod tests {
             (&[Yes], 1, Some(Agreed)),
             (&[Yes, Yes, Silence, Silence, Silence], 5, Some(Silent(2))),
             (&[No, No, Silence, Silence, Silence], 5, Some(Silent(2))),
-            // The number of answers does not stand yet.
+            // Two answers are still missing.
             (&[Silence, Silence, Silence], 5, None),
             (&[Silence, Silence, Silence, Yes, Yes], 5, Some(Silent(2))),
             (&[Silence, Silence, No, Yes, Yes], 5, Some(Refused)),
             (&[No, No], 5, None),
-            // Nobody can win any more.
+            // No majority is possible any more.
             (&[No, No, No], 5, Some(Refused)),
             (&[Yes, Yes, No, No, Silence], 5, Some(Refused)),
         ];

@@ -1,37 +1,64 @@
-//! A rate limiter: at most a given number of admissions in any interval, for all processes together.
+//! A rate limiter: at most a given number of admissions in any interval, over all processes.
 //!
-//! 1. Set the rate, once: [`try_set_rate`](RateLimiter::try_set_rate) leaves a limiter that is there alone.
-//! 2. The window slides: each admission is written down with its time, by the server's clock, and counts for one
-//!    interval. One script forgets those that are older, counts the rest, and admits or says when the next may be.
-//! 3. Waiters stand in this process's line; its head sleeps until then and asks again. A caller that cannot be admitted within
-//!    its wait hears it at once.
-//!
-//! A token bucket would admit up to twice its rate within one interval (a full bucket, and what flows in meanwhile), a
-//! fixed window as many around its border; a sliding window admits the rate and no more, and costs one entry for each
-//! admission of the last interval.
-//!
-//! What it survives: a caller that goes away and a command without an answer (an admission may be wasted; it
-//! comes back with the window). **What breaks it**: a Redis whose clock is set forward forgets the window.
-//!
-//! **Not Redisson's format**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and no two lines mix. This
-//! one uses keys of its own (HASH `oversell_rate:{n}`, ZSET `oversell_rate:{n}:window`), so that a Java limiter of the same name is another limiter.
+//! 1. [`try_set_rate`](RateLimiter::try_set_rate) sets the rate once.
+//! 2. The window slides: each admission is stored with the server's time and counts for one interval. One script drops the
+//!    older ones, counts the rest, and admits or returns when the next may be admitted.
+//! 3. Waiters stand in this process's line; its head sleeps until then. A caller that cannot be admitted within its wait is
+//!    told at once.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail},
+    engine::{HeadOfLine, SharedObject, TryResult, fail},
     scripts::{self, prefixed},
 };
 use crate::{FOR_EVER, LockError, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-const ADMITTED: i64 = 0;
-const NOT_SET: i64 = -1;
-const MORE_THAN_THE_RATE: i64 = -2;
+/// The answer of `rate_take.lua`.
+enum Reply {
+    Admitted,
+    NoRate,
+    MoreThanTheRate,
+    /// Try again after this.
+    Wait(Duration),
+}
+
+impl Reply {
+    /// A positive code is a wait in microseconds.
+    fn of(code: i64) -> Self {
+        match code {
+            0 => Self::Admitted,
+            -1 => Self::NoRate,
+            -2 => Self::MoreThanTheRate,
+            micros => Self::Wait(Duration::from_micros(micros.unsigned_abs())),
+        }
+    }
+}
 
 /// A handle on one rate limiter in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RRateLimiter`, whose format it does not share.
+///
+/// # Survives
+///
+/// A caller that goes away and a command without an answer: an admission may be wasted, and comes back with the window.
+///
+/// # What breaks it
+///
+/// A Redis clock that is set forward forgets the window.
+///
+/// # Cost
+///
+/// One entry per admission of the last interval. `acquire(1_000_000)` stops Redis for seconds. A token bucket or a fixed window
+/// is cheaper, but may admit twice the rate within one interval; a sliding window never does.
+///
+/// # Format
+///
+/// **Not Redisson's**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and its versions do not mix. This one
+/// uses HASH `oversell_rate:{n}` and ZSET `oversell_rate:{n}:window`; a Java limiter of the same name is another limiter.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -51,7 +78,7 @@ pub struct RateLimiter {
     client: RedisClient,
     name: String,
     key: String,
-    line: Arc<Line>,
+    object: Arc<SharedObject>,
 }
 
 impl RedisClient {
@@ -60,12 +87,14 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
-        let line = self.shared(&key, |place| Line::untold(self, key.clone(), place));
+        let object = self.shared(&key, |place| {
+            SharedObject::without_news(self, key.clone(), place)
+        });
         RateLimiter {
             client: self.clone(),
             name,
             key,
-            line,
+            object,
         }
     }
 }
@@ -77,16 +106,16 @@ impl RateLimiter {
         &self.name
     }
 
-    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` where one is set already.
+    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` if one is already set.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; asking again
-    /// is safe.
+    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; trying again is
+    /// safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may be set or not.
+    /// It may be set or not.
     pub async fn try_set_rate(
         &self,
         rate: NonZeroU32,
@@ -104,17 +133,17 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they cannot be admitted within `wait`; returned as soon as that is certain.
-    /// [`LockError::Invalid`] where no rate is set, or `n` is more than it. [`LockError::Unavailable`] where Redis is
-    /// down or did not answer: they may be spent.
+    /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
+    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it. [`LockError::Unavailable`] if Redis is down or did
+    /// not answer: they may be spent.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, an admission may be spent; more than the rate are never admitted.
+    /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
-        let admitted = self.line.wait(&self.client, (), wait, until, attempt);
+        let admitted = self.object.wait(&self.client, (), wait, until, attempt);
         let admitted = admitted.await?;
         if admitted == Some(true) {
             return Ok(());
@@ -122,7 +151,7 @@ impl RateLimiter {
         Err(LockError::taken(&self.name, started.elapsed()))
     }
 
-    /// Admits `n` if they may pass now, ahead of any waiter; returns whether it did.
+    /// Admits `n` if possible now, ahead of any waiter; returns whether it did.
     ///
     /// # Errors
     ///
@@ -139,33 +168,30 @@ impl RateLimiter {
         }
     }
 
-    /// `rate_take.lua`: `false` where it cannot be admitted within the wait.
+    /// `rate_take.lua`: `false` if it cannot be admitted within the wait.
     async fn take(
         self,
         n: NonZeroU32,
         head: HeadOfLine,
         until: Instant,
-    ) -> Result<Tried<bool>, LockError> {
+    ) -> Result<TryResult<bool>, LockError> {
         let mut script = scripts::RATE_TAKE.key(&self.key);
         script
             .key(format!("{}:window", self.key))
             .arg(n.get())
             .arg(self.client.owner().to_string());
-        let after = match self
-            .client
-            .run(&script)
-            .await
-            .map_err(|failure| fail(head.as_deref(), failure))?
-        {
-            ADMITTED => return Ok(Tried::Had(true)),
-            NOT_SET => return Err(self.invalid("no rate is set")),
-            MORE_THAN_THE_RATE => return Err(self.invalid("at most the rate at once")),
-            micros => Duration::from_micros(i64::unsigned_abs(micros)),
+        let code = self.client.run(&script).await;
+        let code = code.map_err(|failure| fail(head.as_deref(), failure))?;
+        let after = match Reply::of(code) {
+            Reply::Admitted => return Ok(TryResult::Acquired(true)),
+            Reply::NoRate => return Err(self.invalid("no rate is set")),
+            Reply::MoreThanTheRate => return Err(self.invalid("at most the rate at once")),
+            Reply::Wait(after) => after,
         };
         Ok(if Instant::now() + after > until {
-            Tried::Had(false)
+            TryResult::Acquired(false)
         } else {
-            Tried::Wait(Some(after))
+            TryResult::RetryWithin(Some(after))
         })
     }
 

@@ -1,31 +1,19 @@
-//! The read-write lock of Redisson: many readers together, or one writer alone.
+//! Redisson's read-write lock: many readers together, or one writer alone.
 //!
-//! 1. Readers and writers wait in one line of this process, in order of arrival; only its head asks Redis. It stays at
-//!    the head until it has the lock, and not longer. When a reader has it, those that follow it ask at once, together. A
-//!    reader that finds the line empty asks at once, too.
-//! 2. One script takes a hold, or says how long the others' lease runs.
-//! 3. Each hold has a lease of its own ([`hold`](super::hold)), and the lock lasts as long as the longest.
-//! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
-//!    write; giving back the write hold first leaves it reading, and lets other readers in. From read to write there is
-//!    no way, for two readers that tried would wait for each other: it is refused at once.
+//! 1. Readers and writers share one line of this process; only its head asks Redis. When a reader acquires, the readers
+//!    directly behind it ask at once. A reader that finds the line empty does not join it.
+//! 2. One script takes a hold, or returns how long the leases in its way still run.
+//! 3. Each hold has a lease of its own ([`hold`](super::hold)); the lock lasts as long as the longest.
+//! 4. A named owner may re-enter read in read, write in write and read in write. Write in read is refused at once: two
+//!    readers that tried it would wait for each other.
 //!
-//! What it survives: a holder that dies (its own hold ends, the others' do not), a message that is lost, a caller that
-//! goes away at any point, a command without an answer. **What breaks it**: a holder that is paused beyond its lease and
-//! then goes on; readers of other processes that never pause keep a writer out for ever (the format has no place for
-//! who waits; in one process, readers that come after a writer wait behind it); a Java reader's watchdog, which sets the
-//! lease of *every* reader to its own: a lease of ours that is renewed is therefore never longer than
-//! [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right, and a longer fixed one ends before we say so; what breaks the
-//! plain lock.
-//!
-//! Formats: `RReadWriteLock` of Redisson 3 and 4: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string for each read
-//! hold, `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
 //! Next to read: `lua/rw_release.lua`.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end},
+    engine::{HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
     failure::Failure,
-    hold::{Asked, Claim, Hold},
+    hold::{AcquireRequest, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
@@ -36,6 +24,25 @@ use tokio::time::Instant;
 /// A handle on one read-write lock in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RReadWriteLock`.
+///
+/// # Survives
+///
+/// A holder that dies (its own hold ends, the others' do not), a lost message, a dropped caller, a command without an answer.
+///
+/// # What breaks it
+///
+/// - what breaks a [`RedisLock`](super::RedisLock);
+/// - readers of other processes that never pause keep a writer out for ever: the format has no place for waiters. Within one
+///   process, readers that come after a writer wait behind it;
+/// - a Java reader's watchdog sets the lease of *every* reader to its own. A renewed lease of ours is therefore at most
+///   [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right; a longer fixed lease ends early.
+///
+/// # Format
+///
+/// Redisson's `RReadWriteLock`, 3.x and 4.x: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string per read hold
+/// `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -53,14 +60,24 @@ use tokio::time::Instant;
 pub struct RedisRwLock {
     client: RedisClient,
     name: String,
-    line: Arc<SideLine>,
+    object: Arc<SharedRwLock>,
 }
 
-/// The waiters, and which half each asks for.
-type SideLine = Line<(), Side>;
+/// The waiters, and the half that each asks for.
+type SharedRwLock = SharedObject<(), Side>;
 
-/// The half that any number of readers hold together, as long as there is no writer. A lease that is renewed is at most
+/// The half that any number of readers hold together while there is no writer. A renewed lease is at most
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
+///
+/// # Survives
+///
+/// What its [`RedisRwLock`] survives.
+///
+/// # What breaks it
+///
+/// What breaks its [`RedisRwLock`]; above all a Java reader with a shorter watchdog.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -74,7 +91,18 @@ type SideLine = Line<(), Side>;
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(Half);
 
-/// The half that one owner holds alone. An owner may read where it writes; to write where it reads is [`LockError::Invalid`].
+/// The half that one owner holds alone. An owner may read while it writes; to write while it reads is
+/// [`LockError::Invalid`].
+///
+/// # Survives
+///
+/// What its [`RedisRwLock`] survives.
+///
+/// # What breaks it
+///
+/// What breaks its [`RedisRwLock`]; above all readers of other processes that never pause.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -114,18 +142,18 @@ pub(super) struct RwClaim {
 }
 
 impl RedisClient {
-    /// Makes a handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
+    /// Makes a handle on the read-write lock `name`, with the client's lease.
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
-        let line = self.shared(&channel, |place| {
-            SideLine::new(self, channel.clone(), place)
+        let object = self.shared(&channel, |place| {
+            SharedRwLock::new(self, channel.clone(), place)
         });
         RedisRwLock {
             client: self.clone(),
             name,
-            line,
+            object,
         }
     }
 }
@@ -137,13 +165,13 @@ impl RedisRwLock {
         &self.name
     }
 
-    /// Returns its read half; each acquire has an owner of its own.
+    /// Returns its read half.
     #[must_use]
     pub fn read(&self) -> RedisReadLock {
         RedisReadLock(self.half(Side::Read))
     }
 
-    /// Returns its write half; each acquire has an owner of its own.
+    /// Returns its write half.
     #[must_use]
     pub fn write(&self) -> RedisWriteLock {
         RedisWriteLock(self.half(Side::Write))
@@ -195,9 +223,9 @@ impl RedisReadLock {
         self.0.holders().await
     }
 
-    /// Frees the lock of all readers, as an operator may have to, and wakes the next waiter; returns whether it was held.
-    /// Its holders are told at their next renewals, and those with a fixed lease when they release or extend it; waiters
-    /// of a holder's own process may have to wait until then.
+    /// Frees the lock of all readers, for operators; wakes the next waiter and returns whether it was held. Its holders
+    /// are told at their next renewals, and those with a fixed lease when they release or extend it; waiters of a
+    /// holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -214,7 +242,7 @@ impl RedisReadLock {
 }
 
 impl RedisWriteLock {
-    /// Returns the writer and the rest of its lease; `None` where there is none.
+    /// Returns the writer and the rest of its lease; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -227,9 +255,9 @@ impl RedisWriteLock {
         Ok(self.0.holders().await?.pop())
     }
 
-    /// Frees the lock, whoever writes, and of the writer's own reads, as an operator may have to, and wakes the next waiter; returns whether it was held.
-    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters
-    /// of the holder's own process may have to wait until then.
+    /// Frees the lock of its writer, and of the writer's own reads, for operators; wakes the next waiter and returns
+    /// whether it was held. Its holder is told at its next renewal, and one with a fixed lease when it releases or
+    /// extends it; waiters of the holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -248,9 +276,9 @@ impl RedisWriteLock {
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (self.lock.name.as_str(), &self.lock.client);
-        let asked = Asked {
+        let request = AcquireRequest {
             lease: self.kept(),
-            ..Asked::new(name, self.owner, self.lease, wait)?
+            ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
         let first = async |other: Option<Arc<Hold<RwClaim>>>| {
             if self.side == Side::Write && other.is_some() {
@@ -258,10 +286,10 @@ impl Half {
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.first(&asked, other.map(|writer| writer.claim().id))
+            self.first(&request, other.map(|writer| writer.claim().id))
                 .await
         };
-        asked
+        request
             .guard(name, &client.owned(), self.side == Side::Read, first)
             .await
     }
@@ -274,7 +302,7 @@ impl Half {
 
     async fn force_unlock(&self) -> Result<bool, LockError> {
         let mut script = scripts::FORCE_UNLOCK.key(&self.lock.name);
-        script.key(self.lock.line.channel());
+        script.key(self.lock.object.channel());
         match self.side {
             Side::Read => script.arg("0").arg("read"),
             Side::Write => script.arg("1").arg("write"),
@@ -282,28 +310,29 @@ impl Half {
         Ok(self.lock.client.run(&script).await?)
     }
 
-    /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
+    /// A first hold. `under`: the owner's write hold, under which it reads without joining the line.
     async fn first(
         &self,
-        asked: &Asked,
+        request: &AcquireRequest,
         under: Option<Owner>,
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
-        let (client, line) = (&self.lock.client, &self.lock.line);
-        let lease = asked.lease;
-        let past_the_line = under.is_some() || (self.side == Side::Read && line.queue.is_empty());
+        let (client, object) = (&self.lock.client, &self.lock.object);
+        let lease = request.lease;
+        let past_the_line = under.is_some() || (self.side == Side::Read && object.line.is_empty());
         if past_the_line
-            && !asked.wait.is_zero()
-            && let Tried::Had(hold) =
-                to_the_end(client, self.clone().attempt(lease, under, None)).await?
+            && !request.wait.is_zero()
+            && let TryResult::Acquired(hold) =
+                run_to_end(client, self.clone().attempt(lease, under, None)).await?
         {
             return Ok(Some(hold));
         }
         let attempt = |head| self.clone().attempt(lease, under, head);
-        line.wait(client, self.side, asked.wait, asked.until, attempt)
+        object
+            .wait(client, self.side, request.wait, request.until, attempt)
             .await
     }
 
-    /// The lease that is kept: of a reader, what a Java reader's watchdog does not shorten.
+    /// The lease to use: a reader's is limited by the Java watchdog.
     fn kept(&self) -> Lease {
         match self.lease {
             Lease::Watchdog(lease) if self.side == Side::Read => {
@@ -319,7 +348,7 @@ impl Half {
         lease: Lease,
         under: Option<Owner>,
         head: HeadOfLine<Side>,
-    ) -> Result<Tried<Hold<RwClaim>>, LockError> {
+    ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
         let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
             lock: self.lock,
@@ -348,9 +377,9 @@ impl Half {
                 if let (Side::Read, Some(head)) = (side, head) {
                     head.invite(|next| *next == Side::Read);
                 }
-                Ok(Hold::new(claim, None, lease, leased, ()).tried())
+                Ok(Hold::new(claim, None, lease, leased, ()).into_result())
             }
-            Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
+            Ok(Some(millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
                 Err(fail(head.as_deref(), failure))
@@ -359,7 +388,7 @@ impl Half {
     }
 }
 
-/// What the field of a write hold ends with.
+/// The suffix of a write hold's field.
 const WRITE: &str = ":write";
 
 fn field(side: Side, id: Owner) -> String {
@@ -412,7 +441,7 @@ impl Claim for RwClaim {
 
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = scripts::RW_RELEASE.key(&self.lock.name);
-        script.key(self.lock.line.channel());
+        script.key(self.lock.object.channel());
         if self.side == Side::Read {
             script.key(self.string());
         }

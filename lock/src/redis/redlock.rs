@@ -1,32 +1,23 @@
-//! Redlock: one lock on several Redis nodes that know nothing of each other; most of them must give it.
+//! Redlock: one lock on several independent Redis nodes, held by whoever has it on most of them.
 //!
-//! 1. Wait in this process's line; only its head asks the nodes.
-//! 2. Ask all nodes at once, each with the script of the plain lock. One that is silent for the node time-out (a tenth
-//!    of the lease, 3 s at most) has not answered. The result stands as soon as the answers that are still out
-//!    cannot change it ([`quorum`](super::quorum)).
-//! 3. Had on n/2 + 1 nodes, and there is validity left (the lease, less the time that the asking took, less the drift of
-//!    the clocks: a twentieth of the lease; 2 ms more are for the expiry of keys, which the nodes keep longer by that): it is
-//!    ours for as long.
-//! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same: on
-//!    one node the giving back begins when the asking has ended, and is repeated until the node answers. Pause for a
-//!    random time, so that contenders who have split the nodes between them do not meet again; ask again.
-//! 5. Had: a task keeps it ([`hold`](super::hold)). Every third of the lease it is renewed on all nodes; the holder is
-//!    told of the loss when fewer than a quorum renewed it while it was valid.
-//! 6. Give it back on every node, by its identity, which is this hold's alone.
+//! 1. Join this process's line; only its head asks the nodes.
+//! 2. Ask all nodes at once with the plain lock's script. A node that is silent for the node timeout (a tenth of the lease, 3 s
+//!    at most) has not answered. The result stands as soon as no missing answer can change it ([`quorum`](super::quorum)).
+//! 3. Acquired if n/2 + 1 nodes agreed and validity is left: the lease, less the time spent asking, less a twentieth for
+//!    clock drift. The nodes keep the key 2 ms longer, for the resolution of its expiry.
+//! 4. Otherwise release on every node, silent ones included, because they may have taken it. On each node the release starts
+//!    when the request has ended and is repeated until the node answers. Pause for a random time, and ask again.
+//! 5. A task renews it on all nodes every third of the lease, and reports a loss if fewer than a quorum renewed it in time.
+//! 6. Release on every node, by an identity that belongs to this hold alone.
 //!
-//! What it survives: the death of fewer than half of the nodes, a node that hangs, an answer that comes late, a holder
-//! that dies. **What breaks it**: a holder that is paused beyond its lease; a node that comes back without its data
-//! before the longest lease has ended (start it later, and it is safe); a clock that jumps on a node, so that its keys
-//! end early. Between processes it is not fair: they try at random.
-//!
-//! Formats: on each node what `RLock` of Redisson has. Source of algorithm and drift: "Distributed Locks with Redis" in
-//! the Redis documentation; Redisson's `RedissonRedLock` has no drift. Next to read: `quorum.rs`.
+//! Source of algorithm and drift: "Distributed Locks with Redis" in the Redis documentation; Redisson's `RedissonRedLock` has
+//! no drift. Next to read: `quorum.rs`.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, undo},
-    failure::{Failure, LATE},
-    hold::{Asked, Claim, Hold},
+    engine::{HeadOfLine, SharedObject, TryResult, undo},
+    failure::{Failure, MAX_COMMAND_DELAY},
+    hold::{AcquireRequest, Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
@@ -39,16 +30,38 @@ use futures::{
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// Who did not get it asks again after a random part of this.
-const BACK_OFF: Duration = Duration::from_millis(50);
-/// A node has this part of the lease to answer,
-const PATIENCE: u32 = 10;
-/// and no longer than this.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(3);
-/// A key ends on a millisecond: on the nodes it is kept so much longer than the holder relies on.
-const EXPIRY: Duration = Duration::from_millis(2);
+/// The longest random pause before the next round.
+const MAX_BACK_OFF: Duration = Duration::from_millis(50);
+/// A node must answer within the lease divided by this,
+const NODE_TIMEOUT_DIVISOR: u32 = 10;
+/// and at most within this.
+const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The nodes keep a key this much longer than the holder relies on it, because expiry is rounded to a millisecond.
+const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
+///
+/// # Survives
+///
+/// The death of fewer than half of the nodes, a node that hangs, a late answer, a holder that dies.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its lease;
+/// - a node that comes back without its data before the longest lease has ended: start it later than that;
+/// - a clock that jumps on a node, so that its keys end early.
+///
+/// It is not fair between processes: they retry at random.
+///
+/// # Cost
+///
+/// A round trip to all nodes for each acquire, renewal and release.
+///
+/// # Format
+///
+/// On each node what Redisson's `RLock` has. Source: "Distributed Locks with Redis" in the Redis documentation.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::{RedisClient, Redlock}};
@@ -64,16 +77,16 @@ const EXPIRY: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub struct Redlock {
     name: String,
-    nodes: Arc<[Node]>,
-    /// The first node's process names the owners, and its contenders wait in this line.
-    line: Option<Arc<Line>>,
+    nodes: Arc<[RedlockNode]>,
+    /// The first node's client names the owners and holds the line; `None` without nodes.
+    object: Option<Arc<SharedObject>>,
     owner: Option<Owner>,
     lease: Lease,
 }
 
 /// One of the independent servers, and the lock's key there.
 #[derive(Debug, Clone)]
-struct Node {
+struct RedlockNode {
     client: RedisClient,
     key: String,
     channel: String,
@@ -85,41 +98,46 @@ pub(super) struct NodesClaim {
     name: String,
     id: Owner,
     lease: Lease,
-    nodes: Arc<[Node]>,
-    /// What each node said when it was asked.
+    nodes: Arc<[RedlockNode]>,
+    /// Each node's answer.
     asked: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
 
 impl Redlock {
     /// Makes a handle on the lock `name` on `nodes`: an odd number of clients, each of a Redis of its own that
-    /// replicates from none of the others. The first one's process names the owners, and its lease is the lock's.
+    /// replicates from none of the others. The first client names the owners, and its lease is the lock's.
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
-        let line = nodes.first().map(|client| {
-            // Not the plain lock's line of this name.
+        let object = nodes.first().map(|client| {
+            // Not the line of the plain lock of this name.
             let line = prefixed("redlock", &client.key(name));
-            client.shared(&line, |place| Line::untold(client, line.clone(), place))
+            client.shared(&line, |place| {
+                SharedObject::without_news(client, line.clone(), place)
+            })
         });
         let lease = nodes
             .first()
             .map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
-        let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();
+        let nodes: Arc<[RedlockNode]> = nodes
+            .iter()
+            .map(|client| RedlockNode::new(client, name))
+            .collect();
         let name = nodes.first().map_or(name, |node| &node.key).to_owned();
         Self {
             name,
             nodes,
-            line,
+            object,
             owner: None,
             lease,
         }
     }
 
-    /// Returns the holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
-    /// it is free.
+    /// Returns the holder on more than half of the nodes, and the shortest rest of its leases; `None` if the lock is
+    /// free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where fewer than a quorum answered.
+    /// [`LockError::Unavailable`] if fewer than a quorum answered.
     ///
     /// # Cancel safety
     ///
@@ -128,7 +146,7 @@ impl Redlock {
         let asked = self
             .nodes
             .iter()
-            .map(|node| timeout(patience(self.lease), node.client.holders(&node.key)));
+            .map(|node| timeout(node_timeout(self.lease), node.client.holders(&node.key)));
         let shown: Vec<_> = join_all(asked)
             .await
             .into_iter()
@@ -154,13 +172,13 @@ impl Redlock {
         }))
     }
 
-    /// Frees the lock on every node, whoever has it, as an operator may have to, and wakes the next waiter of each; returns
-    /// whether it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease
-    /// when it releases or extends it.
+    /// Frees the lock on every node, whoever holds it, for operators; wakes each node's next waiter and returns whether
+    /// it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease when
+    /// it releases or extends it.
     ///
     /// # Errors
     ///
-    /// As [`holder`](Self::holder); it may be freed on some nodes by then.
+    /// As [`holder`](Self::holder); it may then be freed on some nodes.
     ///
     /// # Cancel safety
     ///
@@ -179,16 +197,18 @@ impl Redlock {
 
     async fn first(
         &self,
-        line: &Line,
-        asked: &Asked,
+        object: &SharedObject,
+        request: &AcquireRequest,
     ) -> Result<Option<Hold<NodesClaim>>, LockError> {
         let attempt = |head| self.clone().attempt(head);
         let home = &self.nodes[0].client;
-        line.wait(home, (), asked.wait, asked.until, attempt).await
+        object
+            .wait(home, (), request.wait, request.until, attempt)
+            .await
     }
 
-    /// Asks every node, and waits for the answers.
-    async fn attempt(self, head: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
+    /// Asks every node and waits for the answers.
+    async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
         let asked: Vec<_> = self
             .nodes
@@ -204,7 +224,9 @@ impl Redlock {
             asked,
         });
         if outcome == Outcome::Agreed && !self.lease.is_over(leased) {
-            return Ok(Tried::Had(Hold::new(claim, None, self.lease, leased, head)));
+            return Ok(TryResult::Acquired(Hold::new(
+                claim, None, self.lease, leased, head,
+            )));
         }
         claim.retract().await;
         match outcome {
@@ -215,9 +237,9 @@ impl Redlock {
                 }
                 Err(error)
             }
-            Outcome::Agreed | Outcome::Refused => {
-                Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64()))))
-            }
+            Outcome::Agreed | Outcome::Refused => Ok(TryResult::RetryWithin(Some(
+                MAX_BACK_OFF.mul_f64(fastrand::f64()),
+            ))),
         }
     }
 }
@@ -230,15 +252,15 @@ impl Lock for Redlock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (Some(home), Some(line)) = (self.nodes.first(), &self.line) else {
+        let (Some(home), Some(object)) = (self.nodes.first(), &self.object) else {
             return Err(LockError::invalid(
                 &self.name,
                 "nodes: must have at least one Redis",
             ));
         };
-        let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        let first = |_| self.first(line, &asked);
-        asked
+        let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
+        let first = |_| self.first(object, &request);
+        request
             .guard(&self.name, &home.client.owned(), false, first)
             .await
     }
@@ -246,7 +268,7 @@ impl Lock for Redlock {
 
 inherent!(Redlock);
 
-impl Node {
+impl RedlockNode {
     fn new(client: &RedisClient, name: &str) -> Self {
         let key = client.key(name);
         Self {
@@ -256,7 +278,7 @@ impl Node {
         }
     }
 
-    /// `acquire.lua`, as an answer: in a task of its own, and known to all who want to know.
+    /// `acquire.lua`, in a task of its own; the answer can be awaited more than once.
     fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
         let node = self.clone();
         let asked = self.answer(lease, async move {
@@ -288,7 +310,7 @@ impl Node {
         })
     }
 
-    /// `release.lua`: whether it was there.
+    /// `release.lua`: whether the identity was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
         let mut script = scripts::RELEASE.key(&self.key);
         let told = self
@@ -298,7 +320,7 @@ impl Node {
         Ok(told.is_some())
     }
 
-    /// Gives the node back as soon as it has been asked; a silent one is asked again in the background.
+    /// Releases on this node once the acquire there has ended; a silent node is retried in the background.
     fn free(
         &self,
         asked: &Shared<BoxFuture<'static, Answer>>,
@@ -307,12 +329,12 @@ impl Node {
     ) -> impl Future<Output = Answer> + Send + use<> {
         let (node, asked) = (self.clone(), asked.clone());
         let freed = self.client.spawn(async move {
-            // What was not answered may run yet.
+            // An unanswered acquire may still run.
             let late = match asked.await {
-                Answer::Silence => LATE,
+                Answer::Silence => MAX_COMMAND_DELAY,
                 Answer::Yes | Answer::No => Duration::ZERO,
             };
-            let answer = match timeout(patience(lease), node.release(id)).await {
+            let answer = match timeout(node_timeout(lease), node.release(id)).await {
                 Ok(Ok(true)) => Answer::Yes,
                 Ok(Ok(false)) => Answer::No,
                 Ok(Err(_)) | Err(_) => Answer::Silence,
@@ -329,12 +351,12 @@ impl Node {
         async move { freed.await.unwrap_or(Answer::Silence) }
     }
 
-    /// Runs in the background from now on, within the node time-out.
+    /// Runs a command in the background, within the node timeout.
     fn answer<C>(&self, lease: Lease, command: C) -> impl Future<Output = Answer> + Send + use<C>
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
     {
-        let asked = self.client.spawn(timeout(patience(lease), command));
+        let asked = self.client.spawn(timeout(node_timeout(lease), command));
         async move {
             match asked.await {
                 Ok(Ok(Ok(true))) => Answer::Yes,
@@ -346,7 +368,7 @@ impl Node {
 }
 
 impl NodesClaim {
-    /// Gives every node back, in the background from now on.
+    /// Releases on every node, in the background from now on.
     fn free(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
         self.nodes
             .iter()
@@ -355,7 +377,7 @@ impl NodesClaim {
             .collect()
     }
 
-    /// Gives every node back; waits for those that have answered when they were asked.
+    /// Releases on every node; waits only for those that answered the acquire.
     async fn retract(&self) {
         let answered = |asked: &Shared<_>| {
             matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No))
@@ -382,17 +404,17 @@ impl NodesClaim {
     }
 }
 
-/// Too few answers; `nodes` is how many there are.
+/// Too few of `nodes` answered.
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
     );
-    // What a node may have done is undone there, node by node.
+    // Each node is undone by itself.
     Failure {
         error: LockError::unavailable("redis", reason),
         may_have_run: false,
-        again: false,
+        retryable: false,
     }
 }
 
@@ -412,13 +434,13 @@ impl Claim for NodesClaim {
             .await
     }
 
-    /// Silent nodes are asked again, each by itself.
+    /// Silent nodes are retried, each by itself.
     async fn release(&self) -> Result<bool, Failure> {
         self.agreed(self.free().into_iter()).await
     }
 }
 
-/// The result, as soon as it stands.
+/// The outcome, as soon as it stands.
 async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
     let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
@@ -431,17 +453,17 @@ async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answe
     Outcome::Silent(0)
 }
 
-/// What the nodes are told: a little more than the holder relies on.
+/// The lease that the nodes get: a little more than the holder relies on.
 fn on_nodes(lease: Lease) -> Lease {
     match lease {
-        Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY),
-        Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY),
+        Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY_MARGIN),
+        Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY_MARGIN),
     }
 }
 
-/// How long a node has to answer.
-fn patience(lease: Lease) -> Duration {
-    (lease.duration() / PATIENCE).min(LONGEST_PATIENCE)
+/// How long a node may take to answer.
+fn node_timeout(lease: Lease) -> Duration {
+    (lease.duration() / NODE_TIMEOUT_DIVISOR).min(MAX_NODE_TIMEOUT)
 }
 
 #[cfg(test)]
@@ -450,8 +472,8 @@ mod tests {
 
     #[test]
     fn a_node_has_little_time_against_the_lease() {
-        let patience = |ms| patience(Lease::Watchdog(Duration::from_millis(ms)));
-        assert_eq!(patience(1_000), Duration::from_millis(100));
-        assert_eq!(patience(30_000), LONGEST_PATIENCE);
+        let node_timeout = |ms| node_timeout(Lease::Watchdog(Duration::from_millis(ms)));
+        assert_eq!(node_timeout(1_000), Duration::from_millis(100));
+        assert_eq!(node_timeout(30_000), MAX_NODE_TIMEOUT);
     }
 }

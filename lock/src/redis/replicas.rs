@@ -1,16 +1,13 @@
-//! A lock that counts as had once replicas have it: a replica that is promoted without it would let a second one in.
+//! A lock that counts as acquired once replicas have it: a promoted replica without it would let a second holder in.
 //!
-//! 1. The lock is taken as always.
-//! 2. On a connection that nobody else uses meanwhile (`WAIT` stops all that is sent behind it) the hold is renewed, and then
-//!    `WAIT` asks how many replicas have what was written on this connection. So what they have is this hold, and the
-//!    server that answers has it too, also where it is another primary by now. The renewal must write, whatever the lease is:
-//!    since Redis 7.2, and in Valkey, `WAIT` knows of no command that has written nothing.
-//! 3. Fewer than asked for within the bound: the lock is given back, and was not had.
+//! 1. Take the lock.
+//! 2. On a connection of its own (`WAIT` blocks all later commands of a connection) renew the hold, then `WAIT` for the
+//!    replicas to have what this connection wrote: this hold. The server that answers has it too, even if it became the
+//!    primary meanwhile. The renewal must write, whatever the lease is: since Redis 7.2, and in Valkey, `WAIT` does not
+//!    wait for a command that wrote nothing.
+//! 3. If too few have it in time, release the lock.
 //!
-//! What it survives: a primary that dies or is demoted at any time after the lock was had, where all who may be promoted
-//! were among those that were waited for. **What breaks it**: a replica that was not among them, and is promoted; with
-//! [`Replicas::All`] that is also one that the primary has lost sight of. A renewal is not waited for: a lease that was
-//! renewed just before a fail-over may end as if it had not been. `WAIT` is no consensus.
+//! What this survives, and what breaks it, is at [`RedisOptions::wait_replicas`](super::RedisOptions::wait_replicas).
 //!
 //! Next to read: `hold.rs`.
 
@@ -26,11 +23,11 @@ use redis::{
 };
 use std::{io, sync::Arc, time::Duration};
 
-/// The longest wait for the replicas; at most half of what an answer may take.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The longest wait for the replicas; at most half of the time limit of a command.
+const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
 
 impl RedisClient {
-    /// Waits until as many replicas as asked for have the hold that `renewal` renews; `false` where none are asked for.
+    /// Waits until enough replicas have the hold that `renewal` renews; `false` if none are waited for.
     ///
     /// # Cancel safety
     ///
@@ -39,8 +36,8 @@ impl RedisClient {
         &self,
         renewal: &ScriptInvocation<'_>,
     ) -> Result<bool, LockError> {
-        let asked = self.inner().options.replicas;
-        if asked == Replicas::AtLeast(0) {
+        let needed_replicas = self.inner().options.replicas;
+        if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
         let mut connection = self.to_wait_on().await.map_err(failed)?;
@@ -48,11 +45,13 @@ impl RedisClient {
             if !renewal.invoke_async::<bool>(&mut connection).await? {
                 return Ok(None);
             }
-            let needed = match asked {
+            let needed = match needed_replicas {
                 Replicas::AtLeast(number) => number,
                 Replicas::All => known(&mut connection).await?.max(1),
             };
-            let bound = LONGEST.min(self.inner().options.timeout / 2).as_millis();
+            let bound = MAX_REPLICA_WAIT
+                .min(self.inner().options.timeout / 2)
+                .as_millis();
             let mut wait = redis::cmd("WAIT");
             wait.arg(needed)
                 .arg(u64::try_from(bound).unwrap_or(0).max(1));
@@ -78,7 +77,7 @@ impl RedisClient {
         let idle = Arc::downgrade(&self.inner().idle);
         let config = self.inner().primary.config();
         let config = config.set_push_sender(move |push: PushInfo| {
-            // What is true of this one is true of those that were made with it.
+            // Connections of the same age are probably broken too.
             if push.kind == PushKind::Disconnection
                 && let Some(idle) = idle.upgrade()
             {
@@ -86,7 +85,7 @@ impl RedisClient {
             }
             Ok::<_, SendError>(())
         });
-        // In the client's runtime: it is used again by callers in others.
+        // In the client's runtime, because callers in other runtimes reuse it.
         let primary = self.inner().primary.clone();
         let made = self.spawn(async move { primary.connect(&config).await });
         let made = made
@@ -96,7 +95,7 @@ impl RedisClient {
     }
 }
 
-/// How many replicas the server at the other end has, as a primary.
+/// How many replicas the server has, as a primary.
 async fn known(connection: &mut MultiplexedConnection) -> RedisResult<u32> {
     Ok(match redis::cmd("ROLE").query_async(connection).await? {
         Role::Primary { replicas, .. } => u32::try_from(replicas.len()).unwrap_or(u32::MAX),

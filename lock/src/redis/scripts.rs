@@ -1,7 +1,6 @@
 //! The scripts by name, and the names of Redisson's keys and channels.
 //!
-//! Each `.lua` file says what its keys, arguments and return codes are. Redis runs a script as one command: nobody
-//! comes between its lines.
+//! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
 
 use crate::{Owner, Process};
 use redis::Script;
@@ -16,9 +15,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    /// Takes the lock, or says how long it is still leased.
+    /// Takes the lock, or returns the rest of its lease.
     ACQUIRE = "acquire.lua";
-    /// Gives a hold back.
+    /// Releases a hold.
     RELEASE = "release.lua";
     /// Renews the lease of a hold, of a fair lock's too.
     RENEW = "renew.lua";
@@ -34,13 +33,13 @@ scripts! {
     LIFT_TOKEN = "lift_token.lua";
     /// Takes the fair lock, or queues.
     FAIR_ACQUIRE = "fair_queue.lua", "fair_acquire.lua";
-    /// Leaves the queue of a fair lock, or gives the hold back.
+    /// Leaves the queue of a fair lock, or releases the hold.
     FAIR_RELEASE = "fair_queue.lua", "fair_release.lua";
     /// Takes a read hold.
     RW_READ = "rw_read.lua";
     /// Takes the write hold.
     RW_WRITE = "rw_write.lua";
-    /// Gives a read or write hold back.
+    /// Releases a read or write hold.
     RW_RELEASE = "rw_release.lua";
     /// Renews a read or write hold.
     RW_RENEW = "rw_renew.lua";
@@ -48,7 +47,7 @@ scripts! {
     SEMAPHORE_SET = "semaphore_set.lua";
     /// Takes permits.
     SEMAPHORE_ACQUIRE = "semaphore_acquire.lua";
-    /// Gives them back.
+    /// Releases permits.
     SEMAPHORE_RELEASE = "semaphore_release.lua";
     /// Closes a latch.
     LATCH_SET = "latch_set.lua";
@@ -60,18 +59,18 @@ scripts! {
     RATE_TAKE = "rate_take.lua";
 }
 
-/// `prefix:{name}`, as Redisson's `prefixName`; the braces keep a lock's keys on one cluster node, and are left out
-/// where the name has some of its own. In a name with one brace alone they keep nothing together: so it is in Redisson.
+/// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if
+/// the name has some. A name with a single brace keeps nothing together, as in Redisson.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {
     format!("{prefix}:{}", in_braces(name))
 }
 
-/// `{name}:suffix`, as Redisson's `suffixName`; without braces where the name has some of its own.
+/// `{name}:suffix`, as Redisson's `suffixName`; without braces if the name has some.
 pub(super) fn suffixed(name: &str, suffix: &str) -> String {
     format!("{}:{suffix}", in_braces(name))
 }
 
-/// What all keys of the lock `name` have in common.
+/// The common part of all keys of the lock `name`.
 pub(super) fn in_braces(name: &str) -> String {
     if name.contains('{') {
         name.to_owned()
@@ -90,7 +89,7 @@ pub(super) fn fair_channel(name: &str, owner: Owner) -> String {
     format!("{}:{owner}", lock_channel(name))
 }
 
-/// The pattern of [`fair_channel`] for all waiters of a process: neither a label nor a uuid has a letter that means more.
+/// The pattern of [`fair_channel`] for all waiters of a process. Neither a label nor a uuid has special characters.
 pub(super) fn fair_channels(process: &Process) -> String {
     format!("redisson_lock__channel:*:{process}:*")
 }

@@ -1,38 +1,47 @@
-//! The semaphore of Redisson: a number of permits, and a channel that tells when some come back.
+//! Redisson's semaphore: a number of permits, and a channel that announces returned ones.
 //!
-//! 1. Set the permits, once: [`try_set_permits`](RedisSemaphore::try_set_permits) leaves a semaphore that is there alone.
-//! 2. Wait in this process's line; its head takes permits by one script, or waits for the channel, or half a second
-//!    ([`engine`](super::engine)). The script says how many are left then: those for whom there are enough follow at once.
-//! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
-//!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
-//!    deleted and set again does not count at all.
+//! 1. [`try_set_permits`](RedisSemaphore::try_set_permits) sets the permits once.
+//! 2. Join this process's line; its head takes permits by one script, or waits for the channel or half a second
+//!    ([`engine`](super::engine)). The script returns how many are left, so the waiters that fit follow at once.
+//! 3. The script also writes a claim (`{n}:claims`: owner → permits), and a release removes it. A repeated release therefore
+//!    counts once, and permits taken before the semaphore was reset do not count.
 //!
-//! What it survives: a message that is lost, a caller that goes away at any point, a command that gets no answer, a
-//! semaphore that is deleted under its holders. **What breaks it: a holder that crashes takes its permits with it, for
-//! ever** (Redisson's issue 2045): a plain semaphore has no lease. Its fields in `{n}:claims` say how many were lost;
-//! nothing gives them back but deleting the semaphore. Where a holder may crash, use `zk::ZkSemaphore`, whose permits
-//! come back with the session. A Java process writes no claims: what it gives back it gives back blindly.
-//!
-//! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `latch.rs`.
+//! Next to read: `latch.rs`.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo},
+    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, run_to_end, undo},
     failure::Failure,
     scripts::{self, prefixed, suffixed},
 };
 use crate::{LockError, Owner, deadline};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// How long a mark is kept that an owner has given up: longer than a command is on its way.
-const MARK: Duration = Duration::from_secs(60);
+/// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
+const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
-/// The waiters, and how many permits each asks for.
-type PermitLine = Line<(), u32>;
+/// The waiters, and the permits that each asks for.
+type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RSemaphore`.
+///
+/// # Survives
+///
+/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders.
+///
+/// # What breaks it
+///
+/// **A holder that crashes keeps its permits for ever** (Redisson's issue 2045): a semaphore has no lease. `{n}:claims` shows
+/// what was lost, and only deleting the semaphore brings it back. If a holder may crash, use `zk::ZkSemaphore`, whose permits
+/// come back with the session. A Java process writes no claims, so a permit that it releases twice counts twice.
+///
+/// # Format
+///
+/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -49,12 +58,12 @@ type PermitLine = Line<(), u32>;
 pub struct RedisSemaphore {
     client: RedisClient,
     name: String,
-    line: Arc<PermitLine>,
-    /// Permits of a semaphore that is not there; 0: it is not made.
+    object: Arc<SharedSemaphore>,
+    /// The permits to create the semaphore with if it is missing; 0: do not create it.
     initial: u32,
 }
 
-/// Permits that are held. Dropping it gives them back in the background.
+/// Held permits. Dropping it releases them in the background.
 ///
 /// ```no_run
 /// # use oversell_lock::LockError;
@@ -81,8 +90,8 @@ impl RedisClient {
         let channel = prefixed("redisson_sc", &name);
         RedisSemaphore {
             client: self.clone(),
-            line: self.shared(&channel, |place| {
-                PermitLine::new(self, channel.clone(), place)
+            object: self.shared(&channel, |place| {
+                SharedSemaphore::new(self, channel.clone(), place)
             }),
             name,
             initial: 0,
@@ -97,7 +106,7 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// Has each try set `permits` first where the semaphore is not there: waiters go on after somebody has deleted it.
+    /// Has each try create the semaphore with `permits` if it is missing: waiters go on after somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {
@@ -106,22 +115,22 @@ impl RedisSemaphore {
         }
     }
 
-    /// Creates the semaphore with `permits` permits; `false` where it exists, even with none free.
+    /// Creates the semaphore with `permits` permits; `false` if it exists, even with none free.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: it may be set or not; asking again is safe.
+    /// [`LockError::Unavailable`]: it may be set or not; trying again is safe.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may be set or not.
+    /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
         let mut script = scripts::SEMAPHORE_SET.key(&self.name);
-        script.key(self.claims()).key(self.line.channel());
+        script.key(self.claims()).key(self.object.channel());
         Ok(self.client.run(script.arg(permits)).await?)
     }
 
-    /// Returns how many permits are free now; none where the semaphore is not set.
+    /// Returns how many permits are free now; 0 if the semaphore is not set.
     ///
     /// # Errors
     ///
@@ -139,12 +148,12 @@ impl RedisSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where Redis is down or
-    /// did not answer, [`LockError::Invalid`] for no permits.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if Redis is down or did
+    /// not answer, [`LockError::Invalid`] for no permits.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is given back in the
+    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the
     /// background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
@@ -152,8 +161,12 @@ impl RedisSemaphore {
         }
         let until = deadline(wait);
         let attempt = |head| self.clone().attempt(permits, head);
-        let had = self.line.wait(&self.client, permits, wait, until, attempt);
-        had.await?.ok_or_else(|| LockError::taken(&self.name, wait))
+        let acquired = self
+            .object
+            .wait(&self.client, permits, wait, until, attempt);
+        acquired
+            .await?
+            .ok_or_else(|| LockError::taken(&self.name, wait))
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -169,18 +182,18 @@ impl RedisSemaphore {
         self.acquire(permits, Duration::ZERO).await
     }
 
-    /// One try. What it took is dropped, and so given back, where the caller has gone.
+    /// One try. If the caller has gone, the permit is dropped and so released.
     async fn attempt(
         self,
         permits: u32,
         head: HeadOfLine<u32>,
-    ) -> Result<Tried<Permit>, LockError> {
+    ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
         let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
         script
             .key(self.claims())
-            .key(self.given_up(owner))
-            .key(self.line.channel());
+            .key(self.tombstone(owner))
+            .key(self.object.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
         match self.client.run::<Option<u32>>(&script).await {
             Ok(Some(mut free)) => {
@@ -191,39 +204,40 @@ impl RedisSemaphore {
                         fits
                     });
                 }
-                Ok(Tried::Had(Permit {
+                Ok(TryResult::Acquired(Permit {
                     semaphore: self,
                     owner,
                     permits,
                     held: true,
                 }))
             }
-            Ok(None) => Ok(Tried::Wait(None)),
+            Ok(None) => Ok(TryResult::RetryWithin(None)),
             Err(failure) => {
                 if failure.may_have_run {
-                    self.undo(owner, MARK);
+                    self.undo(owner, TOMBSTONE_TTL);
                 }
                 Err(fail(head.as_deref(), failure))
             }
         }
     }
 
-    /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
+    /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives later
+    /// still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, UNDO, Duration::ZERO, (), move || {
+        undo(&self.client, UNDO_LIMIT, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
-            async move { semaphore.give_back(owner, mark).await }
+            async move { semaphore.release_claim(owner, mark).await }
         });
     }
 
-    /// `semaphore_release.lua`: whether it was the owner's to give back.
-    async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
+    /// `semaphore_release.lua`: whether the owner had a claim.
+    async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
         let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
         script
             .key(self.claims())
-            .key(self.given_up(owner))
-            .key(self.line.channel());
+            .key(self.tombstone(owner))
+            .key(self.object.channel());
         script
             .arg(owner.to_string())
             .arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
@@ -234,44 +248,44 @@ impl RedisSemaphore {
         suffixed(&self.name, "claims")
     }
 
-    fn given_up(&self, owner: Owner) -> String {
+    fn tombstone(&self, owner: Owner) -> String {
         suffixed(&self.name, &format!("gone:{owner}"))
     }
 }
 
 impl Permit {
-    /// Returns how many permits these are.
+    /// Returns the number of permits.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// Gives them back and waits until Redis has answered.
+    /// Releases them and waits for Redis's answer.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the semaphore was deleted in the meantime: the permits are void.
-    /// [`LockError::Unavailable`] where Redis did not answer: it is tried on in the background.
+    /// [`LockError::Lost`] if the semaphore was deleted in the meantime: the permits are void.
+    /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background.
     ///
     /// # Cancel safety
     ///
-    /// It goes on in the background when this future is dropped.
+    /// Safe: it continues in the background.
     pub async fn release(mut self) -> Result<(), LockError> {
         self.held = false;
         let (semaphore, owner) = (self.semaphore.clone(), self.owner);
         let release = async move {
-            match semaphore.give_back(owner, Duration::ZERO).await {
+            match semaphore.release_claim(owner, Duration::ZERO).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(LockError::lost(semaphore.name)),
                 Err(failure) => {
-                    if failure.again {
+                    if failure.retryable {
                         semaphore.undo(owner, Duration::ZERO);
                     }
                     Err(failure.error)
                 }
             }
         };
-        to_the_end(&self.semaphore.client, release).await
+        run_to_end(&self.semaphore.client, release).await
     }
 }
 

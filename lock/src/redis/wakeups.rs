@@ -1,15 +1,15 @@
 //! One subscription connection per process, and the waiters that each channel wakes.
 //!
-//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
-//!    this process uses that lock. Waiters for fair locks have a channel each, and one pattern for all of the process.
-//! 2. One task keeps the connection: it brings what the server has in line with what is listened for, and makes the
-//!    connection again where it is broken, or the primary is another one by now, as long as anybody listens.
-//! 3. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
-//!    that was lost: messages sent in between are gone, and every waiter looks again.
+//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), for as long as this process uses that
+//!    lock. Waiters for fair locks have a channel each, and one pattern for the whole process.
+//! 2. One task keeps the connection while anybody listens: it subscribes and unsubscribes as needed, and connects again
+//!    if the connection breaks or the primary moves.
+//! 3. A message wakes the waiter that contends for it. So does a new or restored subscription and a lost connection,
+//!    because messages in between are gone: every waiter then looks again.
 //!
-//! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway: so a lost
-//! message, a connection that cannot be made or a server that does not answer costs time and nothing else. Nor does a user
-//! who may not publish: the scripts do so by `pcall`, after the work is done.
+//! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway. So a lost
+//! message, a missing connection or a silent server costs only time, as does a user who may not publish: the scripts
+//! publish by `pcall`, after the work is done.
 //!
 //! Next to read: `engine.rs`.
 
@@ -38,8 +38,8 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
+const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The subscriptions of one process. They end with the value.
 #[derive(Debug)]
@@ -51,36 +51,35 @@ pub(super) struct Wakeups {
 #[derive(Debug)]
 struct Shared {
     primary: Primary,
-    /// What the channels of this process's waiters for fair locks have in common.
+    /// The pattern of the channels of this process's fair waiters.
     pattern: String,
     listeners: Mutex<Listeners>,
-    /// The task has something to do.
+    /// Wakes the task.
     changed: Notify,
-    /// Told of each connection that was lost.
-    cuts: watch::Sender<()>,
+    /// Notified when a connection is lost.
+    disconnects: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct Listeners {
     by_channel: HashMap<String, Weak<News>>,
-    /// What must be looked at: channels that were begun or given up. `None` where there is no connection: a new one
-    /// begins with all of them.
+    /// Channels that were added or dropped. `None` without a connection: a new one begins with all of them.
     due: Option<Vec<String>>,
-    /// The pattern was asked for on this connection.
+    /// Whether this connection subscribed to the pattern.
     by_pattern: bool,
 }
 
-/// What a channel has told.
+/// The state of one channel.
 #[derive(Debug, Default)]
 struct News {
-    told: Notify,
-    /// The subscription has begun.
+    notify: Notify,
+    /// Whether the subscription has begun.
     begun: AtomicBool,
-    /// It has no subscription of its own.
+    /// Whether the pattern covers it, so it has no subscription of its own.
     by_pattern: bool,
 }
 
-/// A subscription to one channel, which begins with the first wait for its news and ends with the value.
+/// A subscription to one channel, which begins with the first wait and ends with the value.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
@@ -89,7 +88,7 @@ pub(super) struct Subscription {
     wakeups: Arc<Wakeups>,
 }
 
-/// What the server is to be told.
+/// The changes to send to the server.
 #[derive(Debug, Default)]
 struct Due {
     begin: Vec<String>,
@@ -98,19 +97,19 @@ struct Due {
 }
 
 impl Wakeups {
-    /// Connects when somebody listens, and again for as long as it takes. The primary must speak RESP3.
+    /// Connects while somebody listens. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
         process: &Process,
         runtime: &Handle,
-        cuts: watch::Sender<()>,
+        disconnects: watch::Sender<()>,
     ) -> Self {
         let shared = Arc::new(Shared {
             primary,
             pattern: fair_channels(process),
             listeners: Mutex::default(),
             changed: Notify::new(),
-            cuts,
+            disconnects,
         });
         let ends = CancellationToken::new();
         let (task, ended) = (Arc::clone(&shared), ends.clone());
@@ -123,9 +122,9 @@ impl Wakeups {
 }
 
 impl Shared {
-    /// Keeps a connection as long as anybody listens.
+    /// Keeps a connection while anybody listens.
     async fn serve(self: Arc<Self>) {
-        let mut pause = RECONNECT_FIRST;
+        let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
             while self.listeners.lock().by_channel.is_empty() {
                 self.changed.notified().await;
@@ -146,7 +145,7 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "no wake-ups"),
             }
             sleep(pause).await;
-            pause = (pause * 2).min(RECONNECT_LONGEST);
+            pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
         }
     }
 
@@ -160,7 +159,7 @@ impl Shared {
             .config()
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
-                    heard.cuts.send_replace(());
+                    heard.disconnects.send_replace(());
                     lost.notify_one();
                 }
                 heard.hear(&push);
@@ -169,8 +168,7 @@ impl Shared {
         self.primary.connect(&config).await
     }
 
-    /// Subscribes to what is listened for and unsubscribes from what is not, until the connection is lost: closed, or the
-    /// server has not answered, which is the error.
+    /// Subscribes and unsubscribes as needed, until the connection closes, or fails with the error.
     async fn subscribe(
         &self,
         mut connection: MultiplexedConnection,
@@ -193,7 +191,7 @@ impl Shared {
             if !due.end.is_empty() {
                 answered(connection.unsubscribe(&due.end).await)?;
             }
-            *pause = RECONNECT_FIRST;
+            *pause = FIRST_RECONNECT_PAUSE;
             tokio::select! {
                 () = lost.notified() => return Ok(()),
                 () = self.changed.notified() => {}
@@ -201,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// What has changed since the last call; the server will have it.
+    /// The changes since the last call.
     fn due(&self, subscribed: &mut HashSet<String>) -> Due {
         let (mut due, mut listeners) = (Due::default(), self.listeners.lock());
         for channel in listeners.due.replace(Vec::new()).unwrap_or_default() {
@@ -224,13 +222,13 @@ impl Shared {
         due
     }
 
-    /// There is no connection any more: all must begin again, and look.
+    /// After the loss of a connection: all subscriptions must begin again, and all waiters look.
     fn begin_again(&self) {
         let mut listeners = self.listeners.lock();
         (listeners.due, listeners.by_pattern) = (None, false);
         for news in listeners.by_channel.values().filter_map(Weak::upgrade) {
             news.begun.store(false, Ordering::Release);
-            news.told.notify_one();
+            news.notify.notify_one();
         }
     }
 
@@ -239,7 +237,7 @@ impl Shared {
         let listener = Arc::downgrade(news);
         listeners.by_channel.insert(channel.to_owned(), listener);
         if !(news.by_pattern && listeners.by_pattern) {
-            self.is_due(&mut listeners, channel);
+            self.mark_due(&mut listeners, channel);
         }
     }
 
@@ -250,12 +248,12 @@ impl Shared {
         if old.is_some_and(|news| news.strong_count() == 0) {
             listeners.by_channel.remove(channel);
             if !by_pattern {
-                self.is_due(&mut listeners, channel);
+                self.mark_due(&mut listeners, channel);
             }
         }
     }
 
-    fn is_due(&self, listeners: &mut Listeners, channel: &str) {
+    fn mark_due(&self, listeners: &mut Listeners, channel: &str) {
         if let Some(due) = &mut listeners.due {
             due.push(channel.to_owned());
         }
@@ -273,12 +271,12 @@ impl Shared {
             PushKind::Message => text(0)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.told.notify_one()),
+                .for_each(|news| news.notify.notify_one()),
             PushKind::PMessage => text(1)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.told.notify_one()),
-            // A subscription that has just begun, or is back, may have missed something.
+                .for_each(|news| news.notify.notify_one()),
+            // A new or restored subscription may have missed a message.
             PushKind::Subscribe => text(0).and_then(one).iter().for_each(|news| news.begins()),
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
@@ -290,7 +288,7 @@ impl Shared {
     }
 }
 
-/// What a server has refused, a channel that this user may not hear, say, is not asked for again on this connection.
+/// A refusal, of a channel that this user may not hear for example, is not retried on this connection.
 fn answered(result: RedisResult<()>) -> RedisResult<()> {
     match result {
         Err(error) if error.code().is_some() => {
@@ -304,17 +302,16 @@ fn answered(result: RedisResult<()>) -> RedisResult<()> {
 impl News {
     fn begins(&self) {
         self.begun.store(true, Ordering::Release);
-        self.told.notify_one();
+        self.notify.notify_one();
     }
 }
 
 impl Subscription {
-    /// Not yet begun.
     pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
         Self::with(channel, wakeups, false)
     }
 
-    /// The same of a waiter for a fair lock, whose channel ends with its owner: all of the process have one pattern.
+    /// The subscription of a waiter for a fair lock, which the process's pattern covers.
     pub(super) fn by_pattern(channel: String, wakeups: &Arc<Wakeups>) -> Self {
         Self::with(channel, wakeups, true)
     }
@@ -335,17 +332,17 @@ impl Subscription {
         &self.channel
     }
 
-    /// Waits for a message; begins the subscription where that was not done yet, and then its beginning counts as one.
+    /// Waits for a message. Begins the subscription if needed; its beginning then counts as a message.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a message that came meanwhile is kept for the next call.
+    /// Safe: a message in between is kept for the next call.
     pub(super) async fn news(&self) {
         self.listen();
-        self.news.told.notified().await;
+        self.news.notify.notified().await;
     }
 
-    /// Begins the subscription where that was not done yet: whoever does so before its first try misses no message.
+    /// Begins the subscription if needed. A caller that does so before its first try misses no message.
     pub(super) fn listen(&self) {
         if !self.asked.swap(true, Ordering::AcqRel) {
             self.wakeups.shared.listen(&self.channel, &self.news);

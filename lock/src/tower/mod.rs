@@ -1,31 +1,41 @@
-//! A lock around a route, or around any tower service of HTTP requests: business code that does not know of it.
+//! A lock around a route, or around any tower service of HTTP requests, for business code that does not know of it.
 //!
-//! 1. A request's key is filled from the layer's template: parts of its path, of its query, its headers
-//!    ([`LockLayer::by_key`]); or it is the route itself ([`LockLayer::by_route`]).
-//! 2. The request's body is read, of at most [`BODY`] bytes: a client that sends it slowly holds up nobody.
-//! 3. The lock of this name is taken, waiting as long as the layer may, and the inner service is called.
-//! 4. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
-//!    its answer has a head. A body that is streamed after that is outside of it.
+//! 1. The layer's template is filled from the request: parts of its path, its query, its headers
+//!    ([`LockLayer::by_key`]); or the key is the route itself ([`LockLayer::by_route`]).
+//! 2. The request's body is read, up to [`DEFAULT_BODY_LIMIT`] bytes, before the lock is taken: a slow client holds up
+//!    nobody.
+//! 3. The lock of this name is taken, waiting as long as the layer allows, and the inner service is called.
+//! 4. The lock is released when the service has returned its response, and then the response is sent. A body that is
+//!    streamed after that is outside of the lock.
 //!
-//! Where the lock is not acquired, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
-//! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
-//! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
-//! both give the lock back. Work that was done when the loss is found out is answered as lost: it may have been done beside another's.
+//! If the lock is not acquired, or is lost, the layer answers instead of the service ([`Refusal`]). At the loss the
+//! service's future is dropped, at whichever `await` it is; what it has already sent continues, so a resource that
+//! matters checks the fence ([`HeldLock`]). A client that hangs up drops the layer's future, and a handler that panics
+//! unwinds through it: both release the lock. Work that finished when the loss is noticed is answered as lost: it may
+//! have overlapped with another's.
 //!
-//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no
-//! ASCII letter, no digit and no `-` is written `%XX`, and between two fields of a template there must be a character that
-//! is none of these, `_` or `:` say. A value has 1 to [`LONGEST_VALUE`] bytes, and is there once; else the answer is 400.
+//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is
+//! no ASCII letter, digit or `-` is written `%XX`, and between two fields of a template there must be another
+//! character, `_` or `:` for example. A value has 1 to [`MAX_VALUE_LENGTH`] bytes and occurs once; otherwise the answer
+//! is 400.
 //!
-//! Nothing is kept for a key: its handle ends with the request, and what the handles of one name share with the last of
-//! them. A map of handles by key, which spares making them, never ends.
+//! Nothing is kept for a key: its handle ends with the request, and the state shared by one name's handles with the
+//! last of them. A map of handles by key would grow for ever.
 //!
-//! There is no attribute macro beside it: a layer already is one line at the route, without a second place that parses the
-//! template.
+//! There is no attribute macro: a layer is already one line at the route, without a second parser of the template.
 //!
-//! What it survives: a client that hangs up, a handler that panics, a lock that is lost, a server that is down. **What
-//! breaks it**: work that the handler has spawned or streams, which the lock does not cover; two layers whose templates
-//! give the same name, one of which is then inside the other and waits for it; a readiness that the inner service has
-//! promised (`ConcurrencyLimit`), which is used up while its request waits for the lock: put such a limit outside.
+//! # Survives
+//!
+//! A client that hangs up, a handler that panics, a lock that is lost, a server that is down.
+//!
+//! # What breaks it
+//!
+//! - work that the handler has spawned or streams: the lock does not cover it;
+//! - two layers whose templates give the same name: the inner one waits for the outer one;
+//! - a readiness that the inner service has promised (`ConcurrencyLimit`) is used up while its request waits for the lock:
+//!   put such a limit outside.
+//!
+//! # Example
 //!
 //! ```
 //! # #[cfg(feature = "redis")]
@@ -56,19 +66,19 @@ mod service;
 mod template;
 
 pub use refusal::Refusal;
-pub use service::{Held, LockService};
-pub use template::{LONGEST_VALUE, TemplateError};
+pub use service::{HeldLock, LockService};
+pub use template::{MAX_VALUE_LENGTH, TemplateError};
 
 use crate::{DynLock, Lock};
 use http::{Response, request::Parts};
 use std::{fmt, sync::Arc, time::Duration};
 use template::{Fields, Template};
 
-/// How long a request waits for its lock, where the layer does not say.
-pub const WAIT: Duration = Duration::from_secs(30);
+/// How long a request waits for its lock by default.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// The most bytes of a request's body, where the layer does not say: 2 MiB, as in axum.
-pub const BODY: usize = 2 * 1024 * 1024;
+/// The most bytes of a request's body by default: 2 MiB, as in axum.
+pub const DEFAULT_BODY_LIMIT: usize = 2 * 1024 * 1024;
 
 type Locks = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
 type Wait = dyn Fn(&Parts) -> Duration + Send + Sync;
@@ -91,7 +101,7 @@ struct Terms {
     longest_body: usize,
 }
 
-/// A layer that is not made yet: its key, and how long it waits.
+/// The builder of a layer: its key, and how long it waits.
 #[must_use = "no layer is made before it is given its locks"]
 pub struct LockKey {
     template: Option<String>,
@@ -101,7 +111,7 @@ pub struct LockKey {
 }
 
 impl LockLayer<()> {
-    /// Begins a layer whose requests take the lock of this name, with what stands in braces filled from each request:
+    /// Begins a layer whose requests take the lock of this name, with the braces filled from each request:
     ///
     /// | field | is filled from |
     /// |---|---|
@@ -110,13 +120,13 @@ impl LockLayer<()> {
     /// | `{header:x-user-id}` | a header |
     /// | `{{`, `}}` | nothing: one brace |
     ///
-    /// A name without fields is one lock for all. What the template's rules are is checked by [`LockKey::locks`].
+    /// A name without fields is one lock for all. [`LockKey::locks`] checks the template's rules.
     pub fn by_key(template: impl Into<String>) -> LockKey {
         LockKey::new(Some(template.into()))
     }
 
-    /// Begins a layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say,
-    /// whatever the path's parts are. HEAD takes the lock of GET, as it is served by it.
+    /// Begins a layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` for
+    /// example, whatever the path's parts are. HEAD takes the lock of GET, which serves it.
     pub fn by_route(route: impl Into<String>) -> LockKey {
         LockKey::new(None).route(route)
     }
@@ -127,26 +137,26 @@ impl LockKey {
         Self {
             template,
             fields: Fields::default(),
-            wait: Box::new(|_| WAIT),
-            longest_body: BODY,
+            wait: Box::new(|_| DEFAULT_WAIT),
+            longest_body: DEFAULT_BODY_LIMIT,
         }
     }
 
-    /// Sets the pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a router
-    /// that is nested that is the rest of the path.
+    /// Sets the pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a nested
+    /// router that is the rest of the path.
     pub fn route(mut self, route: impl Into<String>) -> Self {
         self.fields.route = Some(route.into());
         self
     }
 
-    /// Names the fields that the route's query has: then a template that names another is refused when the layer is
-    /// made, and not when a request comes.
+    /// Names the query's fields: then a template that names another is refused when the layer is made, and not when a
+    /// request comes.
     pub fn query<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.fields.query = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Waits for the lock at most `wait`; [`WAIT`] by default.
+    /// Waits for the lock at most `wait`; [`DEFAULT_WAIT`] by default.
     pub fn wait(self, wait: Duration) -> Self {
         self.wait_by(move |_| wait)
     }
@@ -156,7 +166,7 @@ impl LockKey {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits as long as the request says. What an outer layer has found out stands in its extensions.
+    /// Waits as long as the request says. Results of an outer layer are in its extensions.
     pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
         Self {
             wait: Box::new(wait),
@@ -164,7 +174,8 @@ impl LockKey {
         }
     }
 
-    /// Refuses a body of more than so many bytes, which the layer would keep in memory; [`BODY`] by default.
+    /// Refuses a body of more than `bytes` bytes, which the layer would keep in memory; [`DEFAULT_BODY_LIMIT`] by
+    /// default.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self {
             longest_body: bytes,
@@ -172,12 +183,12 @@ impl LockKey {
         }
     }
 
-    /// Makes the layer, whose locks these are: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's
-    /// own.
+    /// Makes the layer with these locks: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's own.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] where the template or the route breaks a rule, or the template names what a request cannot have.
+    /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request
+    /// cannot have.
     pub fn locks<L, B>(
         self,
         locks: impl Fn(&str) -> L + Send + Sync + 'static,
@@ -189,8 +200,8 @@ impl LockKey {
         self.locks_by(move |name, _| locks(name))
     }
 
-    /// Makes the layer where the lock depends on more of the request than its name: a lease that was asked for, an
-    /// owner that takes it again further in.
+    /// Makes the layer with locks that depend on more of the request than the name: a requested lease, or an owner that
+    /// takes the lock again further in.
     ///
     /// # Errors
     ///
@@ -222,7 +233,7 @@ impl LockKey {
 }
 
 impl<B> LockLayer<B> {
-    /// Answers in these words where the lock is not acquired or is lost, instead of [`Refusal::answer`].
+    /// Sets the answer for a lock that is not acquired or is lost, instead of [`Refusal::answer`].
     #[must_use]
     pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
         Self {

@@ -1,40 +1,40 @@
-//! Why a request was not let through, and what it is answered.
+//! Why a request was refused, and the answer to it.
 
 use crate::LockError;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// The seconds of `Retry-After`, for a refusal for a reason that may pass.
+/// The seconds of `Retry-After`, for a temporary refusal.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Why the layer answers in its service's place.
+/// Why the layer answers instead of the service.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The request lacks a field of the key, or has it in a way that breaks a rule; or the name that its fields make is none
-    /// that the server takes (it is too long, say); or its body did not come. The lock was not asked for.
+    /// The request lacks a field of the key or has a bad one; or the server refuses the name that its fields make (too
+    /// long, for example); or its body did not arrive. The lock was not requested.
     #[error("{field}: {rule}")]
     Field {
         /// Its name: of a part of the path, of the query, of a header; the lock's name; `body`.
         field: String,
-        /// The rule that it breaks.
+        /// The broken rule.
         rule: &'static str,
     },
-    /// The request's body is longer than the layer reads. The lock was not asked for.
+    /// The request's body is longer than the layer reads. The lock was not requested.
     #[error("the body must have at most {longest} bytes")]
     BodyTooLong {
         /// The most bytes that it may have.
         longest: usize,
     },
-    /// The lock was not acquired, and the service was not called; or it was lost, [`LockError::Lost`], while the service was at
-    /// work, which was ended wherever it was.
+    /// The lock was not acquired, and the service was not called; or it was lost ([`LockError::Lost`]) while the
+    /// service ran, which was dropped.
     #[error(transparent)]
     Lock(#[from] LockError),
 }
 
 impl Refusal {
-    /// Returns 400 for a field; 413 for a body that is too long; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503
-    /// for who waited in vain, and where the server is not there; 500 for a lock that cannot be, whatever the request has (the
-    /// name of a lock for all is too long, say).
+    /// Returns 400 for a field; 413 for a body that is too long; 409 for a lock that is taken, without a wait, and for
+    /// one that was lost; 503 for a lock that is taken after a wait, and for an unavailable server; 500 for an invalid
+    /// lock that the request did not name (a lock for all whose name is too long, for example).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -49,8 +49,8 @@ impl Refusal {
         }
     }
 
-    /// Answers with the status and one line of text; `Retry-After` with 503. Not what a server or its client has said:
-    /// that is logged.
+    /// Answers with the status and one line of text; `Retry-After` with 503. The errors of a server or its client are
+    /// logged and not shown.
     pub fn answer<B: From<String>>(self) -> Response<B> {
         let status = self.status();
         let text = match &self {
@@ -105,12 +105,12 @@ mod tests {
             (
                 LockError::taken(name(), Duration::ZERO).into(),
                 409,
-                "lock demo4#1_a not had within 0 ms",
+                "lock demo4#1_a was not acquired within 0 ms",
             ),
             (
                 LockError::taken(name(), Duration::from_secs(1)).into(),
                 503,
-                "lock demo4#1_a not had within 1000 ms",
+                "lock demo4#1_a was not acquired within 1000 ms",
             ),
             (
                 LockError::lost(name()).into(),

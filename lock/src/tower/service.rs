@@ -1,7 +1,6 @@
-//! The service that takes the lock, calls the inner one, and gives the lock back.
+//! The service that takes the lock, calls the inner service, and releases the lock.
 //!
-//! A call takes the inner service that was found ready, and leaves a clone in its place. So nothing is called that has not
-//! said that it is ready.
+//! A call takes the inner service that reported that it is ready, and leaves a clone in its place.
 
 use super::{LockLayer, Refusal};
 use crate::{Fence, Guard, Lock, LockError};
@@ -24,15 +23,15 @@ pub struct LockService<S, B> {
     pub(super) layer: LockLayer<B>,
 }
 
-/// What a handler under a [`LockLayer`] finds in its request's extensions: the lock that is held while it works.
+/// The lock that is held while a handler under a [`LockLayer`] runs, found in its request's extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldLock {
     /// The lock's name.
     pub name: String,
-    /// This hold's fencing token, where the lock has one: to be shown with every write.
+    /// This hold's fencing token, if it has one, to be sent with every write.
     pub fence: Option<Fence>,
-    /// Under several layers: the lock of the next layer further out.
-    pub outer: Option<Arc<Held>>,
+    /// The lock of the next layer further out, if there are several.
+    pub outer: Option<Arc<HeldLock>>,
 }
 
 impl<S, R, B> tower_service::Service<Request<R>> for LockService<S, B>
@@ -61,8 +60,8 @@ where
                 Ok(taken) => taken,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
-            let outer = head.extensions.remove::<Held>().map(Arc::new);
-            head.extensions.insert(Held {
+            let outer = head.extensions.remove::<HeldLock>().map(Arc::new);
+            head.extensions.insert(HeldLock {
                 name: guard.name().to_owned(),
                 fence: guard.fence(),
                 outer,
@@ -81,7 +80,7 @@ where
 }
 
 impl<B> LockLayer<B> {
-    /// The lock that this request is to have, and its body, which is there by then.
+    /// Takes this request's lock, after reading its body.
     async fn take<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
@@ -91,7 +90,7 @@ impl<B> LockLayer<B> {
         let lock = (self.terms.locks)(&name, head);
         match lock.acquire((self.terms.wait)(head)).await {
             Ok(guard) => Ok((guard, body)),
-            // The request has made the name.
+            // The name came from the request.
             Err(LockError::Invalid { name, rule }) if self.terms.template.has_fields() => {
                 Err(Refusal::Field { field: name, rule })
             }
@@ -140,7 +139,7 @@ mod tests {
 
     type Text = Full<Bytes>;
 
-    /// A service that is called only when it has said that it is ready; a clone has not.
+    /// A service that must be called only after it was ready; a clone is not.
     struct Strict(bool);
 
     impl Clone for Strict {
@@ -161,7 +160,7 @@ mod tests {
 
         fn call(&mut self, request: Request<Text>) -> Self::Future {
             assert!(std::mem::take(&mut self.0), "called without being ready");
-            let held = request.extensions().get::<Held>();
+            let held = request.extensions().get::<HeldLock>();
             let held = std::iter::successors(held, |held| held.outer.as_deref());
             let names: Vec<_> = held.map(|held| held.name.as_str()).collect();
             ready(Ok(Response::new(names.join(" in "))))
@@ -184,7 +183,7 @@ mod tests {
                 return Err(LockError::invalid(self.name(), "is too long"));
             }
             let (guard, mut keeper) = Guard::new(self.name(), None);
-            tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
+            tokio::spawn(async move { keeper.release_requested().await.done(Ok(())) });
             Ok(guard)
         }
     }
@@ -231,7 +230,7 @@ mod tests {
         }
     }
 
-    /// What the request has not made is not the client's fault.
+    /// A name that the request did not make is not the client's fault.
     #[tokio::test]
     async fn a_lock_for_all_whose_name_is_too_long_is_our_error() {
         let layer = LockLayer::by_key("a lock for all of them")

@@ -1,7 +1,7 @@
 //! The name of a lock with fields in it: checked when it is made, filled from each request.
 //!
-//! Filling cannot make one name of two requests. A value ends where the first character stands that no value has, and
-//! between two fields there is always one: so the name can be read back.
+//! Two requests with different fields cannot fill it to one name: a value ends at the first character that no value
+//! has, and between two fields there is always one. So the name can be read back.
 
 use super::Refusal;
 use http::{HeaderName, Method, request::Parts};
@@ -10,9 +10,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 use std::{borrow::Cow, fmt};
 
 /// The most bytes of a field's value, before it is escaped.
-pub const LONGEST_VALUE: usize = 128;
+pub const MAX_VALUE_LENGTH: usize = 128;
 
-/// What is written `%XX` in a value.
+/// The bytes that are written `%XX` in a value.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 
 /// A template or a route that breaks a rule.
@@ -21,25 +21,25 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 pub struct TemplateError {
     /// The template, or the route.
     pub template: String,
-    /// Where it breaks the rule, as a byte offset.
+    /// The byte offset of the error.
     pub position: usize,
     /// The rule.
     pub rule: String,
 }
 
-/// What a template may name.
+/// The fields that a template may name.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) route: Option<String>,
-    /// Where they are known.
+    /// `None`: unknown, so any name is allowed.
     pub(super) query: Option<Vec<String>>,
 }
 
-/// A template that keeps the rules.
+/// A valid template.
 pub(super) struct Template {
     text: String,
     parts: Vec<Part>,
-    /// Matches the route's paths, and nothing else.
+    /// Matches the route's paths only.
     route: Router<()>,
 }
 
@@ -79,7 +79,7 @@ impl Template {
         })
     }
 
-    /// Whether the request has a part in the name.
+    /// Whether the name depends on the request.
     pub(super) fn has_fields(&self) -> bool {
         let of_the_request = |part: &Part| !matches!(part, Part::Text(_) | Part::Method);
         self.parts.iter().any(of_the_request)
@@ -91,7 +91,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(text) => name.push_str(text),
-                // Whoever serves GET serves HEAD.
+                // GET's handler also serves HEAD.
                 Part::Method if head.method == Method::HEAD => name.push_str("GET"),
                 Part::Method => name.push_str(head.method.as_str()),
                 Part::Path(field) => {
@@ -153,14 +153,14 @@ fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, Stri
     }
 }
 
-/// The parts of a template, whose fields come from where `source` says.
+/// The parts of a template; `source` says where a field comes from.
 fn parts(
     template: &str,
     source: impl Fn(&str) -> Result<Part, String>,
 ) -> Result<Vec<Part>, TemplateError> {
     let refused = |position, rule: &str| Err(error(template, position, rule.to_owned()));
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
-    // So that a value's end can be told from the next one's beginning.
+    // Separates a value's end from the next one's beginning.
     let mut apart = true;
     while let Some(next) = rest.chars().next() {
         let position = template.len() - rest.len();
@@ -208,7 +208,7 @@ fn parts(
     }
 }
 
-/// What matches the paths of a route, and how it calls their parts.
+/// A matcher for the paths of a route, and the names of its parts.
 fn matcher(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
     if !route.starts_with('/') {
         return Err(error(route, 0, "a route begins with /".into()));
@@ -233,7 +233,7 @@ fn matcher(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
     Ok((matcher, named))
 }
 
-/// The fields of the query, byte for byte: what is no UTF-8 stays different.
+/// The fields of the query, byte for byte, so that values that are not UTF-8 stay different.
 fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let pairs = head.uri.query().unwrap_or_default().split('&');
     pairs
@@ -249,7 +249,7 @@ fn form(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(percent_decode(spaced.as_bytes()).collect())
 }
 
-/// A value as it stands in a name.
+/// A value as it is written in a name.
 fn escaped(
     field: &str,
     value: Option<Cow<'_, [u8]>>,
@@ -259,7 +259,7 @@ fn escaped(
         None => "is missing",
         Some(_) if again => "is given twice",
         Some(value) if value.is_empty() => "must not be empty",
-        Some(value) if value.len() > LONGEST_VALUE => "must have at most 128 bytes",
+        Some(value) if value.len() > MAX_VALUE_LENGTH => "must have at most 128 bytes",
         Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
     };
     Err(Refusal::Field {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_a_request_lacks_is_named() {
-        let long = "x".repeat(LONGEST_VALUE);
+        let long = "x".repeat(MAX_VALUE_LENGTH);
         for (uri, wrong) in [
             ("/?a=1", "b: is missing"),
             ("/?a=1&B=2", "b: is missing"),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_breaks_a_rule_is_refused_with_rule_and_position() {
+    fn a_bad_template_is_refused_with_rule_and_position() {
         let known = fields("/demo4/{whId}", Some(&["sku"]));
         for (template, position, rule) in [
             ("", 0, "must not be empty"),

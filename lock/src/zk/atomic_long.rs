@@ -1,19 +1,14 @@
-//! A counter in ZooKeeper, as Curator's `DistributedAtomicLong` with a `PromotedToLock`.
+//! Curator's `DistributedAtomicLong` with a `PromotedToLock`: a counter.
 //!
-//! 1. A persistent node holds the number in 8 bytes, big-endian. Where there is no node, or an empty one, it is 0.
-//! 2. Read it, and set it on condition of the version that was read. Where another was faster, try again after a
-//!    random pause that doubles, up to 100 ms.
-//! 3. After a few tries, go on under a mutex at `<path>-lock` (Curator's user chooses its path: give it this one), so
-//!    that those who lost do not go on disturbing each other. The version is still asked for: others are optimistic.
-//!
-//! What it survives: a process that dies at any point, also under the mutex, a lost connection before or between the
-//! requests, a server restart. A change whose answer is lost is not tried again: the caller learns that the result is unknown,
-//! and nothing is counted twice. **What breaks it**: a node that is deleted and made again begins at version 0, and so
-//! a change that was read before may fit once more; a caller that repeats what is not known.
+//! 1. A persistent node holds the number in 8 bytes, big-endian. A missing or empty node is 0.
+//! 2. Read it, and set it on condition of that version. If another was faster, try again after a random pause that doubles, up
+//!    to 100 ms.
+//! 3. After a few tries, go on under a mutex at `<path>-lock` (give Curator this path), so that losers do not disturb each
+//!    other. The version is still checked: others may be optimistic.
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::engine::request::{ask, catch_up, create, once, planted};
+use super::engine::request::{ask, catch_up, create, once, with_node};
 use super::engine::unless;
 use super::{ZkClient, ZkLock};
 use crate::LockError;
@@ -21,17 +16,29 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;
 
-/// How often it is tried before the mutex is taken.
-const TRIES: u32 = 3;
+/// The tries before the mutex is taken.
+const OPTIMISTIC_TRIES: u32 = 3;
 
-/// The pause after the first try that failed; each next one may be twice as long.
+/// The pause after the first failed try; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the mutex is waited for, and how long it is tried under it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the mutex, and the longest time of tries under it.
+const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
+///
+/// # Survives
+///
+/// A process that dies at any point, also under the mutex; a lost connection before or between the requests; a server restart.
+/// A change whose answer is lost is not retried: the caller learns that the result is unknown, and nothing is counted twice.
+///
+/// # What breaks it
+///
+/// - a node that is deleted and made again starts at version 0, so a change that was read before may match once more;
+/// - a caller that repeats a change whose result is unknown.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -51,7 +58,7 @@ pub struct ZkAtomicLong {
     tries: u32,
 }
 
-/// What came of a change.
+/// The result of a change.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -67,21 +74,21 @@ pub struct Outcome {
     pub succeeded: bool,
     /// The number before it.
     pub before: i64,
-    /// The number after it: the one before where it was not made.
+    /// The number after it; the same as before if it was not made.
     pub after: i64,
     /// Whether it took the mutex.
     pub promoted: bool,
 }
 
-/// One version of the node: the number and, where there is a node, its version.
+/// The number and, if there is a node, its version.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct VersionedValue {
     value: i64,
     version: Option<i32>,
 }
 
 impl ZkClient {
-    /// Makes a handle on the counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    /// Makes a handle on the counter at `path`, as `/curator/atomic`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -97,7 +104,7 @@ impl ZkClient {
             client: self.clone(),
             path: path.to_owned(),
             mutex,
-            tries: TRIES,
+            tries: OPTIMISTIC_TRIES,
         }
     }
 }
@@ -115,7 +122,7 @@ impl ZkAtomicLong {
         self.mutex.name()
     }
 
-    /// Sets how often it tries before it takes the mutex; with 0 it takes it at once.
+    /// Sets how often it tries before it takes the mutex; 0: it takes it at once.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -129,7 +136,7 @@ impl ZkAtomicLong {
         Self { tries, ..self }
     }
 
-    /// Returns the number; 0 where it was never set.
+    /// Returns the number; 0 if it was never set.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -141,7 +148,7 @@ impl ZkAtomicLong {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -193,7 +200,7 @@ impl ZkAtomicLong {
         self.subtract(1).await
     }
 
-    /// Adds `operand`, around the end of the range as in Java. It does not succeed where others were faster for 10 s.
+    /// Adds `operand`, wrapping around as in Java. It does not succeed if others were faster for 10 s.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -205,12 +212,12 @@ impl ZkAtomicLong {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was added is not known: it is counted once or
-    /// not at all. [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been added: it is counted once or not at all.
+    /// [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is added; the mutex is given back in the background.
+    /// It may be added or not; the mutex is released in the background.
     pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
         self.change(move |before| before.wrapping_add(operand))
             .await
@@ -238,7 +245,7 @@ impl ZkAtomicLong {
             .await
     }
 
-    /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
+    /// Sets it to `value`, and returns what it replaced; as [`add`](Self::add).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -259,7 +266,7 @@ impl ZkAtomicLong {
         self.change(move |_| value).await
     }
 
-    /// Sets it to `value` without looking; another's change may be lost.
+    /// Sets it to `value` unconditionally; another's change may be lost.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -279,7 +286,7 @@ impl ZkAtomicLong {
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
         let set = once(&self.client, &self.path, &[], |client| async move {
-            planted(&client, &self.path, bytes, || {
+            with_node(&client, &self.path, bytes, || {
                 client.set_data(&self.path, bytes, None)
             })
             .await
@@ -287,7 +294,7 @@ impl ZkAtomicLong {
         set.await.map(drop)
     }
 
-    /// Sets it to `value` where it was never set; returns whether it did.
+    /// Sets it to `value` if it was never set; returns whether it did.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -305,11 +312,11 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn initialize(&self, value: i64) -> Result<bool, LockError> {
-        self.write(Seen::default(), value).await
+        self.write(VersionedValue::default(), value).await
     }
 
-    /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where it was never set, and
-    /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
+    /// Sets it to `new` if it is `expected`. As in Curator it does not succeed if it was never set, and is not retried:
+    /// with another change at the same moment it may fail though the number is `expected`.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -345,9 +352,9 @@ impl ZkAtomicLong {
                 return Ok(outcome);
             }
             sleep(pause.mul_f64(fastrand::f64())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        let guard = match self.mutex.acquire(PATIENCE).await {
+        let guard = match self.mutex.acquire(MUTEX_TIMEOUT).await {
             Err(LockError::Taken { .. }) => {
                 let before = self.get().await?;
                 return Ok(Outcome {
@@ -357,14 +364,14 @@ impl ZkAtomicLong {
             }
             guard => guard?,
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MUTEX_TIMEOUT;
         let outcome = loop {
             let outcome = self.attempt(&change).await?;
             if outcome.succeeded || Instant::now() > deadline {
                 break outcome;
             }
         };
-        // The change is made or not, whatever becomes of the mutex.
+        // The result stands, whatever becomes of the mutex.
         if let Err(error) = guard.release().await {
             tracing::debug!(%error, path = self.path, "the mutex was not released cleanly");
         }
@@ -384,12 +391,12 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, after, succeeded))
     }
 
-    async fn look(&self) -> Result<Seen, LockError> {
+    async fn look(&self) -> Result<VersionedValue, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
             unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {
-            return Ok(Seen::default());
+            return Ok(VersionedValue::default());
         };
         let value = match bytes.as_slice().try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
@@ -399,14 +406,14 @@ impl ZkAtomicLong {
                 return Err(LockError::invalid(&self.path, rule));
             }
         };
-        Ok(Seen {
+        Ok(VersionedValue {
             value,
             version: Some(stat.version),
         })
     }
 
-    /// Whether the number is now `value`; not where another was faster.
-    async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
+    /// Whether the number is now `value`; `false` if another was faster.
+    async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
         let written = once(&self.client, &self.path, FASTER, |client| async move {

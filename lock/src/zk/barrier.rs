@@ -1,15 +1,11 @@
-//! A barrier in ZooKeeper, as Curator's `DistributedBarrier`: while a node is there, everybody waits.
+//! Curator's `DistributedBarrier`: while a node is there, everybody waits.
 //!
-//! 1. Closed: a persistent node at the barrier's path. What it holds does not matter; ours is empty.
-//! 2. To wait is to read the node with a watch. Where there is none, the barrier is open.
-//! 3. Removing the node lets all go at once.
-//! 4. A waiter whose node was deleted goes, also where another node is there by the time it looks again. It knows
-//!    from the watch, or, where its connection was cut meanwhile, from the other creation zxid. Curator's waiter looks
-//!    only whether there is a node, and sleeps through an opening that is followed by a closing.
-//!
-//! What it survives: waiters that die, who closed it dying (the node is persistent), a lost connection, a server
-//! restart, the end of a waiter's session. **What breaks it**: nothing ties the barrier to who closed it: where that
-//! one never removes it, all wait until somebody else does.
+//! 1. Closed: a persistent node at the barrier's path. Its data does not matter; ours is empty.
+//! 2. To wait is to read the node with a watch. If there is none, the barrier is open.
+//! 3. Removing the node lets all waiters go.
+//! 4. A waiter whose node was deleted goes on even if another node is there when it looks again. It knows from the watch, or,
+//!    after a lost connection, from the other creation zxid. Curator's waiter looks only whether there is a node, and sleeps
+//!    through an opening that is followed by a closing.
 //!
 //! Next to read: `double_barrier.rs`.
 
@@ -23,6 +19,17 @@ use zookeeper_client::{Error, EventType, OneshotWatcher};
 
 /// A barrier in ZooKeeper; see [`ZkClient::barrier`]. Source: Curator's `DistributedBarrier`, and "Barriers" in
 /// ZooKeeper's "Recipes and Solutions".
+///
+/// # Survives
+///
+/// Waiters that die, the death of the process that closed it (the node is persistent), a lost connection, a server restart, the
+/// end of a waiter's session, and a barrier that is opened and closed again before a waiter has looked.
+///
+/// # What breaks it
+///
+/// Nothing ties the barrier to the process that closed it: if that one never removes it, all wait until somebody else does.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -42,14 +49,14 @@ pub struct ZkBarrier {
     path: String,
 }
 
-/// A barrier that is closed: which one, and the watch for its end.
-struct Closed {
+/// A closed barrier: its node's creation zxid, and the watch for its end.
+struct ClosedBarrier {
     czxid: i64,
     watch: OneshotWatcher,
 }
 
 impl ZkClient {
-    /// Makes a handle on the barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    /// Makes a handle on the barrier at `path`, as `/curator/barrier`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -74,7 +81,7 @@ impl ZkBarrier {
         &self.path
     }
 
-    /// Closes it; `false` where it was closed already.
+    /// Closes it; `false` if it was closed already.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -86,12 +93,12 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost it may be closed: it is not closed a second time, because
-    /// somebody may have opened it meanwhile.
+    /// [`LockError::Unavailable`]. If the answer was lost it may be closed: it is not closed again, because somebody
+    /// may have opened it meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is closed.
+    /// It may be closed or not.
     pub async fn set(&self) -> Result<bool, LockError> {
         let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
         Ok(once(&self.client, &self.path, &[Error::NodeExists], set)
@@ -99,7 +106,7 @@ impl ZkBarrier {
             .is_some())
     }
 
-    /// Opens it for all who wait; `false` where it was open already.
+    /// Opens it for all waiters; `false` if it was open already.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -111,12 +118,12 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost it may be open: it is not opened a second time, because
-    /// somebody may have closed it meanwhile.
+    /// [`LockError::Unavailable`]. If the answer was lost it may be open: it is not opened again, because somebody may
+    /// have closed it meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether it is open.
+    /// It may be open or not.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
         Ok(once(&self.client, &self.path, &[Error::NoNode], remove)
@@ -124,7 +131,7 @@ impl ZkBarrier {
             .is_some())
     }
 
-    /// Waits until it is open, or has been since this was called, at most `wait`.
+    /// Waits until it is open, or was open since the call, at most `wait`.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -137,7 +144,7 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where it stayed closed for all of `wait`, [`LockError::Unavailable`] where there was no
+    /// [`LockError::Taken`] if it stayed closed for all of `wait`, [`LockError::Unavailable`] if there was no
     /// connection for as long as the session was sure.
     ///
     /// # Cancel safety
@@ -146,7 +153,7 @@ impl ZkBarrier {
     pub async fn wait(&self, wait: Duration) -> Result<(), LockError> {
         let wait = Wait::new(wait);
         let mut first = None;
-        while let Some(Closed { czxid, watch }) = self.look().await? {
+        while let Some(ClosedBarrier { czxid, watch }) = self.look().await? {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
@@ -162,16 +169,16 @@ impl ZkBarrier {
         Ok(())
     }
 
-    async fn look(&self) -> Result<Option<Closed>, LockError> {
+    async fn look(&self) -> Result<Option<ClosedBarrier>, LockError> {
         ask(&self.client, &self.path, |client| async move {
-            // The server may follow behind the one on which another client has closed it. A session's requests are carried
-            // out in order.
+            // Our server may lag behind the one on which another client has closed it. Requests of a session are
+            // carried out in order.
             let caught_up = client.sync(&self.path);
-            // Not `exists`: that leaves a watch behind where the barrier is open.
+            // `exists` would leave a watch behind if the barrier is open.
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
             let node = unless(&[Error::NoNode], found.await)?;
-            Ok(node.map(|(_, stat, watch)| Closed {
+            Ok(node.map(|(_, stat, watch)| ClosedBarrier {
                 czxid: stat.czxid,
                 watch,
             }))

@@ -1,17 +1,16 @@
 //! This process's handle on its ZooKeeper session.
 //!
-//! 1. [`ZkClient::new`] starts the session's supervisor (`engine/session.rs`), which tells how the session stands.
-//! 2. What a caller asks for while the connection is lost waits for half of [`ZkOptions::timeout`] at most. Who waits for
-//!    a lock by then goes on as long as the session is sure, and so keeps its turn through the election of a leader.
+//! 1. [`ZkClient::new`] starts the session's supervisor (`engine/session.rs`), which reports the session's state.
+//! 2. While the connection is lost, a call waits for half of [`ZkOptions::timeout`] at most. A waiter for a lock waits
+//!    as long as the session is sure, and so keeps its turn through a leader election.
 //! 3. [`ZkClient::close`] waits for the last releases and ends the session.
 //!
-//! What it survives: a server that is down when it is made, lost connections, sessions that end. **What breaks it**: a
-//! runtime that is stopped before [`ZkClient::close`]: its nodes then stay until its session times out.
+//! A runtime that is stopped before [`ZkClient::close`] leaves nodes behind until its session times out.
 //!
 //! Next to read: `options.rs`.
 
 use super::ZkOptions;
-use super::engine::session::{Connection, Lost, Session, Supervisor};
+use super::engine::session::{Connection, Disconnection, Session, Supervisor};
 use super::engine::{Wait, unavailable};
 use crate::{LockError, Owner, Process, local::ByType, tasks::Tasks};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
@@ -20,13 +19,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zookeeper_client::Client;
 
-/// How long [`ZkClient::close`] waits for what is held to be released.
-const LAST_RELEASES: Duration = Duration::from_secs(3);
+/// How long [`ZkClient::close`] waits for releases.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
 ///
-/// It connects in the background and goes on as long as it takes, survives a restart of the server that the session
-/// survives, and begins a new session where it does not.
+/// It connects in the background, for as long as that takes, survives a restart of the server if the session does, and
+/// begins a new session if not.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -54,10 +53,10 @@ pub(super) struct Inner {
 }
 
 impl ZkClient {
-    /// Starts to connect, in the background, and goes on as long as it takes. A call before it is
-    /// connected waits for at most half of [`ZkOptions::timeout`], and is then told [`LockError::Unavailable`]. Its session and tasks
-    /// live in the tokio runtime in which it is made: locks may be used in another one, but while that first one does not run the
-    /// session is not kept, and nothing is given back.
+    /// Starts to connect in the background, for as long as that takes. A call before it is connected waits for at most
+    /// half of [`ZkOptions::timeout`], and then returns [`LockError::Unavailable`]. Its session and tasks live in the
+    /// tokio runtime in which it is made. Locks may be used in another runtime, but while the first one does not run
+    /// the session is not kept and nothing is released.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), oversell_lock::LockError> {
@@ -70,7 +69,7 @@ impl ZkClient {
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for options with which it could never connect, or where there is no runtime.
+    /// [`LockError::Invalid`] for options that can never connect, or outside a runtime.
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
         let timeout = options.timeout;
@@ -99,8 +98,8 @@ impl ZkClient {
         })))
     }
 
-    /// Returns the live session's client, for other requests than locks. Its paths are below the chroot. It is the one
-    /// item here that shows the crate `zookeeper-client`, whose next major version may change it.
+    /// Returns the live session's client, for other requests than locks. Its paths are below the chroot. It is the only
+    /// item here that exposes the crate `zookeeper-client`, whose next major version may change it.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -123,7 +122,7 @@ impl ZkClient {
         }
     }
 
-    /// Makes an owner that nobody had before, for handles whose holds belong together.
+    /// Makes a new owner, for handles whose holds belong together.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -137,11 +136,11 @@ impl ZkClient {
         self.0.process.owner()
     }
 
-    /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
-    /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
-    /// when it is called. The server has [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer
-    /// it goes when the session ends. Where a caller has kept what [`session`](Self::session) gave, the session lasts as long as that,
-    /// without the nodes that it had.
+    /// Waits for releases (3 s at most) and ends the session: nothing of it is left on the server, and remaining
+    /// holders are told that their lock is lost. Locks are refused from the call on. The server has
+    /// [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer the nodes go when
+    /// the session times out. If a caller keeps what [`session`](Self::session) returned, the session lasts as long,
+    /// without its nodes.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -153,10 +152,10 @@ impl ZkClient {
     ///
     /// # Cancel safety
     ///
-    /// Once polled, locks are no longer given. Dropped, it leaves the session to the last clone and guard.
+    /// Once polled, locks are refused. If it is dropped, the session ends with the last clone and guard.
     pub async fn close(&self) {
         self.0.closing.cancel();
-        if timeout(LAST_RELEASES, self.0.tasks.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
             tracing::warn!(
                 held = self.0.tasks.len(),
                 "closing the zookeeper session under its holders"
@@ -176,7 +175,7 @@ impl ZkClient {
         }
     }
 
-    /// The live session, however long it takes.
+    /// The live session, without a time limit.
     pub(super) async fn up(&self) -> Arc<Session> {
         let mut up = None;
         let live = |connection: &Connection| {
@@ -190,8 +189,8 @@ impl ZkClient {
         }
     }
 
-    /// What `future` comes to, as long as there is reason to wait for it: a session that is sure or a connection, and not
-    /// longer than [`ZkOptions::timeout`] after the wait.
+    /// The result of `future`, while there is reason to wait for it: a sure session or a connection, and at most
+    /// [`ZkOptions::timeout`] beyond the wait.
     pub(super) async fn answered<T>(
         &self,
         wait: Wait,
@@ -205,16 +204,16 @@ impl ZkClient {
         }
     }
 
-    /// Why it was not acquired in all of the wait.
+    /// Why it was not acquired within the wait.
     pub(super) fn late(&self, wait: Wait, name: &str) -> LockError {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }
 
-    /// Completes once waiting is in vain: there has been no connection for half of the time-out or, where something
-    /// `stands` in the session (a waiter has its turn there), the session is no longer sure, either; or the client is closed.
+    /// Completes once waiting is useless: there was no connection for half of the timeout and, if something `stands` in
+    /// the session (a waiter's node), the session is not sure any more either; or the client is closed.
     async fn given_up(&self, stands: bool) -> LockError {
         let mut connection = self.0.connection.clone();
-        let in_vain = async |lost: &Lost| {
+        let in_vain = async |lost: &Disconnection| {
             sleep_until(lost.since + self.timeout() / 2).await;
             if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| stands) {
                 sure_until.over().await;
@@ -242,17 +241,17 @@ impl ZkClient {
         }
     }
 
-    /// How long an answer is waited for.
+    /// The time limit of an answer.
     pub(super) fn timeout(&self) -> Duration {
         self.0.timeout
     }
 
-    /// Completes when the client has been closed.
+    /// Completes when the client is closed.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
     }
 
-    /// Its tasks: [`close`](Self::close) waits for those that are spawned by themselves.
+    /// Its tasks, which [`close`](Self::close) waits for.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.0.tasks
     }

@@ -1,26 +1,18 @@
-//! A double barrier in ZooKeeper, as Curator's `DistributedDoubleBarrier`: nobody begins before enough have come, and
-//! nobody is done before all have left.
+//! Curator's `DistributedDoubleBarrier`: nobody begins before enough have come, and nobody is done before all have left.
 //!
 //! A member is in once its node is marked: written to, so that its version is no longer 0.
 //!
-//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the directory opens the barrier: one transaction
-//!    marks every member, and makes a persistent `<path>/ready` or writes to it. The others watch `ready`.
-//! 2. A member that comes while another is in marks itself, on condition that the other is still in: more than were asked for
-//!    are fine.
-//! 3. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
-//!    counted and is in, or nobody was let in on its account.
-//! 4. Leave: the first of those who are in, by name, stays until it is alone, and watches the last. Each other deletes its
-//!    node and watches the first. One that is alone deletes its node and `ready`. A member that sees none is done.
+//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the count opens the barrier in one transaction,
+//!    which marks every member and makes or writes a persistent `<path>/ready`. The others watch `ready`.
+//! 2. A member that comes while another is in marks itself, on condition that the other is still in: more members than asked
+//!    for are allowed.
+//! 3. A member that gives up deletes its node on condition that it is unmarked. So either it was counted and is in, or nobody
+//!    was let in on its account.
+//! 4. Leave: the first member by name stays until it is alone, and watches the last one. Each other deletes its node and
+//!    watches the first. The last one left deletes its node and `ready`.
 //!
-//! `ready` only wakes people, and is what Curator's members go by. For those, who mark nobody, a member that is older
-//! than `ready` is in.
-//!
-//! What it survives: a member that dies, before (it is not counted) or inside (its session ends, and the others need
-//! not wait for it), a lost connection, a server restart. Other than in Curator, an `enter` that fails or is dropped
-//! takes its member away, and a connection that comes back lets nobody in. **What breaks it**: a session that ends
-//! while its member is paused inside, for the others then leave without it; Java members in the same barrier, who do
-//! not check whom they count, and who are let in by a `ready` that a round has left whose last member died. Who comes
-//! early for the next round, while somebody of this one is still leaving, is let in with that one.
+//! `ready` only wakes waiters, and is all that Curator's members look at. They mark nobody, so a member that is older than
+//! `ready` counts as in.
 //!
 //! Next to read: `shared_count.rs`.
 
@@ -39,6 +31,21 @@ const READY: &str = "ready";
 
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
 /// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
+///
+/// # Survives
+///
+/// - a member that dies before it is in (it is not counted) or inside (its session ends, and the others do not wait for it);
+/// - a lost connection and a server restart;
+/// - unlike in Curator, an `enter` that fails or is dropped removes its member, and a connection that comes back lets nobody in.
+///
+/// # What breaks it
+///
+/// - a session that ends while its member is paused inside: the others leave without it;
+/// - Java members in the same barrier: they do not check whom they count, and are let in by a `ready` that a round left behind
+///   whose last member died;
+/// - a member that comes early for the next round while this one is still leaving is let in with this one.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -63,8 +70,8 @@ pub struct ZkDoubleBarrier {
 }
 
 impl ZkClient {
-    /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents
-    /// are made where they are missing. All members are marked in one transaction, so they are a few thousand at most.
+    /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for `members` members: a few
+    /// thousand at most, because all are marked in one transaction. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -87,11 +94,11 @@ impl ZkClient {
 enum Look {
     Open,
     Closed(OneshotWatcher),
-    /// Something changed while we looked.
+    /// Something changed meanwhile.
     Again,
 }
 
-/// All that have come, and whether they are in.
+/// A member that has come, and whether it is in.
 struct Member {
     name: String,
     version: i32,
@@ -105,8 +112,8 @@ impl ZkDoubleBarrier {
         &self.path
     }
 
-    /// Comes in once enough have come, waiting for them at most `wait`, and says as which member. That is in until
-    /// it [leaves](Self::leave), or its client's session ends.
+    /// Waits until enough members have come, at most `wait`, and returns our member's name. It is in until it
+    /// [leaves](Self::leave), or its client's session ends.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -120,13 +127,13 @@ impl ZkDoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
-    /// there was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
-    /// then taken away, in the background.
+    /// [`LockError::Taken`] if not enough came: nobody was let in on its account. [`LockError::Unavailable`] if there
+    /// was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
+    /// then removed in the background.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the member is taken away in the background.
+    /// Safe: the member is removed in the background.
     pub async fn enter(&self, wait: Duration) -> Result<String, LockError> {
         valid(&self.path)?;
         let wait = Wait::new(wait);
@@ -166,15 +173,14 @@ impl ZkDoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the member is not in (any more): it has left, or its session has ended;
-    /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for as long as the
-    /// session was sure.
-    /// Except where there was no connection to begin with, the member has left all the same, in the background where
-    /// the server does not answer and as long as this client's session lasts.
+    /// [`LockError::Lost`] if the member is not in any more: it has left, or its session has ended;
+    /// [`LockError::Taken`] if not all left, [`LockError::Unavailable`] if there was no connection for as long as the
+    /// session was sure. Unless there was no connection to begin with, the member has left all the same, or leaves in
+    /// the background while this client's session lasts.
     ///
     /// # Cancel safety
     ///
-    /// Safe: once it was polled with a connection, the member leaves, in the background.
+    /// Safe: once polled with a connection, the member leaves in the background.
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
         valid(&self.path)?;
         if member.is_empty() || member == READY || member.contains('/') {
@@ -189,7 +195,7 @@ impl ZkDoubleBarrier {
             .connected(Instant::now() + self.client.timeout())
             .await?;
         let mut own = Node::existing(session, &self.path, member);
-        // Another client entered: our server may not have heard of it yet.
+        // Our server may not know yet of a member that another client entered.
         catch_up(&self.client, &self.path).await?;
         loop {
             let inside = self.inside(member).await?;
@@ -205,7 +211,7 @@ impl ZkDoubleBarrier {
                         .answered(wait, self.leave_last(&mut own))
                         .await?
                         .map_err(failed)?;
-                    // Whoever came in beside it meanwhile is still there.
+                    // A member that came in meanwhile is still there.
                     continue;
                 }
                 [.., last] if place == Some(0) => last,
@@ -235,7 +241,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Whether the barrier opened with our member, which is there.
+    /// Whether the barrier opened with our member in it.
     async fn gather(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {
@@ -290,7 +296,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// All that are there, in the order of their names.
+    /// All members, by name.
     async fn census(&self, session: &Session, ready: Option<Stat>) -> Result<Vec<Member>, Error> {
         let names = insist(|| session.list_children(&self.path)).await;
         let mut names = unless(&[Error::NoNode], names)?.unwrap_or_default();
@@ -310,7 +316,7 @@ impl ZkDoubleBarrier {
         Ok(members.collect())
     }
 
-    /// The names of those who are in, and ours, where it is there.
+    /// The names of the members that are in, and ours if it is there.
     async fn inside(&self, own: &str) -> Result<Vec<String>, LockError> {
         let members = ask(&self.client, &self.path, |session| async move {
             let ready = session.check_stat(&self.node(READY)).await?;
@@ -323,7 +329,7 @@ impl ZkDoubleBarrier {
         Ok(inside.map(|member| member.name).collect())
     }
 
-    /// A watch on a member, while it is there.
+    /// A watch on a member; `None` if it has gone.
     async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.node(member);
         ask(&self.client, &self.path, |session| async move {
@@ -335,7 +341,7 @@ impl ZkDoubleBarrier {
         .await
     }
 
-    /// The last one takes `ready` along, at once: nobody finds it alone.
+    /// The last member deletes `ready` with its own node, in one step.
     async fn leave_last(&self, own: &mut Node) -> Result<(), Error> {
         let (session, path, ready) = (own.session(), own.path(), self.node(READY));
         let both = insist(async || {
@@ -344,7 +350,7 @@ impl ZkDoubleBarrier {
             both.add_delete(&ready, None)?;
             both.commit().await.map_err(Error::from)
         });
-        // Without `ready`, or after an answer that was lost.
+        // `ready` was missing, or an answer was lost.
         match both.await {
             Err(Error::NoNode) => own.delete(None).await.map(drop),
             left => left.map(|_| own.gone()),

@@ -1,14 +1,9 @@
-//! A mutex in ZooKeeper: Curator's `InterProcessMutex`, re-entrant for an owner instead of a thread.
+//! Curator's `InterProcessMutex`, re-entrant for an owner instead of a thread.
 //!
-//! 1. Queue with a node `_c_<uuid>-lock-NNNNNNNNNN` in the lock's directory; the first in it holds the lock.
+//! 1. Queue with a node `_c_<uuid>-lock-NNNNNNNNNN` in the lock's directory; the first one holds the lock.
 //! 2. Each waits for the one before it, and looks again when that one goes.
-//! 3. An owner that holds it already asks the server whether its node is still there, and is in.
-//! 4. Release: the last hold deletes the node, and waits for the answer.
-//!
-//! What it survives: a holder that dies (its session ends, and its node with it), a lost connection, a server
-//! restart, many waiters in one process. **What breaks it**: a holder that is paused beyond its session, and then
-//! writes; the [`fence`](crate::Guard::fence) lets the resource refuse that. A holder whose node somebody deletes by
-//! hand is not told before it releases: ephemeral nodes go with their session, and that is what is watched.
+//! 3. An owner that holds it already asks the server whether its node is still there.
+//! 4. Release: the last guard deletes the node and waits for the answer.
 //!
 //! Next to read: `engine/hold.rs`, how it is taken.
 
@@ -16,7 +11,7 @@ use super::ZkClient;
 use super::engine::hold::{Handle, handle};
 use super::engine::queue::Recipe;
 
-/// The first holds the lock; each of the others waits for the one before it.
+/// The first holds the lock; each other waits for the one before it.
 pub(super) const MUTEX: Recipe = Recipe {
     marker: "lock-",
     markers: &["lock-"],
@@ -26,7 +21,7 @@ pub(super) const MUTEX: Recipe = Recipe {
 };
 
 impl ZkClient {
-    /// Makes a contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    /// Makes a contender for the lock at `path`, as `/curator/lock`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -43,11 +38,27 @@ impl ZkClient {
     }
 }
 
-/// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is an
-/// owner of its own, and a second one waits for the first to end.
+/// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is its
+/// own owner, and a second one waits for the first to end.
 ///
 /// Its fencing token is the zxid of the node's creation. Source: Curator's `InterProcessMutex`, and "Locks" in
 /// ZooKeeper's "Recipes and Solutions".
+///
+/// # Survives
+///
+/// A holder that dies (its node goes with its session), a lost connection, a server restart, many waiters in one process.
+///
+/// # What breaks it
+///
+/// - a holder that is paused beyond its session and then writes: let the resource check the [`fence`](crate::Guard::fence);
+/// - a node that somebody deletes by hand: waiters of other processes come in beside the holder, which learns of it only when
+///   it re-enters or releases.
+///
+/// # Cost
+///
+/// Two requests per section if the previous holder was of this process, four if not, however many wait.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -1,11 +1,4 @@
-//! How to reach ZooKeeper, as whom, and for whom the nodes are that are made there.
-//!
-//! What it survives: an ensemble some of whose servers are down: they are tried in turn. **What breaks it**: nodes that
-//! anybody may change ([`ZkOptions::only_for_ourselves`] is not the default, because Curator's is not): a stranger who
-//! deletes a holder's node lets the next one in beside it. A network that others can read: the way to the server is not
-//! encrypted, and a password of [`ZkOptions::auth`] goes over it as it is. The client crate's own TLS brings a second
-//! implementation of its algorithms (`aws-lc-rs` beside `ring`, and nobody chooses between them) and a parser that is no
-//! longer kept (RUSTSEC-2025-0134); until that has changed, let a proxy beside each process encrypt the way.
+//! How to reach ZooKeeper, as which user, and who may change the nodes.
 //!
 //! Next to read: `read_write.rs`.
 
@@ -16,7 +9,7 @@ use zookeeper_client::{Acls, Client, Connector};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// How to reach ZooKeeper, and what to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
+/// How to reach ZooKeeper, and the nodes to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
 ///
 /// ```
 /// # use oversell_lock::zk::ZkOptions;
@@ -28,6 +21,14 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 ///     .only_for_ourselves()
 ///     .data("10.0.0.7");
 /// ```
+///
+/// # Security
+///
+/// - By default anybody may change the nodes, as in Curator: a stranger that deletes a holder's node lets the next one in
+///   beside it. [`only_for_ourselves`](Self::only_for_ourselves) prevents that.
+/// - The connection is not encrypted, and a password of [`auth`](Self::auth) is sent in plain text. The client crate's TLS
+///   would bring a second implementation of its algorithms (`aws-lc-rs` beside `ring`) and an unmaintained parser
+///   (RUSTSEC-2025-0134); until that has changed, let a proxy beside each process encrypt the connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ZkOptions {
@@ -73,7 +74,7 @@ impl ZkOptions {
         }
     }
 
-    /// Sets what stands before every path, as `/oversell`; empty for none. It is made where it is missing.
+    /// Sets the prefix of every path, as `/oversell`; empty for none. It is created if it is missing.
     #[must_use]
     pub fn chroot(self, chroot: impl Into<String>) -> Self {
         Self {
@@ -82,19 +83,18 @@ impl ZkOptions {
         }
     }
 
-    /// Sets the session time-out that is asked for, from 100 ms to an hour; the server sets bounds to it (2 to 20 ticks unless
-    /// it is told otherwise). A dead holder blocks the others for as long. Four ticks or more leave room for a leader
-    /// that has been cut off from its followers and still answers; `syncLimit` does not matter, as every heartbeat goes
-    /// to the leader.
+    /// Sets the requested session timeout, from 100 ms to an hour; the server bounds it (2 to 20 ticks by default). A
+    /// dead holder blocks the others for as long. Four ticks or more leave room for a leader that was cut off from its
+    /// followers and still answers; `syncLimit` does not matter, because every heartbeat goes to the leader.
     #[must_use]
     pub fn session(self, session: Duration) -> Self {
         Self { session, ..self }
     }
 
-    /// Sets how long an answer is waited for: a request without one by then is given up, and may have been carried out.
-    /// Where a lock is waited for, this begins when that wait is over; a release that is given up goes on in the
-    /// background. While there is no connection, half of it is waited for one, and a waiter stays in its queue for as long as
-    /// its session is sure: two thirds of it. From 1 ms to an hour.
+    /// Sets the time limit of an answer, from 1 ms to an hour: a request without one by then is abandoned, and may have
+    /// been carried out. For a waiter it begins when the wait is over; an abandoned release continues in the
+    /// background. Without a connection a call waits for half of it, and a waiter keeps its place while its session is
+    /// sure: two thirds of the session.
     ///
     /// It should be longer than the slowest write to the servers' disks: a busy disk may take seconds.
     #[must_use]
@@ -102,8 +102,8 @@ impl ZkOptions {
         Self { timeout, ..self }
     }
 
-    /// Sets what connections are made with, for what cannot be said here: the client crate's TLS or SASL, say, for which the
-    /// program enables its features. Session, time-outs and [`auth`](Self::auth) are set on it as they are here.
+    /// Sets the connector, for what cannot be said here: the client crate's TLS or SASL for example, for which the
+    /// program enables its features. Session, timeouts and [`auth`](Self::auth) are set on it as they are here.
     ///
     /// ```
     /// # use oversell_lock::zk::ZkOptions;
@@ -118,7 +118,7 @@ impl ZkOptions {
         }
     }
 
-    /// Sets who this is, in a scheme of the server: `digest` and `user:password`, say.
+    /// Sets the identity, in a scheme of the server: `digest` and `user:password`, for example.
     #[must_use]
     pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
         Self {
@@ -130,8 +130,8 @@ impl ZkOptions {
         }
     }
 
-    /// Keeps the nodes that are made for those who say that they are the same ([`auth`](Self::auth)), and not for
-    /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
+    /// Restricts the nodes to this identity ([`auth`](Self::auth)). Otherwise a stranger could delete a holder's node,
+    /// and would let the next one in beside it.
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
         Self {
@@ -140,9 +140,9 @@ impl ZkOptions {
         }
     }
 
-    /// Sets what stands in the nodes of locks, for those that ask for the [holder](super::ZkLock::holder): the name of
-    /// a host or an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few
-    /// hundred bytes, as every waiter's node has them.
+    /// Sets the data of the locks' nodes, which the [holder](super::ZkLock::holder) shows: the name of a host or an
+    /// instance, for example (Curator writes its host's address). Empty by default; at most a few hundred bytes,
+    /// because every waiter's node has them.
     #[must_use]
     pub fn data(self, data: impl Into<String>) -> Self {
         Self {
@@ -159,8 +159,8 @@ impl ZkOptions {
         }
     }
 
-    /// A connection that is silent for a fifth of the session is given up.
-    pub(super) fn made_by(&self) -> Connector {
+    /// The connector with these options. A connection that is silent for a fifth of the session is abandoned.
+    pub(super) fn connector_with_options(&self) -> Connector {
         let connector = self.connector.clone().unwrap_or_else(Client::connector);
         let connector = connector
             .with_session_timeout(self.session)
@@ -172,7 +172,7 @@ impl ZkOptions {
         }
     }
 
-    /// What no server needs to be asked about.
+    /// Checks what needs no server.
     pub(super) fn check(&self) -> Result<(), LockError> {
         let rules = [
             (
@@ -203,7 +203,7 @@ impl ZkOptions {
     }
 }
 
-/// Whether it is `host:port`, a server's own address.
+/// Whether it is `host:port`.
 fn is_address(address: &str) -> bool {
     address.rsplit_once(':').is_some_and(|(host, port)| {
         let port = port.parse::<NonZeroU16>();

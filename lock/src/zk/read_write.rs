@@ -1,13 +1,10 @@
-//! Readers together, a writer alone: Curator's `InterProcessReadWriteLock`.
+//! Curator's `InterProcessReadWriteLock`: readers together, or one writer alone.
 //!
 //! 1. Both queue in one directory: `_c_<uuid>-__READ__NNNNNNNNNN` and `_c_<uuid>-__WRIT__NNNNNNNNNN`.
-//! 2. A writer waits for the one before it, whichever that is. A reader waits for the writers before it, and for no
-//!    reader: what comes behind a waiting writer waits too, so readers do not starve writers.
-//! 3. An owner that writes may read at once: its reading node takes the writing one's sequence (Curator 5.5 and later),
-//!    and stays at that place when the writing one goes. An owner that only reads may not write: two such readers would
-//!    wait for each other for ever, so it is refused at once.
-//!
-//! What it survives: what the mutex survives. **What breaks it**: what breaks the mutex.
+//! 2. A writer waits for the node before it. A reader waits only for the writers before it, so a waiting writer holds back
+//!    later readers and is not starved.
+//! 3. An owner that writes may also read: its reading node takes the writing one's number (Curator 5.5 and later), and keeps
+//!    that place when the writing one goes. An owner that only reads may not write: two such readers would wait for each other.
 //!
 //! Next to read: `semaphore.rs`.
 
@@ -39,6 +36,16 @@ fn writes(name: &str) -> bool {
 ///
 /// Source: Curator's `InterProcessReadWriteLock`, and "Shared Locks" in ZooKeeper's "Recipes and Solutions".
 ///
+/// # Survives
+///
+/// What a [`ZkLock`](super::ZkLock) survives. Readers do not starve writers.
+///
+/// # What breaks it
+///
+/// What breaks a [`ZkLock`](super::ZkLock).
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
@@ -57,10 +64,20 @@ pub struct ZkRwLock {
     path: String,
 }
 
-/// A contender that reads, together with others. Without an [`owner`](Self::owner) each acquire is an owner of its own;
-/// an owner may also take it while it [writes](ZkWriteLock).
+/// A contender that reads, together with others. Without an [`owner`](Self::owner) each acquire is its own owner; an
+/// owner may also take it while it [writes](ZkWriteLock).
 ///
 /// Its fencing token is the zxid of the node's creation.
+///
+/// # Survives
+///
+/// What a [`ZkLock`](super::ZkLock) survives.
+///
+/// # What breaks it
+///
+/// What breaks a [`ZkLock`](super::ZkLock).
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -77,10 +94,20 @@ pub struct ZkRwLock {
 #[derive(Debug, Clone)]
 pub struct ZkReadLock(Handle);
 
-/// A contender that writes, alone. Without an [`owner`](Self::owner) each acquire is an owner of its own. One that asks
-/// while its owner only reads is refused with [`LockError::Invalid`](crate::LockError::Invalid).
+/// A contender that writes, alone. Without an [`owner`](Self::owner) each acquire is its own owner. An owner that only
+/// reads gets [`LockError::Invalid`](crate::LockError::Invalid).
 ///
 /// Its fencing token is the zxid of the node's creation.
+///
+/// # Survives
+///
+/// What a [`ZkLock`](super::ZkLock) survives.
+///
+/// # What breaks it
+///
+/// What breaks a [`ZkLock`](super::ZkLock).
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -97,8 +124,7 @@ pub struct ZkWriteLock(Handle);
 handle!(ZkReadLock, ZkWriteLock);
 
 impl ZkClient {
-    /// Makes a handle on the read lock and the write lock at `path`, as `/curator/rwlock`. Its parents are made where
-    /// they are missing.
+    /// Makes a handle on the read lock and the write lock at `path`, as `/curator/rwlock`. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

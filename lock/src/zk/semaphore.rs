@@ -1,20 +1,16 @@
-//! A number of leases: Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
+//! Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
 //!
-//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, first come, first served.
+//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, in order of arrival.
 //! 2. Make a node `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease that is wanted.
-//! 3. Watch the directory. Where it has no more nodes than there are leases, ours are held; give the mutex back.
+//! 3. Watch the directory. Once it has no more nodes than there are leases, ours are held; release the mutex.
 //! 4. Release: delete the node of the lease.
 //!
-//! What it survives: a holder that dies (its leases go with its session), a lost connection, a server restart, a caller
-//! that goes away at any point. **What breaks it**: processes that do not agree on the number; a holder that is paused
-//! beyond its session. A waiter for several leases holds up the waiters for one behind it.
-//!
-//! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
+//! Only one contender watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
 //! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
-use super::engine::hold::Hold;
-use super::engine::queue::{self, Recipe, Turn};
+use super::engine::hold::NodeHold;
+use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{Wait, failed, insist, node::Node, over, session::Session, unless, valid};
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError, inherent};
@@ -23,17 +19,30 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::Error;
 
-const LEASE: &str = "lease-";
-/// Where there is one lease, the first node holds it.
+const LEASE_MARKER: &str = "lease-";
+/// With one lease, the first node holds it.
 const MUTEX_LEASE: Recipe = Recipe {
-    marker: LEASE,
-    markers: &[LEASE],
+    marker: LEASE_MARKER,
+    markers: &[LEASE_MARKER],
     ..MUTEX
 };
-const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
+const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore has";
 
 /// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
 /// `InterProcessSemaphoreV2`.
+///
+/// # Survives
+///
+/// A holder that dies (its leases come back with its session), a lost connection, a server restart, a dropped caller.
+///
+/// # What breaks it
+///
+/// - processes that do not agree on the number of leases: it is not stored on the server;
+/// - a holder that is paused beyond its session.
+///
+/// A waiter for several leases holds up the waiters for one behind it.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -61,6 +70,17 @@ pub struct ZkSemaphore {
 ///
 /// Its fencing token is the zxid of the lease's creation. Source: Curator's `InterProcessSemaphoreMutex`.
 ///
+/// # Survives
+///
+/// What a [`ZkSemaphore`] survives.
+///
+/// # What breaks it
+///
+/// A holder that is paused beyond its session and then writes: let the resource check the [`fence`](crate::Guard::fence). A
+/// process that uses the same path as a semaphore with more leases.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
@@ -75,7 +95,7 @@ pub struct ZkSemaphoreMutex(ZkSemaphore);
 
 impl ZkClient {
     /// Makes a contender for the semaphore at `path`, with `max` leases (at least 1, or no acquire can succeed). Every
-    /// process must say the same number: it is nowhere on the server.
+    /// process must give the same number, which is not stored on the server.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -132,15 +152,15 @@ impl ZkSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where ZooKeeper is
-    /// down or did not answer, [`LockError::Invalid`] for none, and for more than there are.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if ZooKeeper is down or
+    /// did not answer, [`LockError::Invalid`] for none, and for more than there are.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind: its nodes are deleted in the background.
     pub async fn acquire(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         if leases == 0 || leases > self.max {
-            return Err(LockError::invalid(&self.path, LEASES));
+            return Err(LockError::invalid(&self.path, LEASE_COUNT_RULE));
         }
         valid(&self.path)?;
         let wait = Wait::new(wait);
@@ -156,7 +176,7 @@ impl ZkSemaphore {
                 .ok();
             match attempt {
                 Ok(Some(leases)) => {
-                    let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
+                    let guard = |lease| NodeHold::of(lease, None).guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.late(wait, &self.path)),
@@ -187,26 +207,26 @@ impl ZkSemaphore {
         self.acquire(leases, Duration::ZERO).await
     }
 
-    /// One try, in the session that holds the mutex; nothing where the wait was over first, and the nodes are deleted.
+    /// One try, in the session that holds the mutex; `None` if the wait ended first, and the nodes are deleted.
     async fn attempt(
         &self,
         session: &Arc<Session>,
         wanted: u32,
         end: Instant,
-    ) -> Result<Option<Vec<Turn>>, Error> {
+    ) -> Result<Option<Vec<FencedNode>>, Error> {
         let mut leases = Vec::new();
         loop {
             while leases.len() < wanted as usize {
-                let mut node = Node::sequential(session.clone(), &self.leases, LEASE);
+                let mut node = Node::sequential(session.clone(), &self.leases, LEASE_MARKER);
                 let fence = node.create().await?;
-                leases.push(Turn { node, fence });
+                leases.push(FencedNode { node, fence });
             }
             let listed = insist(|| session.list_and_watch_children(&self.leases)).await;
             let Some((children, watch)) = unless(&[Error::NoNode], listed)? else {
                 leases.clear();
                 continue;
             };
-            // Somebody may have deleted a node of ours: it is made again.
+            // A node of ours that somebody deleted is made again.
             leases.retain(|lease| children.iter().any(|child| child == lease.node.name()));
             if leases.len() < wanted as usize {
                 continue;
@@ -228,8 +248,8 @@ impl ZkSemaphore {
 }
 
 impl ZkSemaphoreMutex {
-    /// Returns the holder, in whatever process, as the server showed it a moment ago: the name of the first lease and,
-    /// behind a space, what stands in it (Curator writes its host's address).
+    /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first lease and, after
+    /// a space, its data (Curator writes its host's address).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -250,8 +270,8 @@ impl ZkSemaphoreMutex {
         queue::holder(&self.0.client, &self.0.leases, MUTEX_LEASE.markers).await
     }
 
-    /// Frees the lock, whoever has it, as an operator may have to: deletes its holder's lease. Returns whether it was held.
-    /// A holder whose lease is gone hears of it when it releases.
+    /// Frees the lock, whoever holds it, for operators, by deleting its lease; returns whether it was held. The holder
+    /// learns of it when it releases.
     ///
     /// # Errors
     ///

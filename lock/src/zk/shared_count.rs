@@ -1,29 +1,35 @@
-//! A number that all processes see, as Curator's `SharedCount`.
+//! Curator's `SharedCount`: a number that all processes see.
 //!
-//! 1. A persistent node holds the number in 4 bytes, big-endian. Where it is missing it is made with the seed.
-//! 2. The server counts a node's changes, and sets it on condition of that version: who read an older one is refused.
-//! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not each one
-//!    in between.
-//!
-//! What it survives: every process dying, a lost connection, a server restart, the end of a session (a listener goes
-//! on in the next one). **What breaks it**: [`ZkSharedCount::set`] asks for no version, so it overwrites what another
-//! has just written; a node that is deleted and made again begins at version 0, and so an old version may fit once
-//! more; a set whose answer is lost may have been made.
+//! 1. A persistent node holds the number in 4 bytes, big-endian. If it is missing, it is made with the seed.
+//! 2. A set is conditional on the node's version: a contender that read an older one is refused.
+//! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not every one.
 //!
 //! Next to read: `atomic_long.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, catch_up, once, planted};
+use super::engine::request::{ask, catch_up, once, with_node};
 use super::engine::{failed, over, unanswered};
 use crate::LockError;
 use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
-/// How long a listener waits after the server has refused to tell it.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a listener pauses after a refusal.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
+///
+/// # Survives
+///
+/// The death of every process, a lost connection, a server restart, the end of a session (a listener goes on in the next one).
+///
+/// # What breaks it
+///
+/// - [`set`](Self::set) is unconditional and overwrites what another has just written;
+/// - a node that is deleted and made again starts at version 0, so an old version may match once more;
+/// - a set whose answer is lost may have been made.
+///
+/// # Example
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -43,7 +49,7 @@ pub struct ZkSharedCount {
     seed: i32,
 }
 
-/// A number as it was in one version of its node: what [`ZkSharedCount::try_set`] asks for.
+/// A number and the version of its node, for [`ZkSharedCount::try_set`].
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -62,8 +68,8 @@ pub struct Versioned {
 }
 
 impl ZkClient {
-    /// Makes a handle on the number at `path`, as `/curator/count`, which is `seed` before it is first set. Its parents
-    /// are made where they are missing.
+    /// Makes a handle on the number at `path`, as `/curator/count`, which is `seed` before it is first set. Missing
+    /// parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -101,7 +107,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -109,7 +115,7 @@ impl ZkSharedCount {
     pub async fn get(&self) -> Result<Versioned, LockError> {
         catch_up(&self.client, &self.path).await?;
         let found = ask(&self.client, &self.path, |client| async move {
-            planted(&client, &self.path, &self.seed.to_be_bytes(), || {
+            with_node(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)
             })
             .await
@@ -118,7 +124,7 @@ impl ZkSharedCount {
         self.read(&bytes, stat.version)
     }
 
-    /// Sets it, whatever it is.
+    /// Sets it unconditionally.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -130,8 +136,8 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known; it is not set again,
-    /// because another may have set it since.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set; it is not set again, because another
+    /// may have set it since.
     ///
     /// # Cancel safety
     ///
@@ -142,8 +148,8 @@ impl ZkSharedCount {
             .ok_or_else(|| failed(Error::BadVersion))
     }
 
-    /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
-    /// was done here, `Err` where `seen` is old, and nothing was changed.
+    /// Sets it if it was not set since `seen` was read. The inner result is the present number: `Ok` if it was set
+    /// here, `Err` if `seen` is old and nothing was changed.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -157,7 +163,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set.
     ///
     /// # Cancel safety
     ///
@@ -173,8 +179,8 @@ impl ZkSharedCount {
         }
     }
 
-    /// Follows it: the receiver has the number as it is now, and the latest one whenever it has changed. It goes on
-    /// through lost connections and sessions, and keeps the client's session until it is dropped or the client
+    /// Follows it: the receiver has the present number, and the latest one after each change. It continues through lost
+    /// connections and sessions, and keeps the client's session until it is dropped or the client is
     /// [closed](ZkClient::close).
     ///
     /// ```no_run
@@ -212,7 +218,7 @@ impl ZkSharedCount {
         loop {
             let client = self.client.up().await;
             let look = || client.get_and_watch_data(&self.path);
-            match planted(&client, &self.path, &self.seed.to_be_bytes(), look).await {
+            match with_node(&client, &self.path, &self.seed.to_be_bytes(), look).await {
                 Ok((bytes, stat, watch)) => {
                     if let Ok(seen) = self.read(&bytes, stat.version) {
                         sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
@@ -224,13 +230,13 @@ impl ZkSharedCount {
                 }
                 Err(error) => {
                     tracing::warn!(%error, path = self.path, "not heard of for a while");
-                    sleep(PAUSE).await;
+                    sleep(RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    /// What it is then; nothing where this version is an old one.
+    /// The new number; `None` if the version is an old one.
     async fn write(
         &self,
         value: i32,
@@ -242,7 +248,7 @@ impl ZkSharedCount {
             &[Error::BadVersion],
             |client| async move {
                 let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
-                planted(&client, &self.path, &self.seed.to_be_bytes(), set).await
+                with_node(&client, &self.path, &self.seed.to_be_bytes(), set).await
             },
         );
         Ok(set.await?.map(|stat| Versioned {

@@ -1,5 +1,5 @@
-//! Random programs while another server takes over: on three ZooKeeper servers whose leader is killed, and on a Redis whose
-//! replica becomes the primary and back, without a loss; and with one, which is the twin.
+//! Random programs during fail-overs: on three ZooKeeper servers whose leader is killed, and on a Redis whose replica
+//! becomes the primary and back without loss; and with loss, which is the twin.
 
 use super::{
     programs::{Subject, break_a_rule, keep_the_rules},
@@ -9,7 +9,7 @@ use super::{
 use oversell::clients::redis_at::redis_at;
 use tokio::time::sleep;
 
-/// So long a server leads.
+/// How long a server leads.
 const REIGN: Duration = Duration::from_secs(4);
 
 /// The leader is killed, and comes back as a follower, three times.
@@ -28,7 +28,7 @@ async fn leaders(lab: &mut Lab) -> Result {
 async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Result {
     let mut lab = lab(Part::ZooKeeper, 3, 0).await?;
     let connect = lab.addresses().zookeeper.connect.clone();
-    // Until the process ends: a program may leave tasks behind that still use it.
+    // Kept until the process ends, because tasks of a program may still use it.
     let ensemble: &ZooKeeper = Box::leak(Box::new(ZooKeeper::at(connect)));
     let locks = ["zookeeper", "zookeeper_write"].map(|name| ensemble.family(name).kind);
     let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
@@ -48,7 +48,7 @@ fn host_and_port(url: &str) -> Result<(&str, &str)> {
     host.rsplit_once(':').context("no port")
 }
 
-/// Lets `to` take over from `from`, which gives it all that it has before.
+/// Promotes `to`, after it has copied everything from `from`.
 async fn hand_over(from: &str, to: &str) -> Result {
     let role = async |of: &str| {
         let asked = redis::cmd("ROLE")
@@ -70,7 +70,7 @@ async fn hand_over(from: &str, to: &str) -> Result {
     until("the replica has taken over", leads).await
 }
 
-/// The primary changes there and back; the clients' way follows.
+/// The primary changes there and back; the clients' proxy follows.
 async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
     for (from, to) in [(one, other), (other, one)] {
         sleep(REIGN).await;
@@ -81,14 +81,14 @@ async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
     Ok(())
 }
 
-/// Two servers of Redis, and the way of the clients, which leads to the first.
+/// Two Redis servers, and the clients' proxy, which leads to the first.
 async fn two(lab: &Lab) -> Result<(&'static Redis, Proxy, [String; 2])> {
     let nodes = lab.addresses().redis.iter();
     let urls: Vec<_> = nodes.map(|node| node.url.clone()).collect();
     let urls: [String; 2] = urls.try_into().ok().context("two")?;
     let (host, port) = host_and_port(&urls[0])?;
     let way = Proxy::to(format!("{host}:{port}"))?;
-    // Until the process ends: a program may leave tasks behind that still use it.
+    // Kept until the process ends, because tasks of a program may still use it.
     let redis = Box::leak(Box::new(Redis::behind(urls[0].clone(), way.address())));
     Ok((redis, way, urls))
 }
@@ -113,7 +113,7 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
     Ok(())
 }
 
-/// The twin: the one that takes over has never heard of what the other had, so that a lock which is held is free there.
+/// The twin: the new primary has none of the old one's data, so a held lock is free there.
 #[apply(soak_test!)]
 async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
     let lab = lab(Part::Redis, 2, 0).await?;

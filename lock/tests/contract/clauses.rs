@@ -1,5 +1,5 @@
-//! What every lock keeps, and what those keep that can be lost or have a fencing token. A clause fails with a reason, so
-//! that a broken twin can be shown to break it, and for that reason.
+//! What every lock keeps, and what those keep that can be lost or have a fencing token. A clause fails with a reason,
+//! so that a broken twin can be shown to fail for that reason.
 
 use super::{
     register::{clause, in_turn, losable, one_server},
@@ -27,7 +27,6 @@ async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>
     family.nothing_left(&name).await
 }
 
-/// What is no lock waits like that in its own tests.
 #[apply(clause!)]
 async fn a_wait_may_be_for_ever<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
@@ -47,7 +46,7 @@ async fn a_holder_is_told_that_its_lock_is_lost<S: Server>(family: Family<S>) ->
     lost("a lost lock was released", guard.release().await)
 }
 
-/// Holders that have lost their lock and do not know stand in nobody's way, in their own process either.
+/// A lost lock whose holder does not know yet blocks nobody, not even in its own process.
 #[apply(losable!)]
 async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> Result {
     let (name, process, mut old) = (name(), family.process().await, Vec::new());
@@ -64,9 +63,9 @@ async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> R
     family.nothing_left(&name).await
 }
 
-/// A process that was stopped (`SIGSTOP`, a pause of its machine) beyond its lease: the first thing that it asks when it
-/// goes on is answered by the clock, before any task of it has run, though another has the lock by then. Such a process is
-/// a thread here, with a runtime of its own that does nothing.
+/// A process that was stopped (`SIGSTOP`, a paused machine) beyond its lease: its first question is answered by the
+/// clock, before any of its tasks has run, though another holds the lock by then. Here such a process is a thread whose
+/// runtime does nothing.
 #[apply(losable!)]
 async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) -> Result {
     let (name, next) = (name(), family.process().await);
@@ -98,7 +97,7 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
     family.nothing_left(&name).await
 }
 
-/// Two processes, whose waiters come in turn, each after the last one is in the queue.
+/// Waiters of two processes in turn, each after the last one is in the queue.
 #[apply(in_turn!)]
 async fn waiters_are_served_in_order_of_arrival<S: Server>(family: Family<S>) -> Result {
     const WAITERS: usize = 24;
@@ -123,8 +122,8 @@ async fn waiters_are_served_in_order_of_arrival<S: Server>(family: Family<S>) ->
     family.nothing_left(&name).await
 }
 
-/// A caller's runtime has ended, or is not entered, when it drops what it has: a waiter's future, and a guard. The client's own
-/// runtime goes on, and gives back what they had.
+/// A waiter's future and a guard are dropped outside any runtime, or after their caller's runtime has ended. The
+/// client's own runtime releases them.
 #[apply(one_server!)]
 async fn what_is_dropped_outside_a_runtime_is_given_back<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
@@ -150,7 +149,7 @@ async fn what_is_dropped_outside_a_runtime_is_given_back<S: Server>(family: Fami
     family.nothing_left(&name).await
 }
 
-/// Does this in a thread that is in no runtime.
+/// Runs `work` in a thread without a runtime.
 fn outside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let thread = std::thread::spawn(work);
     thread.join().map_err(|_| anyhow::anyhow!("it panicked"))

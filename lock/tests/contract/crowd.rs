@@ -1,18 +1,18 @@
-//! Many waiters of one process: the server hears of one, and those who can be inside together go in together, without a
-//! round trip each.
+//! Many waiters of one process are one contender to the server, and those that can share a lock enter together, without
+//! a round trip each.
 
 use super::{
-    read_write::{reading, writing},
     redis::patient,
-    redlock::LONG,
+    redis::read_write::{reading, writing},
+    redis::redlock::LONG_LEASE,
     support::*,
 };
 use futures::StreamExt;
-use oversell_lock::redis::{RECHECK, RedisClient, Redlock};
+use oversell_lock::redis::{RECHECK_INTERVAL, RedisClient, Redlock};
 
 const CROWD: usize = 300;
 
-/// A semaphore of so many permits, as the lock that one of them is.
+/// One permit of a semaphore, as a lock.
 fn permit(client: &RedisClient, name: &str, permits: u32) -> AnyLock {
     let semaphore = client.semaphore(name).initially(permits);
     made(name, semaphore, |semaphore, name, wait| async move {
@@ -21,8 +21,8 @@ fn permit(client: &RedisClient, name: &str, permits: u32) -> AnyLock {
     })
 }
 
-/// A crowd of one process, the second that `lock` makes handles for, waits for the first, and is one subscription and one
-/// contender: that asks, and then pauses each time, so that so many scripts take so long.
+/// A crowd in the second process waits for the first process's hold: one subscription and one contender, which asks and
+/// then pauses, so that `scripts` take at least this long.
 async fn is_one_contender(
     redis: &Redis,
     name: &str,
@@ -33,7 +33,7 @@ async fn is_one_contender(
     let held = take(&lock(0)).await?;
     let mut commands = redis.monitor().await?.into_on_message::<String>();
     let waiters: Vec<_> = (0..CROWD).map(|_| passing(lock(1))).collect();
-    // When the server ran a script with this key. Here it may be heard of late.
+    // The times of the scripts with this key; they may be reported late.
     let mut ran = Vec::new();
     while ran.len() < scripts {
         let command = timeout(SOON, commands.next()).await;
@@ -63,8 +63,8 @@ async fn is_one_contender(
 
 #[apply(test!)]
 async fn a_crowd_of_one_process_is_one_contender(redis: &Redis) -> Result {
-    // It asks, subscribes and asks.
-    const PAUSES: (usize, Duration) = (6, RECHECK);
+    // One try, a subscription, and another try.
+    const PAUSES: (usize, Duration) = (6, RECHECK_INTERVAL);
     let clients = redis.clients(2).await;
     let n = name();
     let channel = format!("redisson_lock__channel:{{{n}}}");
@@ -80,23 +80,23 @@ async fn a_crowd_of_one_process_is_one_contender(redis: &Redis) -> Result {
     is_one_contender(redis, &n, Some(&channel), PAUSES, lock).await
 }
 
-/// A node of Redlock hears of each try and of its end, and then of nothing for a fortieth of a second on average.
+/// A Redlock node gets each try and its release, and then nothing for a fortieth of a second on average.
 const TRIES: (usize, Duration) = (80, Duration::from_millis(300));
 
 #[apply(test!)]
 async fn a_crowd_of_one_process_is_one_contender_for_a_redlock(five: &Five) -> Result {
     let (name, clients) = (name(), five.clients(2).await);
-    let lock = |of: usize| Redlock::new(&clients[of], &name).lease(LONG).boxed();
+    let lock = |of: usize| Redlock::new(&clients[of], &name).lease(LONG_LEASE).boxed();
     is_one_contender(&five.0[4], &name, None, TRIES, lock).await
 }
 
-/// In the twin each asks for itself.
+/// In the twin each waiter asks for itself.
 #[apply(test!)]
 async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
     let storm = async || {
         let (name, clients) = (name(), five.clients(2).await);
         let lock = |of: usize| {
-            let lock = Redlock::new(&clients[of], &name).lease(LONG);
+            let lock = Redlock::new(&clients[of], &name).lease(LONG_LEASE);
             made(&name, lock, |lock, _, _| async move {
                 loop {
                     match lock.try_acquire().await {
@@ -113,11 +113,11 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
     caught(in_some_try(storm).await, "the crowd storms")
 }
 
-/// Each answer of the server comes so late, one after the other: for as many as there are longer than they wait.
-const LATE: Duration = Duration::from_millis(20);
+/// The delay of each answer: in sequence, all answers together exceed the wait.
+const REPLY_DELAY: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_secs(4);
 
-/// So many wait in one process's line, and come in when `release` lets them, but for those for whom there is no place.
+/// A crowd waits in one line and enters when `release` lets it, except those for whom there is no place.
 async fn go_in_together(
     redis: &Redis,
     channel: &str,
@@ -133,7 +133,7 @@ async fn go_in_together(
     });
     let waiting: Vec<_> = waiting.collect();
     redis.until_heard_by(channel, 1).await?;
-    mute.delay(LATE);
+    mute.delay(REPLY_DELAY);
     release.await?;
     let (mut inside, mut late) = (Vec::new(), 0);
     for waiter in waiting {

@@ -1,11 +1,11 @@
-//! The programs in `lock/examples`, as a reader runs them: each ends well, and soon. `cargo test` builds them; with
-//! `--test contract` it does not, and they are those of the last build.
+//! The programs in `lock/examples`: each ends well, and soon. `cargo test` builds them, but with `--test contract` they
+//! are those of the last build.
 
 use super::{register::Engines, support::*};
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// Each program, and the servers whose addresses it is given.
+/// Each program, and the servers whose addresses it gets.
 macro_rules! examples {
     ($($test:ident: $program:literal, [$($address:ident),*];)*) => {$(
         test! {

@@ -1,4 +1,4 @@
-//! What the contract needs to know of a lock: the server that it is on, how it is made, and what it can do.
+//! What the contract needs to know of a lock: its server, how to make it, and its capabilities.
 
 use super::support::{Result, until};
 use futures::future::{BoxFuture, join_all};
@@ -8,25 +8,25 @@ use std::time::Duration;
 /// What a kind of lock can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capability {
-    /// It keeps what every lock keeps.
+    /// The clauses for every lock.
     Contract,
-    /// It is on one server: where that is down nobody has it.
+    /// It is on one server: while that is down, nobody has it.
     OneServer,
-    /// It can be lost: it has a lease or a session.
+    /// It has a lease or a session, so it can be lost.
     Losable,
-    /// It is given a lease.
+    /// It takes a lease.
     Leased,
-    /// It is given an owner, who may take it again.
+    /// It takes an owner, and is re-entrant for it.
     Reentrant,
-    /// Its waiters are served in order of arrival, whichever process they are in.
+    /// Waiters of all processes are served in order of arrival.
     InTurn,
-    /// The tests of the layer use it.
+    /// The layer's tests use it.
     Layered,
-    /// Anybody may ask who has it, and free it: each kind in a way of its own.
+    /// Anybody may ask for its holder and free it.
     Shown,
 }
 
-/// What a contender is given.
+/// The owner and lease of a contender.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ask {
     pub(crate) owner: Option<Owner>,
@@ -36,7 +36,7 @@ pub(crate) struct Ask {
 /// One contender's handle.
 pub(crate) type AnyLock = Box<dyn DynLock>;
 
-/// A lock that shows who has it, and is freed, whoever asks.
+/// An operator's handle.
 pub(crate) trait Shows: Send + Sync {
     fn shown(&self) -> BoxFuture<'_, Result<Option<Holder>, LockError>>;
 
@@ -58,7 +58,7 @@ macro_rules! shows {
 }
 pub(crate) use shows;
 
-/// A lock that is given the owner and the lease of an [`Ask`].
+/// Makes a lock with the owner and the lease of an [`Ask`].
 macro_rules! asked {
     ($lock:expr, $ask:expr) => {{
         let mut lock = $lock;
@@ -73,15 +73,15 @@ macro_rules! asked {
 }
 pub(crate) use asked;
 
-/// A server, or several, as a test looks at it.
+/// The test's view of a server, or of several.
 pub(crate) trait Server: Sized + Send + Sync + 'static {
-    /// A process's way to it.
+    /// A process's client.
     type Client: Send + Sync + 'static;
-    /// A lease that ends within a test, and not before its holder has heard that it has it.
+    /// A lease that ends within a test, but not before its holder has learned that it holds it.
     const BRIEF: Duration = Duration::from_millis(300);
-    /// A lease that a busy machine renews in time, and that a test can see through to its end.
+    /// A lease that a busy machine renews in time, but that ends within a test.
     const RENEWED: Duration = Duration::from_secs(6);
-    /// How often a lock that is held is on the servers.
+    /// How many servers have a held lock.
     const COPIES: usize = 1;
 
     /// The kinds of locks on it.
@@ -90,20 +90,20 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
     /// `host:port`.
     fn address(&self) -> String;
 
-    /// A new process, which reaches the server at `address`.
+    /// A new process with a client at `address`.
     fn client_at(&self, address: &str) -> impl Future<Output = Self::Client> + Send;
 
-    /// A new process with a straight way to the server.
+    /// A new process with a direct connection.
     fn client(&self) -> impl Future<Output = Self::Client> + Send {
         async { self.client_at(&self.address()).await }
     }
 
-    /// So many new processes.
+    /// `n` new processes.
     fn clients(&self, n: usize) -> impl Future<Output = Vec<Self::Client>> + Send {
         async move { join_all((0..n).map(|_| self.client())).await }
     }
 
-    /// A new process whose locks end within a test when it stands still.
+    /// A new process whose locks end within a test if it stands still.
     fn brief_client(&self) -> impl Future<Output = Self::Client> + Send {
         self.client()
     }
@@ -113,23 +113,23 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
         Process::new().owner()
     }
 
-    /// What is on the server under this name: nodes, keys, rows, waiters.
+    /// The entries on the server with this name: nodes, keys, rows, waiters.
     fn left(&self, name: &str) -> impl Future<Output = Vec<String>> + Send;
 
-    /// What the server has of those that hold it, as a lock names its holder.
+    /// The holders, by the server's names for them.
     fn holders(&self, name: &str) -> impl Future<Output = Vec<String>> + Send {
         self.left(name)
     }
 
-    /// Ends the session of `client`, or deletes what it has under this name, behind its back.
+    /// Takes the lock away from `client`: ends its session, or deletes its entry.
     fn take_away(&self, client: &Self::Client, name: &str) -> impl Future<Output = ()> + Send;
 
-    /// Whether another process can be seen to wait; where none ever can, true.
+    /// Whether another process is seen to wait; true if that is never visible.
     fn is_waited_for(&self, _: &str) -> impl Future<Output = bool> + Send {
         async { true }
     }
 
-    /// When the lock ends on the server, where that can be seen.
+    /// When the lock ends on the server, if that is visible.
     fn ends_in(&self, _: &str) -> impl Future<Output = Option<Duration>> + Send {
         async { None }
     }
@@ -151,20 +151,20 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
 
 /// A kind of lock.
 pub(crate) struct Kind<S: Server> {
-    /// Its name, as tests are named after it.
+    /// The prefix of its tests' names.
     pub(crate) name: &'static str,
     pub(crate) can: &'static [Capability],
-    /// Whether it shares its hold with another kind of its engine: what that shows already runs over it with
-    /// `OVERSELL_SOAK=1` alone. The programs play every kind.
+    /// Whether it shares its hold with another kind of its engine: such a kind only runs the clauses with
+    /// `OVERSELL_SOAK=1`; the programs run every kind.
     pub(crate) once_more: bool,
-    /// Whether each waiting process can be seen on the server.
+    /// Whether each waiting process is visible on the server.
     pub(crate) queues: bool,
-    /// The names on the server that one lock has.
+    /// The names of one lock on the server.
     pub(crate) parts: fn(&str) -> Vec<String>,
     pub(crate) make: Make<S>,
     /// Its half for reading.
     pub(crate) read: Option<Make<S>>,
-    /// Who has it, as anybody may ask.
+    /// Its operator's handle.
     pub(crate) shown: Option<Operator<S>>,
 }
 
@@ -188,7 +188,7 @@ impl<S: Server> Kind<S> {
         }
     }
 
-    /// A kind whose hold is another's.
+    /// A kind that shares another kind's hold.
     pub(crate) const fn once_more(
         name: &'static str,
         can: &'static [Capability],
@@ -235,12 +235,12 @@ impl<S: Server> Clone for Family<S> {
 impl<S: Server> Copy for Family<S> {}
 
 impl<S: Server> Family<S> {
-    /// A new process with a straight way to the server.
+    /// A new process with a direct connection.
     pub(crate) async fn process(&self) -> Contender<S> {
         self.of(self.server.client().await)
     }
 
-    /// A new process, which reaches the server at `address`.
+    /// A new process with a client at `address`.
     pub(crate) async fn process_at(&self, address: &str) -> Contender<S> {
         self.of(self.server.client_at(address).await)
     }
@@ -253,7 +253,7 @@ impl<S: Server> Family<S> {
         }
     }
 
-    /// What is on the server of a lock with this name.
+    /// The entries on the server of a lock with this name.
     pub(crate) async fn left(&self, name: &str) -> Vec<String> {
         let mut left = Vec::new();
         for part in (self.kind.parts)(name) {
@@ -263,7 +263,7 @@ impl<S: Server> Family<S> {
         left
     }
 
-    /// Those that hold a lock with this name, as the server has them.
+    /// The server's names for the holders of a lock with this name.
     pub(crate) async fn holders(&self, name: &str) -> Vec<String> {
         let parts = (self.kind.parts)(name);
         join_all(parts.iter().map(|part| self.server.holders(part)))
@@ -280,22 +280,21 @@ impl<S: Server> Family<S> {
         }
     }
 
-    /// Ends the lease or session of the process that holds the lock, or deletes its row, behind its back.
+    /// Takes the lock away from its holder: ends its lease or session, or deletes its row.
     pub(crate) async fn take_away(&self, holder: &Contender<S>, name: &str) {
         for part in (self.kind.parts)(name) {
             self.server.take_away(&holder.client, &part).await;
         }
     }
 
-    /// Waits until every server shows the hold: where a majority has it, the last may not have heard of it. Says what they
-    /// show.
+    /// Waits until every server shows the hold, because the last one may lag behind the majority. Returns the holders.
     pub(crate) async fn until_shown(&self, name: &str) -> Result<Vec<String>> {
         let is_shown = async || self.left(name).await.len() >= S::COPIES;
         until("every server shows the holder", is_shown).await?;
         Ok(self.left(name).await)
     }
 
-    /// Waits until so many are on the server, where waiters can be seen.
+    /// Waits until `n` entries are on the server, if waiters are visible.
     pub(crate) async fn until_queued(&self, name: &str, n: usize) -> Result {
         let are = async || !self.kind.queues || self.left(name).await.len() >= n;
         until("the waiter is queued", are).await
@@ -314,19 +313,19 @@ impl<S: Server> Contender<S> {
         self.asked(name, Ask::default())
     }
 
-    /// One with an owner.
+    /// A contender with an owner.
     pub(crate) fn owned(&self, name: &str, owner: Owner) -> AnyLock {
         let owner = Some(owner);
         self.asked(name, Ask { owner, lease: None })
     }
 
-    /// One with a lease.
+    /// A contender with a lease.
     pub(crate) fn leased(&self, name: &str, lease: Lease) -> AnyLock {
         let lease = Some(lease);
         self.asked(name, Ask { owner: None, lease })
     }
 
-    /// With an owner and a lease.
+    /// A contender with an owner and a lease.
     pub(crate) fn held(&self, name: &str, owner: Owner, lease: Lease) -> AnyLock {
         let (owner, lease) = (Some(owner), Some(lease));
         self.asked(name, Ask { owner, lease })
@@ -336,7 +335,7 @@ impl<S: Server> Contender<S> {
         (self.kind.make)(&self.client, name, ask)
     }
 
-    /// It, and its half for reading where it has one.
+    /// The lock, and its reading half if it has one.
     pub(crate) fn halves(&self, name: &str, ask: Ask) -> Vec<AnyLock> {
         let makes = [Some(self.kind.make), self.kind.read];
         let makes = makes.into_iter().flatten();

@@ -1,14 +1,14 @@
-//! Random programs with what is not held: a latch, a barrier, a double barrier, and counters. A few actors in two processes
-//! call it at random times while their ways are cut, slow or refused; each call is written down, and judged as those of
-//! locks.
+//! Random programs with latches, barriers, double barriers and counters. A few actors in two processes call them at
+//! random times while their connections are cut, slow or refused; each call is recorded and judged as those of locks
+//! are.
 
 use super::{
     checker::{Answer, Asks, History, Promise, Verdict, judge},
-    programs::{BUSY, Driven, Event, Wire, seeds},
+    programs::{BUSY, Event, ProgramServer, Wire, seeds},
     recorder::{Recorder, answer},
     support::*,
-    zk_double_barrier::{TWO, members},
-    zookeeper::{LONG, Member},
+    zookeeper::double_barrier::{TWO, members},
+    zookeeper::{LONG_SESSION, Member},
 };
 use fastrand::Rng;
 use oversell_lock::{
@@ -18,20 +18,20 @@ use oversell_lock::{
 use std::num::NonZeroU32;
 use tokio::time::sleep;
 
-/// So many rounds has a program, each with its calls at random times within so many milliseconds.
+/// The rounds of a program; calls come at random times within each.
 const ROUNDS: usize = 4;
-const MOMENT: u64 = 60;
-/// How long news may take on a busy machine. A waiter waits longer.
+const MAX_CALL_DELAY_MS: u64 = 60;
+/// How long news may take on a busy machine; a waiter waits longer.
 const NEWS: Duration = Duration::from_secs(8);
 const WAIT: Duration = Duration::from_secs(12);
 
-/// A process, and its ways.
+/// A process and its connections.
 struct Party<C> {
     client: C,
     wires: Vec<Wire>,
 }
 
-/// A program that runs.
+/// A running program.
 struct Run<C> {
     name: String,
     parties: [Party<C>; 2],
@@ -40,7 +40,7 @@ struct Run<C> {
 }
 
 impl<C> Run<C> {
-    async fn new<S: Driven>(
+    async fn new<S: ProgramServer>(
         server: &S,
         seed: u64,
         client: impl AsyncFn(String) -> C,
@@ -54,7 +54,7 @@ impl<C> Run<C> {
         let promise = Promise {
             permits: 0,
             members: TWO.get() as usize,
-            answer: S::ANSWER + BUSY,
+            answer: S::REPLY_TIMEOUT + BUSY,
             news: NEWS,
         };
         Ok(Self {
@@ -65,8 +65,8 @@ impl<C> Run<C> {
         })
     }
 
-    /// Something happens on the ways, a few times; then they are well again.
-    async fn disturb<S: Driven>(&mut self) {
+    /// Injects a few faults into the connections, and then repairs them.
+    async fn disturb<S: ProgramServer>(&mut self) {
         for _ in 0..self.dice.usize(0..4) {
             sleep(moment(&mut self.dice)).await;
             let process = self.dice.usize(0..2);
@@ -81,7 +81,7 @@ impl<C> Run<C> {
         }
     }
 
-    /// What is left is written down as well.
+    /// Also records what is left.
     async fn end<F: Future<Output = Vec<String>>>(self, left: impl Fn() -> F) -> History {
         let nothing = async || left().await.is_empty();
         if until("nothing is left", nothing).await.is_err() {
@@ -93,10 +93,10 @@ impl<C> Run<C> {
 }
 
 fn moment(dice: &mut Rng) -> Duration {
-    Duration::from_millis(dice.u64(0..MOMENT))
+    Duration::from_millis(dice.u64(0..MAX_CALL_DELAY_MS))
 }
 
-/// Writes down a call that comes after this time.
+/// Records a call that starts after this time.
 fn later<T: 'static>(
     recorder: &Arc<Recorder>,
     after: Duration,
@@ -114,29 +114,29 @@ fn later<T: 'static>(
     })
 }
 
-/// Whether it was done by this call.
+/// Whether this call did it.
 fn done(done: bool) -> Answer {
     if done { Answer::Yes(None) } else { Answer::No }
 }
 
-/// Repeats what may be repeated until it was answered.
+/// Repeats a call until it is answered.
 async fn insist<F: Future<Output = Result<Answer>>>(call: impl Fn() -> F) -> Result<Answer> {
     loop {
         match call().await? {
-            Answer::Unavailable => sleep(Duration::from_millis(MOMENT)).await,
+            Answer::Unavailable => sleep(Duration::from_millis(MAX_CALL_DELAY_MS)).await,
             answered => return Ok(answered),
         }
     }
 }
 
-/// What is closed, and opened for all who wait.
+/// An object that is closed, and then opened for all waiters.
 trait Gate: Clone + Send + Sync + 'static {
-    /// How many must open it, at most.
+    /// The most calls that it takes to open it.
     const COUNT: u32;
 
     fn close(self, count: NonZeroU32) -> impl Future<Output = Result<bool, LockError>> + Send;
 
-    /// How many are left to open it; `None` where it was open.
+    /// How many more calls must open it; `None` if it was open.
     fn open(self) -> impl Future<Output = Result<Option<u64>, LockError>> + Send;
 
     fn pass(self) -> impl Future<Output = Result<(), LockError>> + Send;
@@ -174,8 +174,8 @@ impl Gate for ZkBarrier {
     }
 }
 
-/// Closed, opened by as many as it takes, waited for by a few, round by round.
-async fn gate<S: Driven, C, G: Gate>(
+/// Rounds of closing, opening and waiting.
+async fn gate<S: ProgramServer, C, G: Gate>(
     mut run: Run<C>,
     make: impl Fn(&C, &str) -> G,
 ) -> Result<Run<C>> {
@@ -221,7 +221,7 @@ async fn gate<S: Driven, C, G: Gate>(
         for opener in openers {
             opener.await?;
         }
-        // What was not counted is counted now, or those who wait would do so for nothing.
+        // Repeats lost counts, or the waiters would wait for ever.
         while !matches!(
             open(0, Duration::ZERO).await?,
             Answer::Yes(Some(0)) | Answer::No
@@ -239,7 +239,7 @@ async fn latch(redis: &Redis, seed: u64) -> Result<History> {
     let run = Run::new(redis, seed, client).await?;
     let run = gate::<Redis, _, _>(run, |client: &RedisClient, name| client.latch(name)).await?;
     let name = run.name.clone();
-    // How often it was opened is kept for a day.
+    // The counter of openings is kept for a day.
     let left = async || {
         let mut keys = redis.keys(&name).await;
         keys.retain(|key| !key.ends_with(":opened"));
@@ -248,9 +248,9 @@ async fn latch(redis: &Redis, seed: u64) -> Result<History> {
     Ok(run.end(left).await)
 }
 
-/// A session that lasts longer than the program: who loses it inside has left.
+/// The session outlasts the program: a member that loses it has left.
 async fn zookeeper_run(zookeeper: &ZooKeeper, seed: u64) -> Result<Run<Member>> {
-    let client = async |address: String| zookeeper.process_with(&address, LONG).await;
+    let client = async |address: String| zookeeper.process_with(&address, LONG_SESSION).await;
     Run::new(zookeeper, seed, client).await
 }
 
@@ -272,10 +272,10 @@ async fn barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
 
 /// How long a member waits for the others.
 const TOGETHER: Duration = Duration::from_millis(500);
-/// How often each enters: two meet at the same moment only now and then.
+/// The entries per actor: two rarely meet at the same moment.
 const MEETINGS: usize = 12;
 
-/// One enters and leaves, round by round.
+/// One member enters and leaves, round by round.
 async fn member(
     recorder: Arc<Recorder>,
     barrier: ZkDoubleBarrier,
@@ -284,14 +284,14 @@ async fn member(
 ) -> Result {
     for _ in 0..MEETINGS {
         sleep(moment(&mut dice)).await;
-        // Some give up just when the others open.
+        // Some give up just as the others open.
         let wait = if dice.bool() {
             moment(&mut dice)
         } else {
             TOGETHER
         };
         let of = recorder.asks(by, Asks::Enter, wait);
-        // Some go away before they are in.
+        // Some are dropped before they are in.
         let patience = if dice.u8(0..4) == 0 {
             moment(&mut dice)
         } else {
@@ -310,7 +310,7 @@ async fn member(
         };
         recorder.answered(of, done(true));
         sleep(moment(&mut dice)).await;
-        // Without a connection to begin with it is still inside.
+        // Without a connection to begin with, it is still inside.
         let leave = async || {
             let leaving = (Asks::Leave { of }, TOGETHER);
             let (barrier, member) = (barrier.clone(), member.clone());
@@ -324,7 +324,7 @@ async fn member(
 
 async fn double_barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     let mut run = zookeeper_run(zookeeper, seed).await?;
-    // Of three none is enough for a round of its own while the others leave.
+    // With three members, none can start a round of its own while the others leave.
     let contenders = run.dice.usize(3..=5);
     let mut all = JoinSet::new();
     for by in 0..contenders {
@@ -344,7 +344,7 @@ async fn double_barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     Ok(run.end(async || members(zookeeper, &name).await).await)
 }
 
-/// A counter that several add one to, and read.
+/// A counter that several actors increment and read.
 async fn counter<F, G>(
     zookeeper: &ZooKeeper,
     seed: u64,
@@ -421,7 +421,7 @@ async fn shared_count(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     counter(zookeeper, seed, add, get).await
 }
 
-/// So many programs run at the same time.
+/// The programs that run at the same time.
 const PROGRAMS: u64 = 5;
 
 macro_rules! gates {

@@ -1,8 +1,8 @@
-//! Who holds a lock, as anybody may ask, and how an operator frees it.
+//! The holder of a lock, and how an operator frees it.
 
 use super::{
     family::{Capability::Leased, Shows},
-    redlock::until_on,
+    redis::redlock::until_on,
     register::shown,
     support::*,
     zookeeper::*,
@@ -17,7 +17,7 @@ use oversell_lock::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const LEASE: Lease = Lease::Fixed(HOUR);
 
-/// What is left of an hour's lease; where there is no lease, nothing is.
+/// Checks that about an hour is left, or `None` without a lease.
 fn is_an_hours(holder: &Holder, is_leased: bool) -> Result {
     let bounds = HOUR.mul_f64(0.9)..=HOUR.mul_f64(1.1);
     let left = holder.remaining;
@@ -26,7 +26,7 @@ fn is_an_hours(holder: &Holder, is_leased: bool) -> Result {
     Ok(())
 }
 
-/// The one that is shown is the one that the server has.
+/// The holder that is shown is the server's.
 async fn is_shown<S: Server>(family: Family<S>, name: &str, asked: &dyn Shows) -> Result<Holder> {
     let shown = asked.shown().await?.context("nobody is shown")?;
     let alone = async || {
@@ -38,7 +38,7 @@ async fn is_shown<S: Server>(family: Family<S>, name: &str, asked: &dyn Shows) -
     Ok(shown)
 }
 
-/// Nobody, then the first, whoever waits, and then the next.
+/// First nobody, then the first holder, then the next.
 #[apply(shown!)]
 async fn its_holder_is_shown_to_anybody<S: Server>(family: Family<S>) -> Result {
     let (name, one, other) = (name(), family.process().await, family.process().await);
@@ -59,7 +59,7 @@ async fn its_holder_is_shown_to_anybody<S: Server>(family: Family<S>) -> Result 
     is("it is free", asked.shown().await?, None)
 }
 
-/// A waiter comes in, and the holder is told: at its next renewal where it has one, and when it releases.
+/// A waiter gets in, and the holder learns of it: at its next renewal, if there is one, and when it releases.
 #[apply(shown!)]
 async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) -> Result {
     let (name, one, other) = (name(), family.process().await, family.process().await);
@@ -85,7 +85,7 @@ async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) 
 
 // --- readers ------------------------------------------------------------------------------------------------------
 
-/// They are freed as readers and not as a writer, and a writer that waits comes in.
+/// A reader's handle frees readers, a writer's does not, and a waiting writer gets in.
 macro_rules! readers_are_freed {
     ($($test:ident: $engine:ident, $write:literal, ($client:ident, $name:ident) => $lock:expr;)*) => {$(
         test! {
@@ -137,7 +137,7 @@ async fn readers_are_shown_each_with_its_own_lease(redis: &Redis) -> Result {
     is_an_hours(&first[0], true)?;
     let writer = lock.write().holder().await?;
     is("a writer beside readers", writer, None)?;
-    // As if its lease had ended: the field stays until somebody comes.
+    // As after the end of its lease: the field stays until the next call.
     let string = format!("{{{name}}}:{}:rwlock_timeout:1", first[0].id);
     redis.delete(&string).await;
     let left = lock.read().holders().await?;
@@ -158,13 +158,13 @@ async fn what_is_no_lock_has_no_holder_and_says_so(redis: &Redis) -> Result {
     refused("a text", shown)
 }
 
-/// Held on most of the nodes, and not on the few where the key has gone.
+/// Held on most nodes; the key is gone on the others.
 #[apply(test!)]
 async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Result {
     let (name, clients) = (name(), five.client().await);
     let lock = Redlock::new(&clients, &name).lease(LEASE);
     let guard = take(&lock).await?;
-    // The last of the five may still be asked.
+    // The acquire on the fifth node may still be running.
     until_on(five, &name, 5).await?;
     for (gone, node) in five.0.iter().enumerate().take(3) {
         let shown = lock.holder().await?;
@@ -176,7 +176,7 @@ async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Resul
     Ok(())
 }
 
-/// A row names the process as people know it.
+/// A row shows the process's label.
 #[apply(test!)]
 async fn a_row_says_which_process_holds_it(table: &Table) -> Result {
     let process = Process::labelled("shop-3").context("a label")?;
@@ -188,7 +188,7 @@ async fn a_row_says_which_process_holds_it(table: &Table) -> Result {
     Ok(guard.release().await?)
 }
 
-/// Curator writes its host's address into the node, and ours what it is told to.
+/// Curator stores its host's address in the node, ours the configured data.
 #[apply(test!)]
 async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);

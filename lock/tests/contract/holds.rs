@@ -1,5 +1,5 @@
-//! What a lock keeps whose owner may take it again, and one that is given a lease. Whatever is repeated or late, a guard
-//! that is not lost is a lock that nobody else can have.
+//! What re-entrant locks and locks with a lease keep. Whatever is repeated or late, a guard that is not lost excludes
+//! everybody else.
 
 use super::{
     register::{leased, leased_by_owner, reentrant},
@@ -8,7 +8,7 @@ use super::{
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::Barrier;
 
-/// Another cannot have what is held. Silence says nothing of the lock.
+/// Another cannot acquire a held lock. No answer proves nothing.
 pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Result {
     loop {
         match other.try_acquire().await {
@@ -20,8 +20,8 @@ pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Resu
     }
 }
 
-/// Three holds of one owner, by two handles, taken past waiters of the same process and of another, given back in no
-/// order: the server sees one hold, and only the last release lets the others in.
+/// Three guards of one owner, from two handles, taken ahead of waiters of the same process and of another, released in
+/// any order: the server sees one hold, and only the last release frees it.
 pub(crate) async fn only_the_last_release_frees<S: Server>(
     family: Family<S>,
     process: &Contender<S>,
@@ -52,7 +52,7 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     }
     kept("the last hold", &second)?;
     second.release().await?;
-    // Which of the two processes is first is not said.
+    // Either process may be first.
     let mut waiters = FuturesUnordered::from_iter(waiters);
     while let Some(guard) = waiters.next().await {
         guard??.release().await?;
@@ -68,7 +68,7 @@ async fn an_owner_takes_its_lock_again_past_the_waiters<S: Server>(family: Famil
     only_the_last_release_frees(family, &process, handles).await
 }
 
-/// Two tasks of one owner wait for another's lock, and each goes on only when both are inside.
+/// Two tasks of one owner wait for another's lock, and each continues only when both are inside.
 #[apply(reentrant!)]
 async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
@@ -92,8 +92,8 @@ async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Re
     family.nothing_left(&name).await
 }
 
-/// The lock was lost and nobody has told its owner yet, who takes it again: that finds the loss out. The hold from before
-/// is lost, and the new one is not.
+/// The lock was lost and its owner does not know yet: a re-entry finds that out. The old guard is lost, and the new one
+/// is not.
 #[apply(leased_by_owner!)]
 async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
@@ -111,7 +111,7 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     family.nothing_left(&name).await
 }
 
-/// A fixed lease lasts longer where its holder says so, never shorter; one that is gone is lost, and stays so.
+/// `extend` makes a fixed lease longer, never shorter; a lease that has ended is lost, and stays lost.
 #[apply(leased!)]
 async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
@@ -142,7 +142,7 @@ async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
     family.nothing_left(&name).await
 }
 
-/// The opposite of the clause above: a lease that is renewed does not end.
+/// The opposite of the clause above.
 #[apply(leased!)]
 async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
@@ -172,7 +172,7 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
     none_of(family.left(&name).await)
 }
 
-/// A hold of a fixed lease inside a longer one does not make the lock end earlier, and ends for its own holder alone.
+/// A short lease inside a longer one does not end the lock earlier, and ends for its own guard alone.
 #[apply(leased_by_owner!)]
 async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);

@@ -1,7 +1,7 @@
 //! The layer of the feature `tower`, around an axum router, over each family of locks.
 //!
-//! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/read/{sku}`
-//! reads the body, `/panic/{sku}` panics inside.
+//! The routes: `/stay/{sku}` stays inside until it is released, `/pass/{sku}` returns at once, `/read/{sku}` reads the
+//! body, `/panic/{sku}` panics inside.
 
 use super::{
     redis::client,
@@ -15,7 +15,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use oversell_lock::tower::{Held, LockLayer};
+use oversell_lock::tower::{HeldLock, LockLayer};
 use std::{
     collections::HashMap,
     sync::{
@@ -29,10 +29,10 @@ use tower::ServiceExt;
 /// How many keys are held at once; `make bench` does it with 100,000.
 const KEYS: usize = 20_000;
 
-/// The requests that are inside.
+/// Counts and releases the requests inside.
 struct Inside {
     now: AtomicUsize,
-    /// Each permit lets one go.
+    /// Each permit releases one.
     go_on: Semaphore,
 }
 
@@ -58,12 +58,12 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// A service, and a lock around it for each name that begins with this one.
+/// A service under a layer, whose lock names begin with this one.
 struct Service {
     inside: Arc<Inside>,
-    /// Whose requests wait for their lock.
+    /// Its requests wait for their lock.
     waiting: Router,
-    /// Whose requests do not.
+    /// Its requests do not wait.
     at_once: Router,
 }
 
@@ -86,7 +86,7 @@ impl Service {
             .route("/stay/{sku}", get(stay))
             .route(
                 "/pass/{sku}",
-                get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)),
+                get(async |Extension(held): Extension<HeldLock>| format!("{:?}", held.fence)),
             )
             .route("/read/{sku}", post(async |_: Bytes| {}))
             .route("/panic/{sku}", get(panic))
@@ -99,13 +99,13 @@ impl Service {
         }
     }
 
-    /// A request that waits for its lock, on its way.
+    /// Starts a request that waits for its lock.
     fn send(&self, path: &str) -> JoinHandle<u16> {
         let answer = ask(&self.waiting, path);
         tokio::spawn(async { answer.await.status().as_u16() })
     }
 
-    /// One that does not wait comes to this status.
+    /// Checks the status of a request that does not wait.
     async fn now(&self, what: &str, path: &str, status: u16) -> Result {
         let answer = ask(&self.at_once, path).await;
         is(what, answer.status().as_u16(), status)
@@ -129,14 +129,15 @@ fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + u
     async { answer.await.expect("infallible") }
 }
 
-/// The answer of a request comes to this status.
+/// Checks the status of an answer.
 async fn answers(who: &str, request: JoinHandle<u16>, status: u16) -> Result {
     is(who, request.await?, status)
 }
 
-/// One key lets one in; another key is another lock; a request that does not wait is told at once, and one that waits comes next.
+/// One key lets one in; another key is another lock; a request that does not wait is refused at once, and one that
+/// waits is next.
 #[apply(layered!)]
-async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<S: Server>(
+async fn a_key_lets_one_in_and_does_not_wait_for_other_keys<S: Server>(
     family: Family<S>,
 ) -> Result {
     let process = Arc::new(family.process().await);
@@ -158,7 +159,7 @@ async fn one_at_a_time(service: &Service) -> Result {
     service.now("after the answer", "/pass/1", 200).await
 }
 
-/// The twin: a name of its own for each request locks nothing.
+/// The twin gives each request a name of its own, which locks nothing.
 #[apply(test!)]
 async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result {
     let process = Arc::new(redis.client().await);
@@ -167,7 +168,7 @@ async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result {
     caught(verdict, "a key that is taken: 200")
 }
 
-/// A request that waits in vain is told when to come again, and the service was not called.
+/// A request that waited in vain gets `Retry-After`, and the service was not called.
 #[apply(layered!)]
 async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
     family: Family<S>,
@@ -194,7 +195,7 @@ async fn text(answer: Response) -> String {
     String::from_utf8_lossy(&to_bytes(answer.into_body(), 1000).await.expect("a body")).into_owned()
 }
 
-/// Nobody is left with a lock: not after a panic, not after a client that has gone inside, not after one that waited.
+/// Every lock is released: after a panic, a client that hung up inside, and one that hung up while waiting.
 #[apply(layered!)]
 async fn a_request_that_panics_or_hangs_up_leaves_no_lock<S: Server>(family: Family<S>) -> Result {
     let process = Arc::new(family.process().await);
@@ -211,7 +212,7 @@ async fn a_request_that_panics_or_hangs_up_leaves_no_lock<S: Server>(family: Fam
     answers("after those that have hung up", next, 200).await
 }
 
-/// The work ends where its lock is lost, and the client is told.
+/// The work ends when its lock is lost, and the client is told.
 #[apply(layered_and_losable!)]
 async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result {
     let (process, name) = (Arc::new(family.process().await), name());
@@ -224,7 +225,7 @@ async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result {
     service.inside.are(0).await
 }
 
-/// A client that does not send its body to the end has no lock yet, and holds up nobody.
+/// A client that does not finish its body has no lock yet, and blocks nobody.
 #[apply(layered!)]
 async fn a_body_that_does_not_come_holds_no_lock<S: Server>(family: Family<S>) -> Result {
     let process = Arc::new(family.process().await);
@@ -260,10 +261,10 @@ async fn the_work_has_its_fence(redis: &Redis) -> Result {
     Ok(())
 }
 
-/// [004]'s open point: many keys are held at once, and when they are gone nothing of them is left.
+/// [004]'s open question: many keys are held at once, and afterwards nothing is left.
 #[apply(test!)]
 async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {
-    // So many at once take a command's time-out and a lease together, and this is about neither.
+    // So many keys could exceed a command's timeout and a lease, which are not the subject.
     let (minutes, process) = (Duration::from_secs(600), oversell_lock::Process::new());
     let client = client(&process, &redis.host(), minutes, minutes);
     let locks = client.clone();
@@ -272,7 +273,7 @@ async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {
     for key in 0..KEYS {
         requests.spawn(ask(&service.waiting, &format!("/stay/{key}")));
     }
-    // On a busy machine they take their time.
+    // A busy machine needs time for them.
     while service.inside.now.load(SeqCst) < KEYS && requests.len() == KEYS {
         tokio::time::sleep(Duration::from_millis(20)).await;
         while requests.try_join_next().is_some() {}
@@ -285,7 +286,7 @@ async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {
     until("no key is kept", async || client.locks_in_use() == 0).await
 }
 
-/// The twin: the text's factory, a map that keeps the lock of each key so as not to make it again.
+/// The twin is the text's factory: a map that keeps every key's lock for ever.
 #[apply(test!)]
 async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result {
     let process = redis.client().await;

@@ -1,4 +1,4 @@
-//! What `MultiLock` promises beyond what `programs.rs` finds out.
+//! What `MultiLock` promises beyond the random programs (`programs.rs`).
 
 use super::support::*;
 use oversell_lock::MultiLock;
@@ -8,7 +8,7 @@ pub(crate) fn parts(name: &str) -> [String; 3] {
     [1, 2, 3].map(|n| format!("{name}-{n}"))
 }
 
-/// A lock of these parts, which are given in one order or the other.
+/// A lock of these parts, in either order.
 pub(crate) fn in_any_order<L: Lock>(mut parts: [L; 3]) -> MultiLock<L> {
     if fastrand::bool() {
         parts.reverse();
@@ -16,11 +16,11 @@ pub(crate) fn in_any_order<L: Lock>(mut parts: [L; 3]) -> MultiLock<L> {
     MultiLock::new(parts.into())
 }
 
-/// The second part is never free for long: five of its own process hand it on.
+/// The second part is rarely free: five contenders of its process hand it on.
 #[apply(test!)]
 async fn a_part_with_a_long_line_is_had_in_the_end(redis: &Redis) -> Result {
     let (name, client) = (name(), redis.client().await);
-    // So long that a busy machine renews them in time.
+    // Long enough for a busy machine to renew them in time.
     let lease = Lease::Watchdog(SOON * 3);
     let [first, second, _] = parts(&name).map(|part| client.lock(&part).lease(lease));
     let users = try_join_all((0..5).map(async |_| {

@@ -1,4 +1,4 @@
-//! A way to a server on which requests arrive and answers do not: what "it may have run" means.
+//! A proxy on which requests arrive and answers do not: what "it may have run" means.
 
 use oversell::lab::{Condition, Piece, Proxy};
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Forwards both ways until it is muted; from then on it swallows what the server says.
+/// Forwards both directions until it is muted; then it drops the server's answers.
 pub(crate) struct Mute {
     front: Proxy,
     state: Arc<State>,
@@ -19,18 +19,18 @@ pub(crate) struct Mute {
 
 #[derive(Default)]
 struct State {
-    /// How many connections there were so far.
+    /// The connections so far.
     connections: AtomicU64,
-    /// Those with a lower number are muted.
+    /// Connections with a lower number are muted.
     muted_below: AtomicU64,
-    /// How often something came from a client.
+    /// The requests so far.
     requests: AtomicU64,
-    /// A request with these words in it is the first that is not answered.
+    /// The answers from a request with these words on are dropped.
     last: Mutex<Option<&'static str>>,
 }
 
 impl Mute {
-    /// A way to `server`, open.
+    /// An open proxy to `server`.
     pub(crate) fn to(server: String) -> io::Result<Self> {
         let state = Arc::<State>::default();
         let seen = Arc::clone(&state);
@@ -43,46 +43,45 @@ impl Mute {
         self.front.address()
     }
 
-    /// From now on nothing is answered.
+    /// Drops all answers from now on.
     pub(crate) fn mute(&self) {
         self.state.muted_below.store(u64::MAX, SeqCst);
     }
 
-    /// Nothing is answered from the next request on that has `words` in it: that one is carried out.
+    /// Drops all answers from the next request with `words` on; that one is carried out.
     pub(crate) fn mute_at(&self, words: &'static str) {
         *self.state.last.lock() = Some(words);
     }
 
-    /// Answers again, on new connections: on the old ones an answer would be taken for another's.
+    /// Answers again, on new connections: an old one would take an answer for another's.
     pub(crate) fn heal(&self) {
         self.cut();
         self.mend();
     }
 
-    /// Closes every connection, and new ones as soon as they are made.
+    /// Closes every connection, and refuses new ones.
     pub(crate) fn cut(&self) {
         self.front.cut();
     }
 
-    /// Takes connections again, and answers on them.
+    /// Accepts connections again, and answers on them.
     pub(crate) fn mend(&self) {
         self.state.muted_below.store(0, SeqCst);
         self.front.mend();
     }
 
-    /// New connections are answered; those that are there stay as they are, as where a server vanished and another has
-    /// its address.
+    /// Answers new connections; present ones stay muted, as if the server had vanished and another had its address.
     pub(crate) fn answer_new_connections(&self) {
         let so_far = self.state.connections.load(SeqCst);
         self.state.muted_below.store(so_far, SeqCst);
     }
 
-    /// From now on each answer comes so much later.
+    /// Delays each answer from now on.
     pub(crate) fn delay(&self, by: Duration) {
         self.front.set_condition(Condition::Slow(by));
     }
 
-    /// How often something was sent to the server.
+    /// The requests sent to the server so far.
     pub(crate) fn requests(&self) -> u64 {
         self.state.requests.load(SeqCst)
     }

@@ -1,5 +1,5 @@
-//! Locks that are wrong on purpose, and the rule that the random programs see each of them break: what a program comes to is
-//! recorded and judged as it is.
+//! Broken locks, and the rule that the random programs see each of them break: a program's calls are recorded and
+//! judged as they are.
 
 use super::{
     family::Capability::*,

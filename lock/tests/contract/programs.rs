@@ -1,16 +1,16 @@
-//! Random programs: three processes with two named owners each, and unnamed ones, who acquire, enter again, release, drop and
-//! go away at any time. On the ways of two of them answers come late or never, connections are cut, and servers refuse; the
-//! third finds out what is free. What they come to is written down (`recorder.rs`) and judged (`history/checker.rs`).
+//! Random programs: three processes with two named owners each, and unnamed ones, acquire, re-enter, release, drop and
+//! disappear at any time. The connections of two of them are delayed, muted, cut or refused; the third finds out what
+//! is free. Their calls are recorded (`recorder.rs`) and judged (`history/checker.rs`).
 //!
-//! Each program comes from a seed; one that fails is cut down to fewer steps that fail as well, and the verdict names both.
-//! `OVERSELL_PROGRAM_SEED=n` plays that seed alone.
+//! Each program comes from a seed; a failing one is reduced to fewer steps that fail too, and the verdict names both.
+//! `OVERSELL_PROGRAM_SEED=n` runs that seed alone.
 //!
-//! Next to read: `subjects.rs`, what programs are run on.
+//! Next to read: `subjects.rs`, the locks that programs run on.
 
 use super::{
     checker::{Asks, History, Promise, Share, Verdict, judge, seen},
     harness::soak,
-    recorder::{Held, Recorder},
+    recorder::{Grant, Recorder},
     refusals::{Refusal, Refuser},
     support::*,
 };
@@ -20,68 +20,69 @@ use std::collections::BTreeSet;
 use tokio::time::{Instant, sleep};
 
 /// What programs need to know of an engine.
-pub(crate) trait Driven: Server {
-    /// After this time what was not renewed is over.
+pub(crate) trait ProgramServer: Server {
+    /// After this time an unrenewed hold is over.
     const EXPIRY: Duration;
     /// The length of a program.
     const STEPS: usize;
-    /// What an answer may take where the way falls silent, by the time-outs of the clients that [`client_over`] makes.
+    /// The longest time of an answer on a muted connection, by the timeouts of [`client_over`]'s clients.
     ///
     /// [`client_over`]: Self::client_over
-    const ANSWER: Duration;
-    /// Answers come late by up to three times this.
-    const LATE: Duration = Duration::from_millis(120);
-    /// What its servers may say that cannot do it now.
+    const REPLY_TIMEOUT: Duration;
+    /// Answers are delayed by up to three times this.
+    const REPLY_DELAY: Duration = Duration::from_millis(120);
+    /// The temporary refusals of its servers.
     const REFUSALS: &'static [Refusal];
 
     /// `host:port` of each server.
     fn servers(&self) -> Vec<String>;
 
-    /// A way to a server that can refuse in its place.
+    /// A proxy that can refuse in the server's place.
     fn refuser(_: String) -> Option<std::io::Result<Refuser>> {
         None
     }
 
-    /// A process that reaches the servers at these addresses.
+    /// A process with clients at these addresses.
     fn client_over(&self, addresses: &[String]) -> impl Future<Output = Self::Client> + Send;
 }
 
-/// An acquire that is to begin.
-pub(crate) struct Taking {
+/// An acquire that is about to begin.
+pub(crate) struct Acquisition {
     pub(crate) share: Share,
-    pub(crate) taken: BoxFuture<'static, Answer<Vec<Held>>>,
+    pub(crate) taken: BoxFuture<'static, Answer<Vec<Grant>>>,
 }
 
-/// What programs are run on.
-pub(crate) struct Subject<S: Driven> {
+/// A kind of lock that programs run on.
+pub(crate) struct Subject<S: ProgramServer> {
     pub(crate) permits: u32,
-    /// Whether calls of one owner may be inside together.
+    /// Whether one owner may hold it more than once.
     pub(crate) reentrant: bool,
     pub(crate) take: Take<S>,
     pub(crate) left: Left<S>,
-    /// What programs must come to, or they prove nothing.
+    /// The events that programs must reach, or they prove nothing.
     pub(crate) wanted: Vec<&'static str>,
 }
 
-/// Takes it; an odd number asks for the other half, or for more.
-type Take<S> = Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Taking + Send + Sync>;
+/// Acquires; an odd number asks for the other half, or for more.
+type Take<S> =
+    Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Acquisition + Send + Sync>;
 
-/// What is left of it on the server.
+/// Its entries on the server.
 type Left<S> = Box<dyn for<'a> Fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>> + Send + Sync>;
 
-/// A busy machine may take so much longer.
+/// The extra time for a busy machine.
 pub(crate) const BUSY: Duration = SOON;
-/// For so long a busy machine may be too slow for the time-outs of clients.
+/// How long a busy machine may be too slow for the clients' timeouts.
 const SLOW: Duration = Duration::from_secs(60);
 
-/// The ways of a process to the servers.
+/// A process's connections to the servers.
 pub(crate) struct Wire {
     mute: Mute,
     refuser: Option<Refuser>,
 }
 
 impl Wire {
-    pub(crate) fn to<S: Driven>(server: String) -> Result<Self> {
+    pub(crate) fn to<S: ProgramServer>(server: String) -> Result<Self> {
         let refuser = S::refuser(server.clone()).transpose()?;
         let mute = Mute::to(refuser.as_ref().map_or(server, Refuser::address))?;
         Ok(Self { mute, refuser })
@@ -104,7 +105,7 @@ impl Wire {
         self.mute.mend();
     }
 
-    /// Requests come so much later.
+    /// Delays requests.
     fn delay(&self, late: Duration) {
         if let Some(refuser) = &self.refuser {
             refuser.delay(late);
@@ -119,13 +120,13 @@ impl Wire {
 }
 
 /// A process of a program.
-struct Party<S: Driven> {
+struct Party<S: ProgramServer> {
     client: S::Client,
     wires: Vec<Wire>,
     owners: [Owner; 2],
 }
 
-impl<S: Driven> Party<S> {
+impl<S: ProgramServer> Party<S> {
     async fn of(server: &S) -> Result<Self> {
         let wires = server.servers().into_iter().map(Wire::to::<S>);
         let wires: Vec<_> = wires.collect::<Result<_>>()?;
@@ -141,55 +142,55 @@ impl<S: Driven> Party<S> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Who {
+struct Actor {
     process: usize,
-    /// Which of the process's owners; `None`: one that nobody else is.
+    /// The index of the process's owner; `None`: a fresh one.
     owner: Option<usize>,
 }
 
-/// Numbers say which of those that are there, counted round.
+/// A step. Numbers pick one of the present objects, modulo their count.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Begins to acquire, and waits at most so many milliseconds.
+    /// Begins to acquire, with a wait in milliseconds.
     Ask {
-        who: Who,
+        who: Actor,
         lease: Lease,
         wait: u64,
         half: u8,
     },
-    /// Drops an acquire that is under way.
+    /// Drops a pending acquire.
     GoAway(usize),
     Release(usize),
     Drop(usize),
-    /// Something happens on the ways of a process.
+    /// Injects a fault into a process's connections.
     Wire {
         process: usize,
         event: Event,
     },
     Pass(Duration),
-    /// Every acquire that is under way ends.
+    /// Waits for every pending acquire.
     Answered,
-    /// All that is held is lost.
+    /// Waits until every hold is lost.
     Lost,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// From now on each answer comes later by so many times [`Driven::LATE`].
+    /// Delays each answer by this many times [`ProgramServer::REPLY_DELAY`].
     Late(u32),
-    /// From now on each request does: one that is sent when this is over may come before it.
+    /// Delays each request: one sent after this ends may overtake it.
     LateRequests(u32),
-    /// From now on nothing is heard of so many servers.
+    /// Mutes this many servers.
     Silence(usize),
-    /// Connections are closed, and made again.
+    /// Closes connections, and accepts new ones.
     Cut,
-    /// From now on so many servers refuse.
+    /// This many servers refuse.
     Refuse {
         servers: usize,
         how: usize,
     },
     Heal,
-    /// Nothing is heard for so long that what is held is over.
+    /// Mutes them until every hold is over.
     Expire,
 }
 
@@ -210,15 +211,17 @@ impl Event {
         }
     }
 
-    /// It happens; what takes time is the caller's.
-    pub(crate) fn to<S: Driven>(self, wires: &[Wire]) {
+    /// Injects the fault; the caller waits if it takes time.
+    pub(crate) fn to<S: ProgramServer>(self, wires: &[Wire]) {
         match self {
             Self::Late(by) => {
                 for wire in wires {
-                    wire.mute.delay(S::LATE * by);
+                    wire.mute.delay(S::REPLY_DELAY * by);
                 }
             }
-            Self::LateRequests(by) => wires.iter().for_each(|wire| wire.delay(S::LATE * by)),
+            Self::LateRequests(by) => wires
+                .iter()
+                .for_each(|wire| wire.delay(S::REPLY_DELAY * by)),
             Self::Silence(servers) => wires.iter().take(servers).for_each(|wire| wire.mute.mute()),
             Self::Expire => wires.iter().for_each(|wire| wire.mute.mute()),
             Self::Cut => wires.iter().for_each(Wire::cut),
@@ -260,7 +263,7 @@ impl Step {
 }
 
 fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) -> Step {
-    let who = Who { process, owner };
+    let who = Actor { process, owner };
     Step::Ask {
         who,
         lease,
@@ -269,12 +272,12 @@ fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) 
     }
 }
 
-fn program<S: Driven>(seed: u64) -> Vec<Step> {
+fn program<S: ProgramServer>(seed: u64) -> Vec<Step> {
     let mut dice = Rng::with_seed(seed);
     (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
 }
 
-/// One has it, and another waits for it, for as long as the servers may take to lose it.
+/// One holds it, and another waits for as long as the servers may take to lose it.
 fn one_waits_for_another() -> Vec<Step> {
     let lease = Lease::Watchdog(Duration::from_secs(4));
     vec![
@@ -288,18 +291,18 @@ fn one_waits_for_another() -> Vec<Step> {
     ]
 }
 
-/// A program that comes to everything that programs must come to, however busy the machine is: it waits for what must have
-/// happened before the next step.
-fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
-    // A node of Redlock has a tenth of it to answer.
+/// A program that reaches every event, however busy the machine is: it waits before each step for what must have
+/// happened.
+fn through_everything<S: ProgramServer>(subject: &Subject<S>) -> Vec<Step> {
+    // A Redlock node may take a tenth of it to answer.
     let lease = Lease::Watchdog(Duration::from_secs(4));
     let brief = ask(0, None, Lease::Watchdog(Duration::from_secs(1)), 10_000, 1);
     let ask = |process, owner, wait, half| ask(process, owner, lease, wait, half);
     let wire = |process, event| Step::Wire { process, event };
     let all = Event::Silence(5);
     let mut steps = vec![
-        // One that waits, and hears after a cut that its turn has come. It waits for longer than news may take. Its holder
-        // enters again meanwhile, to read where it can.
+        // A waiter that learns of its turn after a cut, with a wait above any delay. The holder re-enters meanwhile, as
+        // a reader if it can.
         ask(0, Some(0), 10_000, 0),
         Step::Answered,
         ask(1, None, 40_000, 0),
@@ -308,19 +311,19 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
         Step::Pass(Duration::from_millis(200)),
         wire(1, Event::Cut),
         Step::Release(0),
-        // A writer that reads on keeps the others out.
+        // A writer that keeps reading excludes the others.
         Step::Pass(Duration::from_millis(200)),
         Step::Release(0),
         Step::Answered,
         Step::Release(0),
-        // Two readers; where there are none, the second is not in time.
+        // Two readers; without readers, the second is not in time.
         ask(0, None, 10_000, 1),
         Step::Answered,
         ask(2, None, 2000, 1),
         Step::Answered,
         Step::Release(0),
         Step::Release(0),
-        // A lease that is renewed, a reader's where there are some, keeps others out beyond its length.
+        // A renewed lease, a reader's if there are readers, excludes others beyond its length.
         brief,
         Step::Answered,
         Step::Pass(Duration::from_millis(1500)),
@@ -328,7 +331,7 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
         Step::Answered,
         Step::Release(0),
         Step::Release(0),
-        // One that enters twice, and others who want to; a semaphore has three permits.
+        // One that enters twice, and others that want to; a semaphore has three permits.
         ask(0, Some(0), 10_000, 0),
         Step::Answered,
         ask(0, Some(0), 10_000, 0),
@@ -353,7 +356,7 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     ]);
     for how in 0..S::REFUSALS.len() {
         let refuses = wire(1, Event::Refuse { servers: 5, how });
-        // A new connection is refused as well, where the refusal is of a login.
+        // A refused login also refuses new connections.
         steps.extend([refuses, wire(1, Event::Cut)]);
         steps.extend([ask(1, None, 300, 0), Step::Answered]);
     }
@@ -361,28 +364,28 @@ fn through_everything<S: Driven>(subject: &Subject<S>) -> Vec<Step> {
     steps
 }
 
-/// The server is silent, or refuses. Where nobody has it, that is no lock that is taken; what is carried out all the same, of a
+/// The server is silent or refuses: a free lock is not reported as taken, and what is carried out all the same, with a
 /// long lease, is undone, and nothing else.
-fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
+fn nobody_has_it<S: ProgramServer>() -> Vec<Vec<Step>> {
     let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
     let event = refusals.chain([Event::Silence(5)]);
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let asks = |event| {
         let wire = |event| Step::Wire { process: 1, event };
         let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
-        // The way is there, and the server knows the scripts.
+        // Connected, with loaded scripts.
         let mut steps = vec![ask(1, None, 10_000), Step::Answered, Step::Release(0)];
         steps.push(Step::Pass(Duration::from_millis(500)));
         steps.extend([wire(event), ask(1, None, 0), Step::Answered]);
-        // The owner comes in once more meanwhile, in vain, and has what it had.
+        // The owner re-enters meanwhile, in vain, and keeps what it had.
         steps.extend([wire(Event::Heal), ask(1, Some(0), 10_000), Step::Answered]);
         steps.extend([wire(event), ask(1, Some(0), 0), Step::Answered]);
         steps.extend([wire(Event::Heal), ask(2, None, 1000), Step::Answered]);
-        // What is given back meanwhile comes back.
+        // A release meanwhile succeeds later.
         steps.extend([wire(event), Step::Release(0)]);
         let moment = Step::Pass(Duration::from_millis(100));
         steps.extend([moment, wire(Event::Heal)]);
-        // And what is handed on to another of its process, at once after it was had.
+        // As does a hand-off to another waiter of its process, right after the acquire.
         let soon = Step::Pass(Duration::from_millis(8));
         steps.extend([moment, ask(1, None, 10_000), ask(1, None, 10_000), soon]);
         steps.extend([wire(event), Step::Release(0), moment, wire(Event::Heal)]);
@@ -391,17 +394,17 @@ fn nobody_has_it<S: Driven>() -> Vec<Vec<Step>> {
     event.map(asks).collect()
 }
 
-/// A request is under way for longer than its caller waits: what undoes it comes first, or another of the same owner comes
+/// A request takes longer than its caller waits: its undo arrives first, or another request of the same owner comes
 /// between. Each has a long lease.
-fn late_requests<S: Driven>() -> [Vec<Step>; 3] {
+fn late_requests<S: ProgramServer>() -> [Vec<Step>; 3] {
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
     let late = |by| Step::Wire {
         process: 1,
         event: Event::LateRequests(by),
     };
-    let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::LATE * 4));
-    // The way is there, and the server knows the scripts; what comes next is late.
+    let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::REPLY_DELAY * 4));
+    // Connected, with loaded scripts; later requests are delayed.
     let begin = |then: &[Step]| {
         let known = [ask(1, None, 10_000), Step::Answered, Step::Release(0)];
         [&known[..], &[Step::Pass(soon * 5)], then].concat()
@@ -424,8 +427,8 @@ fn late_requests<S: Driven>() -> [Vec<Step>; 3] {
     ]
 }
 
-/// A program that runs.
-struct Run<'a, S: Driven> {
+/// A running program.
+struct Run<'a, S: ProgramServer> {
     server: &'static S,
     subject: &'a Subject<S>,
     name: String,
@@ -435,15 +438,15 @@ struct Run<'a, S: Driven> {
     asked: usize,
 }
 
-/// Contenders without a name have numbers from here on.
+/// Unnamed contenders are numbered from here.
 const UNNAMED: usize = 100;
 
-impl<'a, S: Driven> Run<'a, S> {
+impl<'a, S: ProgramServer> Run<'a, S> {
     async fn new(server: &'static S, subject: &'a Subject<S>) -> Result<Self> {
         let promise = Promise {
             permits: subject.permits,
             members: 0,
-            answer: S::ANSWER + BUSY,
+            answer: S::REPLY_TIMEOUT + BUSY,
             news: BUSY,
         };
         Ok(Self {
@@ -478,7 +481,7 @@ impl<'a, S: Driven> Run<'a, S> {
                     lease: Some(lease),
                 };
                 let wait = Duration::from_millis(wait);
-                let Taking { share, taken } =
+                let Acquisition { share, taken } =
                     (self.subject.take)(&party.client, &self.name, ask, wait, half);
                 let recorder = self.recorder.clone();
                 let call = recorder.asks(by, Asks::Hold(share), wait);
@@ -517,7 +520,7 @@ impl<'a, S: Driven> Run<'a, S> {
         self.asking.iter().all(|(_, task)| task.is_finished())
     }
 
-    /// So much time passes, or less where that is enough.
+    /// Waits, or less if that is enough.
     async fn pass(&mut self, time: Duration, is_enough: impl Fn(&Self) -> bool) {
         let end = Instant::now() + time;
         while Instant::now() < end && !is_enough(self) {
@@ -527,7 +530,7 @@ impl<'a, S: Driven> Run<'a, S> {
         }
     }
 
-    /// All is given back, every undo has come through, and each process can have it.
+    /// Releases all; then every undo is done, and each process can acquire.
     async fn end(mut self) -> History {
         for party in &self.parties {
             Event::Heal.to::<S>(&party.wires);
@@ -557,7 +560,7 @@ impl<'a, S: Driven> Run<'a, S> {
             let answered = async {
                 loop {
                     match take().await {
-                        // The machine is too slow for the client's time-out, which says nothing of the lock.
+                        // The machine is too slow for the client's timeout, which says nothing about the lock.
                         Err(LockError::Unavailable { .. }) => {
                             sleep(Duration::from_millis(100)).await;
                         }
@@ -589,7 +592,7 @@ impl<'a, S: Driven> Run<'a, S> {
     }
 }
 
-async fn run<S: Driven>(
+async fn run<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     steps: &[Step],
@@ -601,8 +604,8 @@ async fn run<S: Driven>(
     Ok(run.end().await)
 }
 
-/// Leaves out halves, quarters, … of the steps, as long as it still fails.
-async fn shorten<S: Driven>(
+/// Removes halves, quarters, … of the steps while it still fails.
+async fn shorten<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     failing: &mut (Vec<Step>, Verdict),
@@ -623,7 +626,7 @@ async fn shorten<S: Driven>(
     Ok(())
 }
 
-/// The seeds of the programs that run at the same time, beside each other: some that are always the same, and another one.
+/// The seeds of the programs that run at the same time: some fixed ones, and a new one.
 pub(crate) fn seeds(of: &str, programs: u64) -> Vec<u64> {
     let given = std::env::var("OVERSELL_PROGRAM_SEED");
     let given = given.ok().and_then(|seed| seed.parse().ok());
@@ -634,13 +637,13 @@ pub(crate) fn seeds(of: &str, programs: u64) -> Vec<u64> {
     (0..fixed).chain([chosen]).collect()
 }
 
-/// Programs that are played each time, beside each other.
+/// The programs per run.
 const FIXED: u64 = 5;
-/// The program that comes to everything is played so often at most, by itself: a busy machine may be too slow for a lease.
+/// The most runs of the program that reaches everything, alone: a busy machine may be too slow for a lease.
 const THROUGH: usize = 8;
 
-/// Random programs with this keep every rule, whatever happens to the servers meanwhile.
-pub(crate) async fn keep_the_rules<S: Driven>(
+/// Random programs with this lock keep every rule, whatever happens to the servers.
+pub(crate) async fn keep_the_rules<S: ProgramServer>(
     of: &str,
     server: &'static S,
     subject: &Subject<S>,
@@ -685,9 +688,9 @@ pub(crate) async fn keep_the_rules<S: Driven>(
     bail!("{of}: no program came to: {:?}", unseen(&histories))
 }
 
-/// The programs find out that this breaks a rule, and which one: the twin of all that they find kept. Something may happen to the
-/// servers until they have ended.
-pub(crate) async fn break_a_rule<S: Driven>(
+/// Checks that the programs see this twin break a rule, and which one. The servers may still be disturbed until they
+/// end.
+pub(crate) async fn break_a_rule<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     by: &str,
@@ -706,8 +709,8 @@ pub(crate) async fn break_a_rule<S: Driven>(
     Ok(())
 }
 
-/// Fails where a program broke a rule, with the shortest program that still does.
-async fn kept_or_shortened<S: Driven>(
+/// Fails if a program broke a rule, with the shortest program that still does.
+async fn kept_or_shortened<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     program: &[Step],
@@ -719,7 +722,7 @@ async fn kept_or_shortened<S: Driven>(
     }
     eprintln!("{verdict:?}");
     let mut short = (program.to_vec(), verdict);
-    // It ends in time, or where it has come to.
+    // It ends in time, or this is as far as it came.
     let shorter = timeout(SOON * 2, shorten(server, subject, &mut short));
     shorter.await.unwrap_or(Ok(()))?;
     bail!("in short: {:?}, after {:?}", short.1, short.0)

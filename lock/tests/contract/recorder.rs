@@ -1,5 +1,5 @@
-//! Writes down what each call of a lock was asked, answered and told, and looks at every guard whenever another comes in:
-//! the history that `history/checker.rs` judges.
+//! Records each call of a lock and its answer, and looks at every guard whenever another enters: the history that
+//! `history/checker.rs` judges.
 
 use super::{
     checker::{Answer, Asks, Call, History, Look, Promise, Time},
@@ -9,14 +9,14 @@ use oversell_lock::{local::MutexGuard, redis::Permit};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What a contender has.
-pub(crate) enum Held {
+/// A contender's hold.
+pub(crate) enum Grant {
     Guard(Guard),
     Permit(Permit),
     Local(MutexGuard),
 }
 
-impl Held {
+impl Grant {
     fn is_lost(&self) -> bool {
         match self {
             Self::Guard(guard) => guard.is_lost(),
@@ -43,7 +43,7 @@ impl Held {
     }
 }
 
-/// What is written down of one object.
+/// The record of one object.
 pub(crate) struct Recorder {
     start: Instant,
     promise: Promise,
@@ -53,13 +53,13 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
-    /// What is held, each by the number of the call that gave it.
-    held: Vec<(usize, Held)>,
+    /// The present holds, each by the number of its call.
+    held: Vec<(usize, Grant)>,
     left: Vec<String>,
 }
 
 impl State {
-    /// A guard is sure at a time if it was not lost when it was asked after that time.
+    /// A guard was sure at a time if it was not lost when checked after that time.
     fn look(&mut self, now: impl Fn() -> Time) {
         for (call, held) in &self.held {
             let look = Look {
@@ -79,7 +79,7 @@ impl State {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) fn answer(error: &LockError) -> Answer {
     match error {
         LockError::Taken { .. } => Answer::No,
@@ -118,18 +118,18 @@ impl Recorder {
         calls.len() - 1
     }
 
-    /// It asks for no more than this.
+    /// Limits what a call may take.
     pub(crate) fn leased(&self, call: usize, lease: Duration) {
         self.state.lock().calls[call].lease = lease;
     }
 
-    /// It has ended.
+    /// Ends a call.
     pub(crate) fn answered(&self, call: usize, answer: Answer) {
         self.state.lock().calls[call].answer = Some((self.now(), answer));
     }
 
-    /// An acquire has ended. All others are looked at in the same moment: whoever is sure now is beside this one.
-    pub(crate) fn entered(&self, call: usize, came_to: Result<Vec<Held>, LockError>) {
+    /// Ends an acquire and checks all other guards at the same moment: those that are sure are held beside this one.
+    pub(crate) fn entered(&self, call: usize, came_to: Result<Vec<Grant>, LockError>) {
         let mut state = self.state.lock();
         let now = self.now();
         match came_to {
@@ -137,7 +137,7 @@ impl Recorder {
             Ok(all) => {
                 let asked = state.calls[call].clone();
                 for (n, held) in all.into_iter().enumerate() {
-                    // Each of several guards is a hold of its own.
+                    // Each guard is a hold of its own.
                     let call = if n == 0 { call } else { state.calls.len() };
                     if n > 0 {
                         state.calls.push(asked.clone());
@@ -154,7 +154,7 @@ impl Recorder {
         self.state.lock().look(|| self.now());
     }
 
-    /// Drops an acquire that is under way.
+    /// Drops a pending acquire.
     pub(crate) async fn goes_away(&self, call: usize, task: JoinHandle<()>) {
         task.abort();
         if task.await.is_err_and(|stopped| stopped.is_cancelled()) {
@@ -162,16 +162,16 @@ impl Recorder {
         }
     }
 
-    /// One of those that hold it, counted round, which has it no longer.
-    pub(crate) fn take(&self, n: usize) -> Option<(usize, Held)> {
+    /// Removes a hold, by its index modulo their count.
+    pub(crate) fn take(&self, n: usize) -> Option<(usize, Grant)> {
         let mut state = self.state.lock();
         state.look(|| self.now());
         let n = n.checked_rem(state.held.len())?;
         Some(state.held.swap_remove(n))
     }
 
-    /// Gives one back.
-    pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Held)) -> JoinHandle<()> {
+    /// Releases a hold.
+    pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Grant)) -> JoinHandle<()> {
         let by = self.state.lock().calls[of].by;
         let (recorder, call) = (
             self.clone(),
@@ -184,7 +184,7 @@ impl Recorder {
         })
     }
 
-    /// Whether every call has ended, or has not though it must.
+    /// Whether every call has ended, or is overdue.
     pub(crate) fn is_over(&self) -> bool {
         let (state, now) = (self.state.lock(), self.now());
         let is_over = |call: &Call| {
@@ -193,7 +193,7 @@ impl Recorder {
         state.calls.iter().all(is_over)
     }
 
-    /// Whether all that is held is lost.
+    /// Whether every hold is lost.
     pub(crate) fn has_lost_all(&self) -> bool {
         self.state
             .lock()
@@ -202,7 +202,7 @@ impl Recorder {
             .all(|(_, held)| held.is_lost())
     }
 
-    /// What was still there at the end.
+    /// Records what was left at the end.
     pub(crate) fn left(&self, left: String) {
         self.state.lock().left.push(left);
     }

@@ -1,5 +1,5 @@
-//! A server that refuses for a while, as one that is read-only, loads its data or has lost its disk: a way to it that
-//! answers in its place, each request in its turn; and one on which requests come late.
+//! A proxy that refuses in a server's place for a while, as one that is read-only, is loading its data or has lost its
+//! disk, each request in its turn; and a proxy that delays requests.
 
 use parking_lot::Mutex;
 use std::{
@@ -16,99 +16,99 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What is refused, and with it what stands before it.
+/// The kinds of requests that are refused; each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Refused {
+pub(crate) enum RequestKind {
     Writes,
     Statements,
-    /// Also what a client says first.
+    /// Also a client's first message.
     Everything,
 }
 
-/// What a server says, and to what.
+/// A server's refusal, and the requests it applies to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal {
     pub(crate) says: &'static str,
     pub(crate) number: u16,
-    pub(crate) to: Refused,
+    pub(crate) to: RequestKind,
 }
 
-const fn redis(says: &'static str, to: Refused) -> Refusal {
+const fn redis(says: &'static str, to: RequestKind) -> Refusal {
     let number = 0;
     Refusal { says, number, to }
 }
 
-/// What a Redis says that may do it after a while.
+/// Redis's temporary refusals.
 pub(crate) const REDIS: [Refusal; 6] = [
     redis(
         "READONLY You can't write against a read only replica.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "ERR Error running script (call to f_0): @user_script:1: -READONLY You can't write against a read only replica.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "NOREPLICAS Not enough good replicas to write.",
-        Refused::Writes,
+        RequestKind::Writes,
     ),
     redis(
         "LOADING Redis is loading the dataset in memory",
-        Refused::Statements,
+        RequestKind::Statements,
     ),
-    redis("NOAUTH Authentication required.", Refused::Everything),
+    redis("NOAUTH Authentication required.", RequestKind::Everything),
 ];
 
-/// What a MySQL says that was demoted, and a node of Galera that has lost the others.
+/// The refusals of a demoted MySQL, and of a Galera node that lost the others.
 pub(crate) const MYSQL: [Refusal; 2] = [
     Refusal {
         says: "#HY000The MariaDB server is running with the --read-only option so it cannot execute this statement",
         number: 1290,
-        to: Refused::Writes,
+        to: RequestKind::Writes,
     },
     Refusal {
         says: "#08S01WSREP has not yet prepared node for application use",
         number: 1047,
-        to: Refused::Statements,
+        to: RequestKind::Statements,
     },
 ];
 
-/// A request, as far as it matters here.
+/// A parsed request.
 struct Request {
-    /// What refuses it.
-    is: Refused,
-    /// How long it is.
+    /// The kind of refusal that applies to it.
+    is: RequestKind,
+    /// Its length.
     length: usize,
-    /// Whether its answer is awaited in turn.
+    /// Whether its answer comes in turn.
     is_answered: bool,
 }
 
-/// What must be known of a protocol to answer in the server's place.
+/// What the proxy needs to know of a protocol.
 trait Protocol: Default + Send {
-    /// The first request in these bytes; `None` where it is not whole yet.
+    /// The first request in these bytes; `None` if it is incomplete.
     fn request(&mut self, bytes: &[u8]) -> Option<Request>;
 
-    /// The length of the first message of the server's in these bytes, and whether it answers a request.
+    /// The length of the server's first message in these bytes, and whether it answers a request.
     fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)>;
 
     fn refuse(refusal: &Refusal) -> Vec<u8>;
 }
 
-/// A way to one server.
+/// A proxy to one server.
 pub(crate) struct Refuser {
     address: SocketAddr,
-    orders: Arc<Mutex<Orders>>,
+    injection: Arc<Mutex<Injection>>,
     _serving: DropGuard,
 }
 
 #[derive(Default)]
-struct Orders {
+struct Injection {
     refusal: Option<Refusal>,
-    /// How much later each request comes to the server.
+    /// The delay of each request.
     late: Duration,
 }
 
@@ -126,19 +126,19 @@ impl Refuser {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let (address, ends) = (listener.local_addr()?, CancellationToken::new());
-        let orders = Arc::<Mutex<Orders>>::default();
-        let given = Arc::clone(&orders);
+        let injection = Arc::<Mutex<Injection>>::default();
+        let given = Arc::clone(&injection);
         let serving = ends.clone();
         tokio::spawn(ends.clone().run_until_cancelled_owned(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let talk = talk::<P>(client, server.clone(), Arc::clone(&given));
-                // A connection that breaks is broken for both, which is all there is to say.
+                // A broken connection is broken for both sides.
                 tokio::spawn(serving.clone().run_until_cancelled_owned(talk));
             }
         }));
         Ok(Self {
             address,
-            orders,
+            injection,
             _serving: ends.drop_guard(),
         })
     }
@@ -147,29 +147,28 @@ impl Refuser {
         self.address.to_string()
     }
 
-    /// From now on requests are answered like this; `None`: by the server again.
+    /// Refuses requests from now on; `None`: passes them to the server again.
     pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
-        self.orders.lock().refusal = refusal;
+        self.injection.lock().refusal = refusal;
     }
 
-    /// From now on each request comes so much later, also when its client has gone: one that is sent afterwards, on another
-    /// connection, may come before it.
+    /// Delays each request from now on, even if its client has gone: a later one on another connection may overtake it.
     pub(crate) fn delay(&self, late: Duration) {
-        self.orders.lock().late = late;
+        self.injection.lock().late = late;
     }
 }
 
 async fn talk<P: Protocol>(
     mut client: TcpStream,
     server: String,
-    orders: Arc<Mutex<Orders>>,
+    injection: Arc<Mutex<Injection>>,
 ) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let ((mut asks, mut told), (mut answers, mut asked)) = (client.split(), server.split());
     let (mut requests, mut said, mut protocol) = (Vec::new(), Vec::new(), P::default());
-    // What the client waits for, in turn: the server's answer, or ours.
+    // The pending answers in turn: the server's or ours.
     let mut owed = VecDeque::<Option<Vec<u8>>>::new();
     let mut late = VecDeque::<(Instant, Vec<u8>)>::new();
     loop {
@@ -188,7 +187,7 @@ async fn talk<P: Protocol>(
             break;
         }
         while let Some(request) = protocol.request(&requests) {
-            let Orders { refusal, late: by } = *orders.lock();
+            let Injection { refusal, late: by } = *injection.lock();
             let refusal = refusal.filter(|refusal| request.is <= refusal.to);
             let bytes: Vec<_> = requests.drain(..request.length).collect();
             match refusal {
@@ -227,7 +226,7 @@ async fn talk<P: Protocol>(
 #[derive(Default)]
 struct Resp;
 
-/// The length of a line with its end, and what follows its first character.
+/// The length of a line with its end, and its text after the first character.
 fn line(bytes: &[u8]) -> Option<(usize, &str)> {
     let end = bytes.windows(2).position(|two| two == b"\r\n")?;
     Some((
@@ -247,7 +246,7 @@ fn value(bytes: &[u8]) -> Option<usize> {
         }
         b'*' | b'~' | b'>' => number,
         b'%' => 2 * number,
-        // What stands before a value.
+        // A prefix of a value.
         b'|' => 2 * number + 1,
         _ => 0,
     };
@@ -263,12 +262,12 @@ impl Protocol for Resp {
         let word = bytes[..length].split(|byte| *byte == b'\n').nth(2)?;
         let word = String::from_utf8_lossy(word).trim().to_ascii_uppercase();
         let is = match word.as_str() {
-            "HELLO" | "CLIENT" | "SELECT" => Refused::Everything,
-            word if word.ends_with("SUBSCRIBE") => Refused::Everything,
-            "GET" | "MGET" | "PING" | "SCRIPT" => Refused::Statements,
-            _ => Refused::Writes,
+            "HELLO" | "CLIENT" | "SELECT" => RequestKind::Everything,
+            word if word.ends_with("SUBSCRIBE") => RequestKind::Everything,
+            "GET" | "MGET" | "PING" | "SCRIPT" => RequestKind::Statements,
+            _ => RequestKind::Writes,
         };
-        // It is answered out of turn.
+        // Its answer comes out of turn.
         let is_answered = !word.ends_with("SUBSCRIBE");
         Some(Request {
             is,
@@ -286,15 +285,15 @@ impl Protocol for Resp {
     }
 }
 
-/// MySQL's protocol, where one request is answered before the next is sent.
+/// MySQL's protocol: one request is answered before the next is sent.
 #[derive(Default)]
 struct Packets {
-    /// A statement is being prepared that only reads.
+    /// A read-only statement is being prepared.
     prepares_reading: bool,
     reading: HashSet<[u8; 4]>,
 }
 
-/// The length of a packet with its head.
+/// The length of a packet with its header.
 fn packet(bytes: &[u8]) -> Option<usize> {
     let head: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     let length = 4 + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
@@ -315,22 +314,22 @@ impl Protocol for Packets {
                 .any(|word| text.starts_with(word.as_bytes()))
         };
         let is = match body.split_first() {
-            // A client that logs in goes on with the numbers of the server's packets.
-            _ if bytes[3] != 0 => Refused::Everything,
+            // A login continues the numbers of the server's packets.
+            _ if bytes[3] != 0 => RequestKind::Everything,
             Some((&PREPARE, text)) => {
                 self.prepares_reading = reads(text);
                 if reads(text) {
-                    Refused::Statements
+                    RequestKind::Statements
                 } else {
-                    Refused::Writes
+                    RequestKind::Writes
                 }
             }
-            Some((&QUERY, text)) if reads(text) => Refused::Statements,
+            Some((&QUERY, text)) if reads(text) => RequestKind::Statements,
             Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => {
-                Refused::Statements
+                RequestKind::Statements
             }
-            Some((&(QUERY | EXECUTE), _)) => Refused::Writes,
-            _ => Refused::Everything,
+            Some((&(QUERY | EXECUTE), _)) => RequestKind::Writes,
+            _ => RequestKind::Everything,
         };
         Some(Request {
             is,

@@ -1,11 +1,12 @@
-//! Tests and clauses register themselves: `#[apply(test!)]` on a test of one engine, `#[apply(clause!)]` or a macro with
-//! what it needs (`losable!`, `leased!` …) on a clause of the contract, which runs over every kind of lock that can do that.
+//! Tests and clauses register themselves: `#[apply(test!)]` on a test of one engine; `#[apply(clause!)]`, or a macro
+//! with its needs (`losable!`, `leased!` …), on a clause of the contract, which runs over every kind of lock with these
+//! capabilities.
 
 use super::{
     family::{Capability, Family, Server},
     harness::{Ends, outcome, soak},
     redis::Redis,
-    redlock::Five,
+    redis::redlock::Five,
     table::Table,
     zookeeper::ZooKeeper,
 };
@@ -14,7 +15,7 @@ use oversell::lab::Lab;
 use std::{sync::OnceLock, time::Duration};
 use tokio::{runtime::Handle, sync::Semaphore};
 
-/// A test that has not ended by then hangs. On one core that others shared, two sound tests were not done after 120 s.
+/// A test that runs longer hangs. On a shared core two sound tests took more than 120 s.
 pub(crate) const HANGS: Duration = Duration::from_secs(300);
 
 /// A test of one engine.
@@ -22,12 +23,12 @@ pub(crate) struct Test {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
     pub(crate) run: fn(&'static Engines) -> Ends,
-    /// It takes long: without `OVERSELL_SOAK=1` it is listed as ignored.
+    /// Takes long: ignored without `OVERSELL_SOAK=1`.
     pub(crate) soak: bool,
 }
 inventory::collect!(Test);
 
-/// A clause of the contract, over the locks of each engine that can do what it needs.
+/// A clause of the contract, over the locks of each engine with these capabilities.
 pub(crate) struct Clause {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [Capability],
@@ -38,7 +39,7 @@ pub(crate) struct Clause {
 }
 inventory::collect!(Clause);
 
-/// The engines, as tests look at them.
+/// All engines.
 pub(crate) struct Engines {
     pub(crate) redis: Redis,
     pub(crate) five: Five,
@@ -46,7 +47,7 @@ pub(crate) struct Engines {
     pub(crate) table: Table,
 }
 
-/// The engine that a test is of.
+/// Picks a test's engine.
 pub(crate) trait Engine {
     fn of(all: &'static Engines) -> &'static Self;
 }
@@ -69,7 +70,7 @@ impl Engine for Engines {
 }
 
 impl Engines {
-    /// The engines of these servers; without servers, for the list of tests alone.
+    /// The engines of these servers; `None` is enough to list the tests.
     fn at(servers: Option<&Lab>) -> &'static Self {
         static ENGINES: OnceLock<Engines> = OnceLock::new();
         ENGINES.get_or_init(|| {
@@ -109,7 +110,7 @@ macro_rules! test {
 }
 pub(crate) use test;
 
-/// `#[apply(soak_test!)]`: the same, of a test that takes long.
+/// `#[apply(soak_test!)]`: a test that takes long.
 macro_rules! soak_test {
     ($($test:tt)*) => {
         $crate::register::test! { [true] $($test)* }
@@ -117,8 +118,7 @@ macro_rules! soak_test {
 }
 pub(crate) use soak_test;
 
-/// `#[apply(clause!)]`: the function is a clause that every lock keeps; with words in brackets before it, those that can do
-/// that.
+/// `#[apply(clause!)]`: the function is a clause for every lock, or for those with the capabilities in brackets.
 macro_rules! clause {
     ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: $server:ident>($family:ident: Family<S> $(,)?) -> Result $body:block) => {
         $(#[$meta])*
@@ -139,7 +139,7 @@ macro_rules! clause {
 }
 pub(crate) use clause;
 
-/// A macro for the clauses that need these.
+/// Macros for clauses with these needs.
 macro_rules! needing {
     ($dollar:tt $($name:ident: [$($needs:ident),*]),*) => {$(
         macro_rules! $name {
@@ -163,14 +163,14 @@ needing! { $
     layered_and_losable: [Layered, Losable]
 }
 
-/// So many tests run at once: most of the time each waits for a server.
+/// The tests that run at once; most of the time each waits for a server.
 static TESTS: Semaphore = Semaphore::const_new(6);
-/// So many twins of clauses besides: they wait for what never comes.
+/// The twins that run besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
-/// So many tests that play programs run at once: they wait for leases and sessions to end.
+/// The program tests that run at once: they wait for leases and sessions to end.
 static PLAYERS: Semaphore = Semaphore::const_new(6);
-/// Whether it plays many random programs. Beside other tests these would keep the machine too busy for their leases, so they
-/// have a run of their own, as ignored tests.
+/// Whether it runs many random programs. Beside other tests they would keep the machine too busy for their leases, so
+/// they are ignored tests with a run of their own.
 fn plays(test: &str) -> bool {
     test.trim_start_matches("random_").starts_with("programs_")
 }
@@ -180,7 +180,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
-        let turns = match name.split_once("::") {
+        let turns = match name.rsplit_once("::") {
             Some(("twins", _)) => &TWINS,
             Some((_, test)) if plays(test) => &PLAYERS,
             _ => &TESTS,
@@ -195,7 +195,10 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     };
     let mut all = Vec::new();
     for test in inventory::iter::<Test> {
-        let module = test.module.rsplit("::").next().unwrap_or_default();
+        let module = test
+            .module
+            .split_once("::")
+            .map_or("", |(_, module)| module);
         let run = test.run;
         let trial = trial(
             format!("{module}::{}", test.name),

@@ -1,5 +1,5 @@
-//! Every public future can be spawned: one that holds what is not `Send` across an `await` keeps its caller out of
-//! `tokio::spawn` and of every handler of a web framework. What is wrong here does not compile; nothing of it is run.
+//! Every public future is `Send`: otherwise `tokio::spawn` and web frameworks refuse it. A mistake here does not
+//! compile; nothing runs.
 
 use oversell_lock::{mysql::*, redis::*, zk::*, *};
 use std::{num::NonZeroU32, time::Duration};
@@ -9,7 +9,7 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 
 fn spawned<F: Future<Output: Send> + Send + 'static>(_: F) {}
 
-/// All that every lock can do.
+/// The methods of every lock.
 macro_rules! lock {
     ($lock:expr $(, $more:ident)*) => {{
         let lock = $lock;

@@ -1,19 +1,19 @@
-//! What random programs are run on: every kind of lock, the semaphores and the mutexes of one process, and what they need to
-//! know of each engine.
+//! The locks that random programs run on: every kind of lock, the semaphores and the mutexes of one process, and the
+//! engines' limits.
 //!
 //! Next to read: `gates.rs`, the programs of what is not held.
 
 use super::{
     checker::Share,
     family::Capability::{Losable, Reentrant},
-    programs::{Driven, Subject, Taking, keep_the_rules},
-    recorder::Held,
+    programs::{Acquisition, ProgramServer, Subject, keep_the_rules},
+    recorder::Grant,
     redis,
-    redlock::clients_with,
+    redis::redlock::clients_with,
     refusals::{self, Refusal, Refuser},
     register::driven,
     support::*,
-    zookeeper::{ANSWER, Member, SESSION, client_at, semaphore_parts},
+    zookeeper::{Member, REPLY_TIMEOUT, SESSION, client_at, semaphore_parts},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{local::Mutexes, mysql::MySqlPool, redis::RedisClient};
@@ -25,19 +25,19 @@ use std::{
 
 /// A busy machine may need a part of it.
 const TIMEOUT: Duration = Duration::from_millis(600);
-/// Some answers are later than the time-out.
-const LATE: Duration = Duration::from_millis(250);
+/// Some delays exceed the timeout.
+const REPLY_DELAY: Duration = Duration::from_millis(250);
 /// Longer than the short leases of programs.
 const EXPIRY: Duration = Duration::from_millis(350);
-/// A try connects at most four times and asks twice, each within the client's time-out, and may begin when the wait ends;
-/// what several parts are made of asks for each.
+/// A try connects at most four times and sends two requests, each within the client's timeout, and may begin when the
+/// wait ends; a lock of several parts does so for each.
 const REDIS_ANSWER: Duration = TIMEOUT.saturating_mul(3 * 2 * 6);
 
-impl Driven for Redis {
+impl ProgramServer for Redis {
     const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 60;
-    const ANSWER: Duration = REDIS_ANSWER;
-    const LATE: Duration = LATE;
+    const REPLY_TIMEOUT: Duration = REDIS_ANSWER;
+    const REPLY_DELAY: Duration = REPLY_DELAY;
     const REFUSALS: &'static [Refusal] = &refusals::REDIS;
 
     fn servers(&self) -> Vec<String> {
@@ -53,11 +53,11 @@ impl Driven for Redis {
     }
 }
 
-impl Driven for Five {
+impl ProgramServer for Five {
     const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 60;
-    const ANSWER: Duration = REDIS_ANSWER;
-    const LATE: Duration = LATE;
+    const REPLY_TIMEOUT: Duration = REDIS_ANSWER;
+    const REPLY_DELAY: Duration = REPLY_DELAY;
     const REFUSALS: &'static [Refusal] = &refusals::REDIS;
 
     fn servers(&self) -> Vec<String> {
@@ -73,12 +73,12 @@ impl Driven for Five {
     }
 }
 
-impl Driven for ZooKeeper {
-    /// The server looks at sessions every two seconds.
+impl ProgramServer for ZooKeeper {
+    /// The server checks sessions every two seconds.
     const EXPIRY: Duration = SESSION.saturating_add(Duration::from_secs(2));
     const STEPS: usize = 20;
-    /// An answer is waited for 2 s, for a connection 1 s more; the parts of a lock each have as much.
-    const ANSWER: Duration = Duration::from_secs(3 * 3);
+    /// An answer may take 2 s and a connection 1 s more, for each part of a lock.
+    const REPLY_TIMEOUT: Duration = Duration::from_secs(3 * 3);
     const REFUSALS: &'static [Refusal] = &[];
 
     fn servers(&self) -> Vec<String> {
@@ -86,7 +86,7 @@ impl Driven for ZooKeeper {
     }
 
     async fn client_over(&self, addresses: &[String]) -> Member {
-        let client = client_at(addresses.join(","), SESSION, ANSWER).await;
+        let client = client_at(addresses.join(","), SESSION, REPLY_TIMEOUT).await;
         Member {
             client: client.expect("zookeeper is there"),
             way: Proxy::to(addresses[0].clone()).expect("a free port"),
@@ -94,11 +94,11 @@ impl Driven for ZooKeeper {
     }
 }
 
-impl Driven for Table {
+impl ProgramServer for Table {
     const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 40;
-    /// A try needs a connection, inserts, and sweeps on another one: each connection and each statement has 3 s.
-    const ANSWER: Duration = Duration::from_secs(5 * 3);
+    /// A try connects, inserts, and sweeps on another connection; each connection and statement may take 3 s.
+    const REPLY_TIMEOUT: Duration = Duration::from_secs(5 * 3);
     const REFUSALS: &'static [Refusal] = &refusals::MYSQL;
 
     fn servers(&self) -> Vec<String> {
@@ -114,7 +114,7 @@ impl Driven for Table {
     }
 }
 
-/// The mutexes of one process: both parties share them.
+/// The mutexes of one process, which all parties share.
 pub(crate) struct Local(Arc<Mutexes<String>>);
 
 impl Server for Local {
@@ -139,10 +139,10 @@ impl Server for Local {
     async fn take_away(&self, _: &Arc<Mutexes<String>>, _: &str) {}
 }
 
-impl Driven for Local {
+impl ProgramServer for Local {
     const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 60;
-    const ANSWER: Duration = Duration::ZERO;
+    const REPLY_TIMEOUT: Duration = Duration::ZERO;
     const REFUSALS: &'static [Refusal] = &[];
 
     fn servers(&self) -> Vec<String> {
@@ -154,7 +154,7 @@ impl Driven for Local {
     }
 }
 
-/// What a program with this must come to, unless something of it cannot happen.
+/// The events that a program must reach, unless some cannot happen.
 const WANTED: [&str; 7] = [
     "done",
     "taken again",
@@ -170,8 +170,8 @@ fn wanted(never: &[&str]) -> Vec<&'static str> {
     wanted.filter(|wanted| !never.contains(wanted)).collect()
 }
 
-impl<S: Driven> Subject<S> {
-    /// A kind of lock; an odd number asks for its half for reading, where it has one.
+impl<S: ProgramServer> Subject<S> {
+    /// A kind of lock; an odd number asks for its reading half, if it has one.
     pub(crate) fn of(kind: &'static Kind<S>) -> Self {
         let (reentrant, losable) = (kind.can.contains(&Reentrant), kind.can.contains(&Losable));
         let never = [
@@ -186,8 +186,8 @@ impl<S: Driven> Subject<S> {
                 let read = kind.read.filter(|_| half % 2 == 1);
                 let lock = read.unwrap_or(kind.make)(client, name, ask);
                 let share = read.map_or(Share::Alone, |_| Share::Reader);
-                let taken = async move { Ok(vec![Held::Guard(lock.acquire(wait).await?)]) };
-                Taking {
+                let taken = async move { Ok(vec![Grant::Guard(lock.acquire(wait).await?)]) };
+                Acquisition {
                     share,
                     taken: taken.boxed(),
                 }
@@ -198,15 +198,15 @@ impl<S: Driven> Subject<S> {
     }
 }
 
-/// What is left of what has parts.
+/// The entries of a lock with parts.
 fn left_of<S: Server>(server: &S, parts: Vec<String>) -> BoxFuture<'_, Vec<String>> {
     let left = async move { join_all(parts.iter().map(|part| server.left(part))).await };
     left.map(|left| left.concat()).boxed()
 }
 
-/// Whatever a program does with a lock, it keeps the rules.
+/// Checks that the lock keeps the rules in every program.
 #[apply(driven!)]
-async fn random_programs_keep_the_rules<S: Driven>(family: Family<S>) -> Result {
+async fn random_programs_keep_the_rules<S: ProgramServer>(family: Family<S>) -> Result {
     let Family { server, kind } = family;
     keep_the_rules(kind.name, server, &Subject::of(kind), ready(Ok(()))).await
 }
@@ -219,8 +219,8 @@ pub(crate) fn semaphore() -> Subject<Redis> {
             let permits = u32::from(half % 3) + 1;
             let semaphore = client.semaphore(name).initially(3);
             let taken =
-                async move { Ok(vec![Held::Permit(semaphore.acquire(permits, wait).await?)]) };
-            Taking {
+                async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
+            Acquisition {
                 share: Share::Permits(permits),
                 taken: taken.boxed(),
             }
@@ -253,9 +253,9 @@ pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
             let leases = u32::from(half % 3) + 1;
             let taken = async move {
                 let leases = semaphore.acquire(leases, wait).await?;
-                Ok(leases.into_iter().map(Held::Guard).collect())
+                Ok(leases.into_iter().map(Grant::Guard).collect())
             };
-            Taking {
+            Acquisition {
                 share: Share::Permits(1),
                 taken: taken.boxed(),
             }
@@ -283,9 +283,9 @@ async fn random_programs_with_local_mutexes_keep_the_rules(_: &'static Redis) ->
             let taken = async move {
                 let held = mutexes.lock(&name, wait).await;
                 let held = held.ok_or_else(|| in_vain(&name, wait))?;
-                Ok(vec![Held::Local(held)])
+                Ok(vec![Grant::Local(held)])
             };
-            Taking {
+            Acquisition {
                 share: Share::Alone,
                 taken: taken.boxed(),
             }

@@ -1,4 +1,4 @@
-//! What every test uses: names, waits, and what a call must have come to.
+//! What every test uses: names, waits, and checks of results.
 
 use oversell::lab::Options;
 use oversell_lock::Fence;
@@ -13,7 +13,7 @@ pub(crate) use super::{
     harness::caught,
     mute::Mute,
     redis::Redis,
-    redlock::Five,
+    redis::redlock::Five,
     register::{Test, soak_test, test},
     table::Table,
     zookeeper::ZooKeeper,
@@ -29,29 +29,29 @@ pub(crate) use tokio::{
     time::timeout,
 };
 
-/// What a test, or a step of one, comes to.
+/// The result of a test or of a step.
 pub(crate) type Result<T = (), E = anyhow::Error> = std::result::Result<T, E>;
 
-/// What a call of the library comes to.
+/// The result of a call of the library.
 pub(crate) type Answer<T = ()> = Result<T, LockError>;
 
 /// Long enough for whatever must happen; nothing waits for all of it.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A wait that is meant to end without the lock.
+/// A wait that should end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
-/// A wait without an end, which is none to calculate with.
+/// An endless wait, with which no arithmetic works.
 pub(crate) const FOR_EVER: Duration = Duration::MAX;
 
-/// A name that no other test uses, and that does not begin another's.
+/// A name that no other test uses, and that is no prefix of another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let next = NEXT.fetch_add(1, SeqCst);
     format!("/contract/{}-{next:06}", std::process::id())
 }
 
-/// A lab of a test's own: so many servers of this part, and nothing else but for Sentinels.
+/// A lab for one test: this many servers of one kind.
 pub(crate) async fn lab(part: Part, servers: u16, sentinels: u16) -> Result<Lab> {
     let mut options = Options {
         without: vec![Part::MySql, Part::Instances, Part::Nginx],
@@ -84,7 +84,7 @@ pub(crate) async fn until<F: Future<Output = bool>>(
         .with_context(|| format!("never came: {what}"))
 }
 
-/// Polls this until it has been pending `times` times, then drops it, and what it gave.
+/// Polls the future until it was pending `times` times, then drops it and what it returned.
 pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     let mut left = times;
     let mut dropped = pin!(dropped);
@@ -98,25 +98,25 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     .await;
 }
 
-/// These are the same.
+/// Checks that both are equal.
 pub(crate) fn is<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted: U) -> Result {
     ensure!(seen == wanted, "{what}: {seen:?} instead of {wanted:?}");
     Ok(())
 }
 
-/// Nothing of it is left.
+/// Checks that nothing is left.
 pub(crate) fn none_of<T: Debug>(left: Vec<T>) -> Result {
     ensure!(left.is_empty(), "left: {left:?}");
     Ok(())
 }
 
-/// Its holder has not been told that it is lost, and it has not ended by the clock.
+/// Checks that the guard is not lost, by report or by the clock.
 pub(crate) fn kept(what: &str, guard: &Guard) -> Result {
     ensure!(!guard.is_lost(), "{what} was lost");
     Ok(())
 }
 
-/// What comes while `waiting` waits.
+/// Runs `work` while `waiting` waits.
 pub(crate) async fn beside<T: Debug>(
     waiting: &mut (impl Future<Output = T> + Unpin),
     comes: impl Future<Output = Result>,
@@ -128,21 +128,21 @@ pub(crate) async fn beside<T: Debug>(
     }
 }
 
-/// Waits until the holder is told that its lock is lost.
+/// Waits until the guard is lost.
 pub(crate) async fn told(guard: &Guard) -> Result {
     timeout(SOON, guard.lost())
         .await
         .context("the holder was never told of its loss")
 }
 
-/// The lock, which must be free or become so.
+/// Acquires a lock that is or becomes free.
 pub(crate) async fn take(lock: &impl Lock) -> Result<Guard> {
     lock.acquire(SOON)
         .await
         .context("the lock must be acquired")
 }
 
-/// Takes the lock and gives it back.
+/// Acquires and releases.
 pub(crate) async fn pass(lock: &impl Lock) -> Result {
     Ok(take(lock).await?.release().await?)
 }
@@ -152,7 +152,7 @@ pub(crate) fn acquiring(lock: impl Lock + 'static) -> JoinHandle<Answer<Guard>> 
     tokio::spawn(async move { lock.acquire(SOON).await })
 }
 
-/// A waiter that gives the lock back as soon as it has it.
+/// A waiter that releases at once.
 pub(crate) fn passing(lock: impl Lock + 'static) -> JoinHandle<Answer> {
     tokio::spawn(async move { lock.acquire(SOON * 3).await?.release().await })
 }
@@ -168,19 +168,19 @@ macro_rules! comes_to {
 }
 
 comes_to! {
-    /// Another held it for all of the wait.
+    /// [`LockError::Taken`].
     taken: Taken,
-    /// What was to be released was lost before.
+    /// [`LockError::Lost`].
     lost: Lost,
-    /// The server is down or did not answer.
+    /// [`LockError::Unavailable`].
     unavailable: Unavailable,
-    /// The server answered with an error.
+    /// [`LockError::Refused`].
     refused: Refused,
-    /// What was asked for cannot be.
+    /// [`LockError::Invalid`].
     invalid: Invalid
 }
 
-/// A lock that is acquired like this, of what it is made of and its name: a twin.
+/// A twin: a lock with this name and this `acquire`.
 pub(crate) fn made<T, F>(
     name: &str,
     of: T,
@@ -192,12 +192,12 @@ where
 {
     let path = name.to_owned();
     let acquire = move |wait| acquire(of.clone(), path.clone(), wait);
-    Made(name.to_owned(), acquire).boxed()
+    FixedLock(name.to_owned(), acquire).boxed()
 }
 
-struct Made<F>(String, F);
+struct FixedLock<F>(String, F);
 
-impl<F, A> Lock for Made<F>
+impl<F, A> Lock for FixedLock<F>
 where
     F: Fn(Duration) -> A + Send + Sync,
     A: Future<Output = Answer<Guard>> + Send,
@@ -211,24 +211,24 @@ where
     }
 }
 
-/// A guard that is told of no loss, and whose release is this.
+/// A guard that never learns of a loss, with this release.
 pub(crate) fn guard(
     name: &str,
     fence: Option<Fence>,
     release: impl Future<Output = Answer> + Send + 'static,
 ) -> Guard {
     let (guard, mut keeper) = Guard::new(name, fence);
-    tokio::spawn(async move { keeper.asked_to_release().await.done(release.await) });
+    tokio::spawn(async move { keeper.release_requested().await.done(release.await) });
     guard
 }
 
-/// Another had it for all of the wait.
+/// The error of a wait that ended without the lock.
 pub(crate) fn in_vain(name: &str, waited: Duration) -> LockError {
     let name = name.to_owned();
     LockError::Taken { name, waited }
 }
 
-/// What `check` comes to where a flaw is not seen each time: the first failure in twenty tries.
+/// Repeats `check`, for a flaw that does not show each time: the first failure in twenty tries.
 pub(crate) async fn in_some_try<F: Future<Output = Result>>(check: impl Fn() -> F) -> Result {
     for _ in 0..20 {
         check().await?;

@@ -1,11 +1,11 @@
-//! Locks that are wrong on purpose, each in one way: a wrapper of a few lines around the honest `RedisLock`, two around the fair
-//! one, and one lock in ZooKeeper. For each clause there is one that breaks it; a clause that lets its twin pass is a clause that cannot fail.
+//! Broken locks, each in one way: small wrappers around the real `RedisLock`, two around the fair one, and one lock in
+//! ZooKeeper. Each breaks a clause; a clause that lets its twin pass cannot fail.
 
 use super::{
     clauses,
-    fair::{drift, queue_key, scores_key},
     family::{Shows, asked},
     holders, holds,
+    redis::fair::{drift, queue_key, scores_key},
     support::*,
     zookeeper::Member,
 };
@@ -19,7 +19,7 @@ use oversell_lock::{
 use redis::{AsyncTypedCommands, Script, Value};
 use std::sync::LazyLock;
 
-/// What a twin has of the honest lock.
+/// The real lock behind a twin.
 #[derive(Clone)]
 pub(crate) struct Honest {
     pub(crate) lock: RedisLock,
@@ -38,13 +38,13 @@ impl Honest {
         }
     }
 
-    /// Deletes what is on the server, and says whether there was something.
+    /// Deletes the entry on the server; returns whether there was one.
     async fn delete(&self) -> bool {
         let deleted = self.client.connection().del(self.lock.name()).await;
         deleted.expect("an answer") > 0
     }
 
-    /// Its name for what its process has alone.
+    /// The key of its process's own state.
     fn of_its_process(&self) -> String {
         let owner = self.client.owner().to_string();
         let process = owner.split(':').next().unwrap_or_default();
@@ -52,22 +52,22 @@ impl Honest {
     }
 }
 
-/// Each process has a lock of its own.
+/// Each process has its own lock.
 pub(crate) async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = honest.client.lock(&honest.of_its_process());
     own.acquire(wait).await
 }
 
-/// A server that is down is a lock that is taken.
+/// Reports a lost server as a taken lock.
 pub(crate) async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await;
     held.map_err(|_| in_vain(honest.lock.name(), wait))
 }
 
-/// What a process of the deaf one holds.
+/// The holds of a process of the deaf twin.
 static DEAF: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 
-/// A loss is not told, and the process's next one waits until it is found out.
+/// Does not report a loss, and the process's next waiter waits until it is found.
 async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = DEAF.lock(&honest.of_its_process(), wait).await;
     let own = own.ok_or_else(|| in_vain(honest.lock.name(), wait))?;
@@ -78,7 +78,7 @@ async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
     }))
 }
 
-/// A loss is told, and the guard cannot tell it by the clock.
+/// Reports a loss, but the guard does not know it by the clock.
 async fn only_told(honest: Honest, wait: Duration) -> Answer<Guard> {
     Ok(told_and_then(
         honest.lock.acquire(wait).await?,
@@ -86,13 +86,13 @@ async fn only_told(honest: Honest, wait: Duration) -> Answer<Guard> {
     ))
 }
 
-/// Every hold has the same token.
+/// Gives every hold the same token.
 async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
     Ok(guard(honest.lock.name(), Some(Fence(1)), held.release()))
 }
 
-/// A re-entry cuts the lease.
+/// Shortens the lease at a re-entry.
 async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
     let millis = honest
@@ -107,36 +107,36 @@ async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
     Ok(held)
 }
 
-/// The first release frees it.
+/// Frees the lock at the first release.
 async fn frees_with_the_first(honest: Honest, wait: Duration) -> Answer<Guard> {
     let (name, held) = (
         honest.lock.name().to_owned(),
         honest.lock.acquire(wait).await?,
     );
     Ok(guard(&name, None, async move {
-        // Here the honest lock looks whether it is the last.
+        // The real lock checks whether it is the last.
         honest.delete().await;
         held.release().await.ok();
         Ok(())
     }))
 }
 
-/// Each contender is an owner of its own.
+/// Ignores the owner.
 pub(crate) fn no_owner(ask: &mut Ask) {
     ask.owner = None;
 }
 
-/// It does not look at the lease that it is given: it is renewed where it was to end.
+/// Ignores the lease, and renews it.
 fn any_lease(ask: &mut Ask) {
     ask.lease = None;
 }
 
-/// It is not renewed.
+/// Does not renew.
 fn not_renewed(ask: &mut Ask) {
     ask.lease = ask.lease.map(|lease| Lease::Fixed(lease.duration()));
 }
 
-/// A guard that knows only what it was told, and does this in the end: the honest one has the end of its lease with it.
+/// A guard without an expiry of its own, with this release.
 fn told_and_then<F>(honest: Guard, end: impl FnOnce(Guard) -> F + Send + 'static) -> Guard
 where
     F: Future<Output = Answer> + Send + 'static,
@@ -144,10 +144,10 @@ where
     let (guard, mut keeper) = Guard::new(honest.name(), None);
     tokio::spawn(async move {
         let asked = tokio::select! {
-            asked = keeper.asked_to_release() => asked,
+            asked = keeper.release_requested() => asked,
             () = honest.lost() => {
                 keeper.tell_lost();
-                keeper.asked_to_release().await
+                keeper.release_requested().await
             }
         };
         asked.done(end(honest).await);
@@ -155,16 +155,16 @@ where
     guard
 }
 
-/// The last one that came waits in front of all.
+/// Puts the last waiter in front of the others.
 const PUSHES_IN: &str = "return redis.call('rpoplpush', KEYS[1], KEYS[1])";
-/// A waiter that goes leaves its wait in the scores of those behind it.
+/// Leaves a gone waiter's limit in the scores of those behind it.
 const LEAVES_THE_OTHERS_SCORES: &str = "
     for _, owner in ipairs(redis.call('lrange', KEYS[1], 0, -1)) do
         redis.call('zincrby', KEYS[2], ARGV[1], owner)
     end
     return 1";
 
-/// A fair lock before each acquire of which this script runs, with the length of the wait.
+/// A fair lock that runs this script before each acquire, with the length of the wait.
 fn meddled(client: &RedisClient, name: &str, script: &'static str) -> AnyLock {
     made(name, client.clone(), move |client, name, wait| async move {
         let script = Script::new(script);
@@ -173,20 +173,19 @@ fn meddled(client: &RedisClient, name: &str, script: &'static str) -> AnyLock {
         meddling.key(scores_key(&name)).arg(wait_ms);
         let mut redis = client.connection();
         let meddled: redis::RedisResult<Value> = meddling.invoke_async(&mut redis).await;
-        // Those whose test has ended may still be there when the server stops.
+        // Tests that ended may still have some when the server stops.
         drop(meddled);
         client.fair_lock(&name).acquire(wait).await
     })
 }
 
-/// The one of a clause that is wrong in one way.
+/// A twin for one clause.
 fn twin(redis: &'static Redis, kind: &'static Kind<Redis>) -> Family<Redis> {
     let server = redis;
     Family { server, kind }
 }
 
-/// Tests that a lock that is acquired like this, is given what it is asked like this (`asks`), or is fair and has this script
-/// run before each acquire (`runs`), breaks this clause, and for this reason.
+/// Checks that a twin with this `acquire`, these `asks`, or this script (`runs`) breaks the clause for this reason.
 macro_rules! twins {
     ($($name:ident: $($flaw:ident)+, $clause:expr, $by:literal;)*) => {$(
         test! {
@@ -241,7 +240,7 @@ twins! {
         runs LEAVES_THE_OTHERS_SCORES, drift, "too high";
 }
 
-/// An operator's handle that sees nobody.
+/// An operator's handle that never shows a holder.
 struct Blind;
 
 impl Shows for Blind {
@@ -266,16 +265,16 @@ async fn one_that_shows_and_frees_nobody_is_caught(redis: &'static Redis) -> Res
     caught(freed, "it was held")
 }
 
-/// Turns inside each process.
+/// The turns within each process.
 static TURNS: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 
-/// A process lets its own contenders in one by one, before they have a node.
+/// A process queues its own contenders before they have a node.
 async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answer<Guard> {
     let owner = client.owner().to_string();
     let process = owner.split(':').next().unwrap_or_default();
     let turn = TURNS.lock(&format!("{name}-{process}"), wait).await;
     let _turn = turn.ok_or_else(|| in_vain(&name, wait))?;
-    // Here the honest lock makes its node.
+    // The real lock creates its node here.
     client.lock(&name).acquire(wait).await
 }
 

@@ -1,81 +1,81 @@
-//! What a history of calls says of what was called: pure functions, as jepsen's checkers. A history has each call with the
-//! time at which it was asked and answered, and what a guard said whenever it was looked at. The times are those of one
-//! clock, read before a question and after an answer: whatever a busy machine delays, a rule never sees more than there was.
+//! Checks histories of calls: pure functions, as jepsen's checkers. A history has each call with the times of its
+//! request and answer, and what a guard reported whenever it was checked. Times are of one clock, read before a request
+//! and after an answer: whatever a busy machine delays, a rule never sees more than there was.
 //!
-//! 1. Holders that are sure at the same time are one owner, or all read, or have no more permits than there are.
-//! 2. Fencing tokens rise in the order in which the lock was entered.
-//! 3. Each call ends within its wait and the time of one answer, and none says "taken" before its wait is over, of what
-//!    nobody may have, of what was free long before, or of what its own owner holds. A server that cannot do it now does
-//!    not refuse it for good: it is "unavailable".
-//! 4. Lost is lost: a guard never takes it back, and its release says so.
-//! 5. No latch or barrier lets go early, and none sleeps through its opening.
-//! 6. Of what was counted nothing is missing, and nothing is counted twice.
-//! 7. When all is given back, nothing is left.
+//! 1. Holders that are sure at the same time are one owner, or all readers, or within the number of permits.
+//! 2. Fencing tokens rise in the order in which the lock was acquired.
+//! 3. Each call ends within its wait and the time of one answer. None returns "taken" before its wait is over, for an
+//!    invalid request, for a lock that was long free, or for one that its own owner holds. A server that is temporarily
+//!    unable is "unavailable", not "refused".
+//! 4. A lost guard stays lost, and its release says so.
+//! 5. No latch or barrier opens early, and no waiter misses an opening.
+//! 6. Every counted change is counted exactly once.
+//! 7. When all is released, nothing is left.
 //!
-//! Each rule has a history of its own that breaks it: `main.rs`. `lock/tests/contract` records histories: `recorder.rs`.
+//! `main.rs` has a history that breaks each rule; `lock/tests/contract` records real ones (`recorder.rs`).
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
-/// A time of a history: since it began.
+/// A time since the history began.
 pub(crate) type Time = Duration;
 
-/// What a rule finds. The worst of several counts, so they are ordered.
+/// A rule's verdict; ordered, so that the worst of several counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     Kept,
-    /// The history does not say.
+    /// Undecidable from the history.
     Unknown(String),
     Broken(String),
 }
 
-/// What was called promises this.
+/// The promises of the object that was called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promise {
-    /// How many permits there are at most.
+    /// The most permits.
     pub(crate) permits: u32,
-    /// How many must have come before a double barrier opens.
+    /// The members that open a double barrier.
     pub(crate) members: usize,
-    /// How long after its wait a call may still take, on a busy machine.
+    /// How much longer than its wait a call may take, on a busy machine.
     pub(crate) answer: Duration,
-    /// How long an opening, or a release, may take to wake a waiter.
+    /// How long an opening or a release may take to wake a waiter.
     pub(crate) news: Duration,
 }
 
-/// The calls of one object, in the order in which they were asked.
+/// The calls of one object, in the order of their requests.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) promise: Promise,
     pub(crate) calls: Vec<Call>,
     pub(crate) end: Time,
-    /// What is left on a server, or stands in the way of the next one, though all was given back.
+    /// What is left on a server, or blocks the next holder, after all was released.
     pub(crate) left: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// The contender. Calls of one owner have the same number.
+    /// The contender; calls of one owner have the same number.
     pub(crate) by: usize,
     pub(crate) asks: Asks,
     pub(crate) asked: Time,
     pub(crate) wait: Duration,
-    /// For how long it asks: an answer that comes later than that brings nothing.
+    /// The requested lease: an answer after it brings nothing.
     pub(crate) lease: Duration,
     pub(crate) answer: Option<(Time, Answer)>,
-    /// What the guard said that it gave.
+    /// The reports of the guard that it returned.
     pub(crate) looks: Vec<Look>,
 }
 
-/// What a call asks for. `of` is the number of the call that gave what is given back.
+/// The kind of a call. `of` is the number of the call whose hold is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     Hold(Share),
     Release {
         of: usize,
     },
-    /// Closes a latch, so that so many must open it; a barrier is one of 1.
+    /// Closes a latch with this count; a barrier has 1.
     Close(u64),
     Open,
     Pass,
@@ -87,7 +87,7 @@ pub(crate) enum Asks {
     Get,
 }
 
-/// What part of the whole a hold has.
+/// The part of the whole that a hold takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     Alone,
@@ -97,21 +97,21 @@ pub(crate) enum Share {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// With a fencing token, a number that was read, or how many are still to open a latch.
+    /// With a fencing token, a number that was read, or a latch's count.
     Yes(Option<u64>),
-    /// The wait ran out, or it was done already.
+    /// The wait ended, or it was already done.
     No,
     Lost,
-    /// The server is down, cannot do it now, or did not answer: it may have been done.
+    /// The server is down, temporarily unable, or did not answer: it may have been done.
     Unavailable,
     Refused,
-    /// What was asked cannot be: an owner that reads may not write as well.
+    /// An invalid request: an owner that reads asks to write, for example.
     Invalid,
-    /// The caller went away.
+    /// The caller was dropped.
     Gone,
 }
 
-/// A guard was asked after `at`, and said this.
+/// A guard's report, checked after `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) at: Time,
@@ -136,7 +136,7 @@ const RULES: [Rule; 13] = [
     counts_add_up,
 ];
 
-/// What all rules find.
+/// The verdicts of all rules.
 pub(crate) fn judge(history: &History) -> Verdict {
     let found = RULES.iter().flat_map(|rule| rule(history));
     worst(found.chain(nothing_is_left(history)))
@@ -146,7 +146,7 @@ pub(crate) fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max().unwrap_or(Verdict::Kept)
 }
 
-/// What these histories came to, so that programs in which nothing happens are not taken for proof.
+/// The events of these histories, so that idle programs prove nothing.
 pub(crate) fn seen<'a>(histories: impl IntoIterator<Item = &'a History>) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     for history in histories {
@@ -175,7 +175,7 @@ pub(crate) fn seen<'a>(histories: impl IntoIterator<Item = &'a History>) -> BTre
     seen
 }
 
-/// A hold, as long as its guard was seen not to be lost.
+/// A hold, while its guard was seen not lost.
 struct Sure<'a> {
     number: usize,
     call: &'a Call,
@@ -190,7 +190,7 @@ impl Sure<'_> {
         self.from <= at && at <= self.to
     }
 
-    /// Whether they may be inside together.
+    /// Whether two holds may overlap.
     fn is_with(&self, other: &Self) -> bool {
         self.call.by == other.call.by || (self.share, other.share) == (Share::Reader, Share::Reader)
     }
@@ -208,7 +208,7 @@ impl History {
         self.calls.iter().enumerate()
     }
 
-    /// The calls that ask for this, and may have had it done.
+    /// The calls of this kind that may have been carried out.
     fn of(&self, asks: impl Fn(Asks) -> bool) -> impl Iterator<Item = (usize, &Call)> {
         self.all().filter(move |(_, call)| asks(call.asks))
     }
@@ -236,7 +236,7 @@ impl History {
         })
     }
 
-    /// For each call that gave something, the first one that gives it back.
+    /// For each acquiring call, the first one that releases its hold.
     fn ends(&self) -> HashMap<usize, &Call> {
         let mut ends = HashMap::new();
         for call in &self.calls {
@@ -249,7 +249,7 @@ impl History {
 }
 
 impl Call {
-    /// Done, and known to be.
+    /// Known to be done.
     fn yes(&self) -> Option<(Time, Option<u64>)> {
         match self.answer {
             Some((at, Answer::Yes(value))) => Some((at, value)),
@@ -257,15 +257,15 @@ impl Call {
         }
     }
 
-    /// It was surely not done, or was over, by then.
+    /// Surely not done, or over, by then.
     fn answered_before(&self, at: Time) -> bool {
         self.answer.is_some_and(|(answered, _)| answered < at)
     }
 
-    /// It may have been done between these.
+    /// May have been done between these times.
     fn may_be_done(&self, from: Time, to: Time) -> bool {
         let failed = matches!(self.answer, Some((_, Answer::No | Answer::Lost)));
-        // What was not answered may be carried out later.
+        // An unanswered request may be carried out later.
         let over = self.yes().is_some_and(|(at, _)| at < from);
         self.asked <= to && !failed && !over
     }
@@ -309,7 +309,7 @@ fn fences_rise(history: &History) -> Vec<Verdict> {
             let apart = one.permits() == 0 && !one.is_with(other) && one.from < other.from;
             let before = one.number != other.number && (apart || one.from < other.call.asked);
             let rises = second > first || (second == first && one.call.by == other.call.by);
-            // Who reads already, and enters again, has the fence of its hold.
+            // A re-entering reader has the fence of its hold.
             let again = || {
                 let same = |earlier: &&Sure<'_>| {
                     (earlier.call.by, earlier.fence) == (other.call.by, other.fence)
@@ -365,7 +365,7 @@ fn no_wait_is_cut_short(history: &History) -> Vec<Verdict> {
         .collect()
 }
 
-/// Those beside `call` that may keep it out at some time between these.
+/// The calls that may exclude `call` at some time between these.
 fn in_the_way<'a>(
     history: &'a History,
     (number, call): (usize, &'a Call),
@@ -376,10 +376,10 @@ fn in_the_way<'a>(
         let Asks::Hold(share) = other.asks else {
             return None;
         };
-        // Tasks of one owner come in one after the other.
+        // Tasks of one owner enter one after the other.
         let read = (call.asks, share) == (Asks::Hold(Share::Reader), Share::Reader);
         let together = read && call.by != other.by;
-        // What was lost, dropped or not answered may be there for as long as it likes.
+        // A lost, dropped or unanswered hold may remain for any time.
         let given_back = |release: &&Call| release.yes().is_some_and(|(at, _)| at <= from);
         let is_over = matches!(other.answer, Some((at, Answer::No)) if at < from)
             || ends.get(&n).is_some_and(given_back);
@@ -388,7 +388,7 @@ fn in_the_way<'a>(
     })
 }
 
-/// The calls of locks that were answered with "taken", and when.
+/// The lock calls that returned "taken", and when.
 fn taken(history: &History) -> impl Iterator<Item = (usize, &Call, Time)> {
     let holds = history.of(|asks| matches!(asks, Asks::Hold(_)));
     holds.filter_map(|(number, call)| match call.answer {
@@ -397,11 +397,11 @@ fn taken(history: &History) -> impl Iterator<Item = (usize, &Call, Time)> {
     })
 }
 
-/// A server that does not answer is no lock that is taken.
+/// A silent server is not a taken lock.
 fn what_nobody_has_is_not_taken(history: &History) -> Vec<Verdict> {
     let free = |(number, call, at): &(usize, &Call, Time)| {
         let mut others = in_the_way(history, (*number, call), [call.asked, *at]);
-        // An answer after its own lease brings nothing: it was in its own way.
+        // Its own late answer, after its lease, may have been in its way.
         *at < call.asked + call.lease && others.next().is_none()
     };
     let found = taken(history).filter(free);
@@ -410,7 +410,7 @@ fn what_nobody_has_is_not_taken(history: &History) -> Vec<Verdict> {
         .collect()
 }
 
-/// Nobody waits beside what was given back.
+/// Nobody waits for a lock that was released.
 fn waiters_come_in(history: &History) -> Vec<Verdict> {
     let mut found = Vec::new();
     for (number, call, given_up) in taken(history) {
@@ -427,7 +427,7 @@ fn waiters_come_in(history: &History) -> Vec<Verdict> {
     found
 }
 
-/// Who holds it is not told that it is taken. Tasks of one owner come in one after the other.
+/// A holder does not get "taken". Tasks of one owner enter one after the other.
 fn owners_come_in_again(history: &History) -> Vec<Verdict> {
     let sure: Vec<_> = history.sure().collect();
     let holds = |(number, call, at): &(usize, &Call, Time)| {
@@ -468,7 +468,7 @@ fn lost_is_lost(history: &History) -> Vec<Verdict> {
     found
 }
 
-/// For each that waits at a latch or barrier: what closed it before, and when.
+/// For each waiter at a latch or barrier: the call that closed it, and when.
 fn closed_before<'a>(history: &'a History, pass: &'a Call) -> Option<(u64, &'a Call)> {
     let closed = history.all().filter_map(|(_, call)| match call.asks {
         Asks::Close(count) => Some((call.yes()?.0, count, call)),
@@ -523,16 +523,16 @@ fn gates_wake(history: &History) -> Vec<Verdict> {
     found
 }
 
-/// One that asks to enter a double barrier, and the call by which it asks to leave.
+/// A call that enters a double barrier, and the one that leaves.
 struct Member<'a> {
     enter: &'a Call,
     leave: Option<&'a Call>,
 }
 
 impl Member<'_> {
-    /// It may have come before `until`, and had not gone by `from`.
+    /// May have come before `until` and not have left by `from`.
     fn may_be_there(&self, from: Time, until: Time) -> bool {
-        // One that gave up was never counted: nobody came in on its account.
+        // A member that gave up was never counted.
         let given_up = matches!(self.enter.answer, Some((_, Answer::No)));
         let left = self.leave.is_some_and(|leave| leave.answered_before(from));
         self.enter.asked <= until && !given_up && !left
@@ -552,10 +552,10 @@ impl History {
     }
 }
 
-/// One enters with enough others, or while another is in who did.
+/// A member enters with enough others, or while one that did is inside.
 fn members_enter_together(history: &History) -> Vec<Verdict> {
     let members = history.members();
-    // Who may have been there while one entered.
+    // The members that may have been there while one entered.
     let company = |enter: &Call, at| -> Vec<usize> {
         let all = members.iter().enumerate();
         all.filter(|(_, other)| other.may_be_there(enter.asked, at))
@@ -591,7 +591,7 @@ fn members_enter_together(history: &History) -> Vec<Verdict> {
         .collect()
 }
 
-/// Nobody has left before all have asked to who were inside with it.
+/// Nobody has left before every member inside with it began to leave.
 fn members_leave_together(history: &History) -> Vec<Verdict> {
     let (mut found, members) = (Vec::new(), history.members());
     for (_, leave) in history.of(|asks| matches!(asks, Asks::Leave { .. })) {
@@ -603,7 +603,7 @@ fn members_leave_together(history: &History) -> Vec<Verdict> {
             let Some((entered, _)) = other.enter.yes().filter(|_| stays) else {
                 continue;
             };
-            // Who came in meanwhile may belong to the next round, if that can have enough members.
+            // A member that entered meanwhile may belong to the next round, if that can have enough members.
             let is_of_the_next = || {
                 let next = members.iter().filter(|member| {
                     let in_before = member.enter.yes().is_some_and(|(at, _)| at < leave.asked);
@@ -620,7 +620,7 @@ fn members_leave_together(history: &History) -> Vec<Verdict> {
     found
 }
 
-/// Each `Add` adds one, and says to what; a `Get` reads.
+/// Each `Add` adds one and returns the sum; a `Get` reads.
 fn counts_add_up(history: &History) -> Vec<Verdict> {
     let (mut found, mut values) = (Vec::new(), HashSet::new());
     let adds = || history.of(|asks| asks == Asks::Add).map(|(_, call)| call);

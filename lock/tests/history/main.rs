@@ -1,5 +1,5 @@
-//! Histories written by hand, without servers: for each rule of the checker one that keeps it, as near as can be, and one
-//! that breaks it.
+//! Histories written by hand, without servers: for each rule one that keeps it, as narrowly as possible, and one that
+//! breaks it.
 
 mod checker;
 
@@ -17,7 +17,7 @@ const PROMISE: Promise = Promise {
     news: ms(100),
 };
 
-/// A contender asks, and is answered.
+/// A call and its answer.
 fn call(by: usize, asks: Asks, asked: u64, answered: u64, answer: Answer) -> Call {
     Call {
         by,
@@ -30,7 +30,7 @@ fn call(by: usize, asks: Asks, asked: u64, answered: u64, answer: Answer) -> Cal
     }
 }
 
-/// It was sure from when it was answered until then.
+/// The guard was sure from the answer until then.
 fn hold(by: usize, share: Share, fence: Option<u64>, asked: u64, [from, to]: [u64; 2]) -> Call {
     let looks = [from, to].map(|at| Look {
         at: ms(at),
@@ -60,7 +60,7 @@ fn kept(calls: impl Into<Vec<Call>>) {
     assert_eq!(judge(&history(calls)), Verdict::Kept);
 }
 
-/// For this reason.
+/// Checks the reason.
 #[track_caller]
 fn refused(calls: impl Into<Vec<Call>>, by: &str) {
     match judge(&history(calls)) {
@@ -86,7 +86,7 @@ fn two_sure_holders_are_caught() {
     refused([alone(2, 5, 20), alone(1, 0, 30)], "both hold it");
 }
 
-/// One whose answer came late says at once that it is lost: it never was inside.
+/// A hold whose answer came late reports its loss at once: it was never inside.
 #[test]
 fn a_hold_that_was_never_sure_excludes_nobody() {
     let mut late = alone(1, 0, 10);
@@ -97,7 +97,7 @@ fn a_hold_that_was_never_sure_excludes_nobody() {
     kept([late, alone(2, 5, 20)]);
 }
 
-/// It may wait for another task of its own, and a reader is no writer.
+/// A task may wait for another of its owner, and a reader is no writer.
 #[test]
 fn an_owner_that_is_kept_out_of_what_it_holds_is_caught() {
     let reader = |by| hold(by, Reader, None, 0, [0, 100]);
@@ -126,7 +126,7 @@ fn an_owner_that_is_kept_out_of_what_it_holds_is_caught() {
 fn a_writer_beside_readers_is_caught() {
     let reader = |by, from, to| hold(by, Reader, None, from, [from, to]);
     kept([reader(1, 0, 30), reader(2, 5, 20), alone(3, 31, 40)]);
-    // It was the writer before, and still is.
+    // It was already the writer.
     kept([alone(1, 0, 30), reader(1, 5, 20)]);
     refused(
         [reader(1, 0, 30), reader(2, 5, 20), alone(3, 25, 40)],
@@ -157,7 +157,7 @@ fn more_permits_than_there_are_are_caught() {
 fn a_fence_that_falls_is_caught() {
     let fenced = |by, fence, from, to| hold(by, Alone, Some(fence), from, [from, to]);
     kept([fenced(1, 7, 0, 10), fenced(2, 8, 11, 20)]);
-    // One hold of an owner has one fence.
+    // One hold has one fence.
     kept([
         fenced(1, 7, 0, 10),
         fenced(1, 7, 5, 20),
@@ -177,7 +177,7 @@ fn a_fence_that_falls_is_caught() {
     );
 }
 
-/// A writer that goes on as a reader, with a fence of its own that is newer than that of a writer who waits already.
+/// A writer that continues as a reader has a fence of its own, newer than that of a waiting writer.
 #[test]
 fn a_reader_whose_fence_is_above_the_next_writers_is_caught() {
     let writer = |by, fence, asked, from, to| hold(by, Alone, Some(fence), asked, [from, to]);
@@ -190,16 +190,16 @@ fn a_reader_whose_fence_is_above_the_next_writers_is_caught() {
     );
 }
 
-/// Readers that wait at the same time come in in any order; one that asks when another is in has a higher fence.
+/// Readers that wait at the same time enter in any order; one that asks after another was answered has a higher fence.
 #[test]
-fn fences_of_readers_rise_where_one_asks_after_another_was_answered() {
+fn fences_of_readers_rise_in_the_order_of_their_calls() {
     let reader = |by, fence, asked, from| hold(by, Reader, Some(fence), asked, [from, 30]);
     kept([reader(1, 8, 0, 5), reader(2, 7, 0, 6)]);
     refused(
         [reader(1, 8, 0, 5), reader(2, 7, 6, 8)],
         "the fence 7 comes after 8",
     );
-    // It was inside before, and enters again.
+    // A re-entry.
     kept([reader(2, 7, 0, 2), reader(1, 8, 3, 5), reader(2, 7, 6, 8)]);
 }
 
@@ -222,12 +222,12 @@ fn a_call_that_does_not_end_is_caught() {
     assert!(matches!(judge(&early), Verdict::Unknown(what) if what.contains("under way")));
 }
 
-/// Whatever servers do in programs, they will do it later.
+/// Servers' faults may have delayed effects.
 #[test]
 fn a_refusal_for_good_is_caught() {
     kept([call(1, Hold(Alone), 0, 1, Unavailable)]);
     refused([call(1, Hold(Alone), 0, 1, Refused)], "a call is refused");
-    // An owner that reads and asks to write is told so.
+    // An owner that reads and asks to write is refused.
     kept([call(1, Hold(Alone), 0, 1, Invalid)]);
 }
 
@@ -250,13 +250,13 @@ fn one_that_takes_silence_for_taken_is_caught() {
     let release = |of, asked, answer| call(1, Release { of }, asked, asked + 1, answer);
     kept([alone(1, 0, 10), tries(5)]);
     refused([tries(5)], "nobody has it");
-    // It was given back before, or after.
+    // It was released before, or after.
     kept([alone(1, 0, 10), release(0, 11, Yes(None)), tries(11)]);
     refused(
         [alone(1, 0, 10), release(0, 11, Yes(None)), tries(13)],
         "nobody has it",
     );
-    // What was not given back, or not answered, may still be there.
+    // An unreleased or unanswered hold may remain.
     kept([alone(1, 0, 10), release(0, 11, Lost), tries(13)]);
     kept([call(1, Hold(Alone), 0, 1, Unavailable), tries(13)]);
     let reads = |by, asked, answer| call(by, Hold(Reader), asked, asked + 1, answer);

@@ -1,8 +1,8 @@
-//! A contender: an owner in a process of ours, or a thread of a process of theirs. Both have the same verbs.
+//! A contender: an owner in one of our processes, or a thread of a peer process. Both have the same methods.
 
 use super::{
     object::{Kind, Object},
-    ours::{Handle, Held, Outcome, Process},
+    ours::{Grant, Handle, Outcome, Process},
     peer::{Library, Peer, Pending},
     support::{Context, Result, SOON, bail, ensure, until},
 };
@@ -14,32 +14,31 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 
-/// How long one that must get a lock at once may wait: a peer does not answer at once.
+/// The wait of a call that must succeed at once: a peer needs time to answer.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// How many round trips show that a waiter was not told: what the server had to tell before the first of them has then
-/// come.
+/// The round trips that show that a waiter was not woken: earlier messages have arrived by then.
 const ROUND_TRIPS: usize = 50;
 
 pub(crate) struct Contender {
     pub(crate) object: Object,
-    who: Who,
+    who: Side,
     /// Of ours, as is what it holds; a thread of theirs knows itself.
     handle: Option<Handle>,
-    held: Vec<Held>,
+    held: Vec<Grant>,
 }
 
 #[derive(Clone)]
-pub(crate) enum Who {
+pub(crate) enum Side {
     Ours(Process, Owner),
     Theirs(&'static Peer, String),
 }
 
 impl Contender {
-    pub(crate) fn new(object: Object, who: Who) -> Self {
+    pub(crate) fn new(object: Object, who: Side) -> Self {
         let handle = match &who {
-            Who::Ours(process, owner) => Some(process.handle(*owner, &object)),
-            Who::Theirs(..) => None,
+            Side::Ours(process, owner) => Some(process.handle(*owner, &object)),
+            Side::Theirs(..) => None,
         };
         let held = Vec::new();
         Self {
@@ -63,7 +62,7 @@ impl Contender {
 
     /// What the server calls it, where that is known: a thread of Redisson's.
     pub(crate) async fn id(&self) -> Result<Option<String>> {
-        let Who::Theirs(
+        let Side::Theirs(
             peer @ Peer {
                 library: Library::Redisson(_),
                 ..
@@ -86,7 +85,7 @@ impl Contender {
 
     /// Tells theirs what to do with what it contends for.
     fn tell(&self, verb: &str, argument: impl Display) -> Pending {
-        let Who::Theirs(peer, thread) = &self.who else {
+        let Side::Theirs(peer, thread) = &self.who else {
             panic!("{verb}: only theirs are told");
         };
         peer.tell(thread, format!("{verb} {} {argument}", self.object))
@@ -153,26 +152,26 @@ impl Contender {
     }
 
     /// Begins to wait for it, and goes on.
-    pub(crate) fn begin(&mut self, wait: Duration) -> Waiting<'_> {
+    pub(crate) fn begin(&mut self, wait: Duration) -> PendingCall<'_> {
         let coming = match &self.handle {
-            Some(handle) => Coming::of(handle(wait)),
-            None if wait == SOON => Coming::Theirs(self.tell("acquire", "")),
-            None => Coming::Theirs(self.tell("try", wait.as_millis())),
+            Some(handle) => PendingAnswer::of(handle(wait)),
+            None if wait == SOON => PendingAnswer::Theirs(self.tell("acquire", "")),
+            None => PendingAnswer::Theirs(self.tell("try", wait.as_millis())),
         };
-        Waiting {
+        PendingCall {
             contender: self,
             coming,
         }
     }
 
-    /// Waits for it, and comes back once that is seen: in a queue, or as a subscription. One who waits where another of
-    /// its process may have subscribed is given the time of some round trips.
-    pub(crate) async fn waits(&mut self) -> Result<Waiting<'_>> {
+    /// Starts to wait, and returns once that is visible: in a queue, or as a subscription. If another contender of its
+    /// process may have subscribed already, it gets the time of some round trips.
+    pub(crate) async fn waits(&mut self) -> Result<PendingCall<'_>> {
         self.waits_for(SOON).await
     }
 
-    /// [`waits`](Self::waits), at most so long.
-    pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<Waiting<'_>> {
+    /// [`waits`](Self::waits) with a limit.
+    pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<PendingCall<'_>> {
         let object = self.object.clone();
         let is_counted = object.queue().await?.is_some();
         let before = object.waiting().await?;
@@ -188,18 +187,20 @@ impl Contender {
         Ok(waiting)
     }
 
-    /// Gives back what it took last, or lets one through.
+    /// Releases its last hold, or lets one through.
     pub(crate) async fn release(&mut self) -> Result<()> {
         self.begin_release().comes().await.map(drop)
     }
 
-    /// Begins to give back what it took last.
-    pub(crate) fn begin_release(&mut self) -> Waiting<'_> {
+    /// Begins to release its last hold.
+    pub(crate) fn begin_release(&mut self) -> PendingCall<'_> {
         let coming = match &self.who {
-            Who::Ours(process, _) => Coming::of(process.release(self.held.pop(), &self.object)),
-            Who::Theirs(..) => Coming::Theirs(self.tell("release", "")),
+            Side::Ours(process, _) => {
+                PendingAnswer::of(process.release(self.held.pop(), &self.object))
+            }
+            Side::Theirs(..) => PendingAnswer::Theirs(self.tell("release", "")),
         };
-        Waiting {
+        PendingCall {
             contender: self,
             coming,
         }
@@ -219,21 +220,21 @@ impl Contender {
     /// Sets the count of a semaphore or of a latch, closes a barrier: whether it was not so before.
     pub(crate) async fn set(&self) -> Result<bool> {
         match &self.who {
-            Who::Ours(process, _) => Ok(process.set(&self.object).await?),
+            Side::Ours(process, _) => Ok(process.set(&self.object).await?),
             // Curator's takes a barrier that is there for its own.
-            Who::Theirs(..) => Ok(self.ask("set", "").await? != "false"),
+            Side::Theirs(..) => Ok(self.ask("set", "").await? != "false"),
         }
     }
 
-    /// That it sees so many permits that are free, counts left, or holds of its own; of Curator's and kazoo's whether it
-    /// has one.
+    /// Checks the number of free permits, remaining counts, or own holds that it sees; for Curator's and kazoo's,
+    /// whether it holds it at all.
     pub(crate) async fn sees(&self, number: u32) -> Result<()> {
         let (seen, expected) = match &self.who {
-            Who::Ours(process, _) => {
+            Side::Ours(process, _) => {
                 let seen = process.number(&self.object).await?;
                 (seen.unwrap_or(self.held.len() as i64), number)
             }
-            Who::Theirs(peer, _) => {
+            Side::Theirs(peer, _) => {
                 let most = match peer.library {
                     Library::Redisson(_) => u32::MAX,
                     Library::Curator | Library::Kazoo => 1,
@@ -252,25 +253,25 @@ impl Contender {
 impl Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
-            Who::Ours(..) => write!(f, "ours ({})", self.object),
-            Who::Theirs(peer, _) => write!(f, "{} ({})", peer.library, self.object),
+            Side::Ours(..) => write!(f, "ours ({})", self.object),
+            Side::Theirs(peer, _) => write!(f, "{} ({})", peer.library, self.object),
         }
     }
 }
 
-/// One that waits.
+/// A pending call.
 #[must_use]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PendingCall<'a> {
     contender: &'a mut Contender,
-    coming: Coming,
+    coming: PendingAnswer,
 }
 
-enum Coming {
+enum PendingAnswer {
     Ours(JoinHandle<(Outcome, Instant)>),
     Theirs(Pending),
 }
 
-impl Coming {
+impl PendingAnswer {
     fn of(outcome: BoxFuture<'static, Outcome>) -> Self {
         Self::Ours(tokio::spawn(
             outcome.map(|outcome| (outcome, Instant::now())),
@@ -278,23 +279,23 @@ impl Coming {
     }
 }
 
-impl Waiting<'_> {
-    /// That it still waits, after its process has heard all that the server had to tell it.
+impl PendingCall<'_> {
+    /// Checks that it still waits, after its process has received all of the server's messages.
     pub(crate) async fn sleeps(&mut self) -> Result<()> {
         for _ in 0..ROUND_TRIPS {
             match &self.contender.who {
-                Who::Ours(process, _) => process.round_trip().await?,
-                Who::Theirs(peer, _) => peer.round_trip().await?,
+                Side::Ours(process, _) => process.round_trip().await?,
+                Side::Theirs(peer, _) => peer.round_trip().await?,
             }
         }
         match &mut self.coming {
-            Coming::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
-            Coming::Theirs(answer) => answer.is_open()?,
+            PendingAnswer::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
+            PendingAnswer::Theirs(answer) => answer.is_open()?,
         }
         Ok(())
     }
 
-    /// That it gets what it waits for: when.
+    /// Checks that it acquires; returns when.
     pub(crate) async fn comes(self) -> Result<Instant> {
         let who = self.contender.to_string();
         self.ends()
@@ -302,24 +303,24 @@ impl Waiting<'_> {
             .with_context(|| format!("{who} waited in vain"))
     }
 
-    /// That it gets nothing, and its wait ends.
+    /// Checks that its wait ends without the lock.
     pub(crate) async fn gives_up(self) -> Result<()> {
         let who = self.contender.to_string();
         ensure!(self.ends().await?.is_none(), "{who} got it");
         Ok(())
     }
 
-    /// When it got it; `None` where its wait ended before that.
+    /// When it acquired; `None` if its wait ended before.
     async fn ends(self) -> Result<Option<Instant>> {
         match self.coming {
-            Coming::Theirs(pending) => {
+            PendingAnswer::Theirs(pending) => {
                 let answer = pending.within(SOON).await?;
                 Ok((answer != "false").then(Instant::now))
             }
-            Coming::Ours(task) => {
+            PendingAnswer::Ours(task) => {
                 let (result, at) = task.await?;
                 match result {
-                    Ok(Some(Held::Done)) => {}
+                    Ok(Some(Grant::Done)) => {}
                     Ok(Some(got)) => self.contender.held.push(got),
                     Ok(None) | Err(LockError::Taken { .. }) => return Ok(None),
                     Err(error) => return Err(error.into()),

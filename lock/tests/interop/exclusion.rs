@@ -1,8 +1,8 @@
-//! What every lock that excludes all others shows against its namesake.
+//! What every exclusive lock shows against its namesake.
 
 use super::support::*;
 
-/// Whoever holds it, the other side is refused and waits until the last hold is given back; and the other way round.
+/// Whichever side holds it, the other is refused and waits until the last hold is released.
 #[apply(clause!)]
 #[over(exclusive, Both)]
 async fn a_waiter_comes_in_after_the_last_release_and_no_sooner(pair: Pair) -> Result<()> {
@@ -38,7 +38,7 @@ async fn a_waiter_comes_in_after_the_last_release_and_no_sooner(pair: Pair) -> R
     holder.pass().await
 }
 
-/// Neither side can end a hold of the other: not as a stranger, and not as one whose own hold has gone.
+/// Neither side can end the other's hold, as a stranger or after its own hold is gone.
 #[apply(clause!)]
 #[over(redissons_exclusive, Both)]
 async fn a_foreign_release_is_refused(pair: Pair) -> Result<()> {
@@ -57,7 +57,7 @@ async fn a_foreign_release_is_refused(pair: Pair) -> Result<()> {
     next.release().await
 }
 
-/// A contender that does not wait long enough leaves nothing behind, neither a hold nor a place.
+/// A contender whose wait ends leaves nothing behind, neither a hold nor a place.
 #[apply(clause!)]
 #[over(limited, Both)]
 async fn a_wait_that_ends_takes_nothing(pair: Pair) -> Result<()> {
@@ -80,7 +80,7 @@ async fn a_wait_that_ends_takes_nothing(pair: Pair) -> Result<()> {
 #[over(redissons_exclusive, Once)]
 async fn what_a_java_thread_forgot_comes_free_with_its_lease(pair: Pair) -> Result<()> {
     let [forgetful, mut ours] = [pair.theirs(), pair.ours()];
-    // Its lease begins before its answer comes, which on a busy machine takes seconds.
+    // Its lease begins before its answer, which on a busy machine takes seconds.
     forgetful.ask("acquire", 6000).await?;
     refused([&mut ours]).await?;
     ours.take_in_turn().await?;

@@ -1,9 +1,9 @@
-//! What opens for all who wait: `RedisLatch` and Redisson's `RCountDownLatch`, `ZkBarrier`, `ZkDoubleBarrier` and Curator's
+//! Latches and barriers: `RedisLatch` and Redisson's `RCountDownLatch`, `ZkBarrier`, `ZkDoubleBarrier` and Curator's
 //! `DistributedBarrier`, `DistributedDoubleBarrier`.
 
 use super::support::*;
 
-/// Closed by one side and opened by the other, which for a latch of two counts down after the first.
+/// One side closes it and the other opens it; the latch's last count-down is the other side's.
 #[apply(clause!)]
 #[over(gates, Both)]
 async fn both_are_held_up_until_it_is_open(pair: Pair) -> Result<()> {
@@ -12,7 +12,7 @@ async fn both_are_held_up_until_it_is_open(pair: Pair) -> Result<()> {
     second.pass().await?;
     first.hold_up().await?;
     for again in [&first, &second] {
-        // Curator's takes a barrier that is there for its own.
+        // Curator accepts a present barrier as its own.
         let is_closed = again.set().await?;
         ensure!(
             !is_closed || pair.kind == Kind::Barrier && again.is_theirs(),
@@ -39,7 +39,7 @@ async fn both_are_held_up_until_it_is_open(pair: Pair) -> Result<()> {
     }
 }
 
-/// Two of each side come in together and leave together; the last is of the side that comes second.
+/// Two of each side enter together and leave together; the last is of the second side.
 #[apply(clause!)]
 #[over(curators_double, Both)]
 async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()> {
@@ -60,7 +60,7 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
     let mut one_leaves = one.begin_release();
     let mut other_leaves = other.begin_release();
     let early_leaves = early.begin_release();
-    // The late one; the first by name, where that is another; and `ready`.
+    // The late one; the first by name, if that is another; and `ready`.
     until("those who left are gone", async || {
         Ok(pair.queue().await? <= Some(3))
     })
@@ -73,7 +73,7 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
     Ok(())
 }
 
-/// Ours takes its member away when its wait ends. Curator's would leave it, to be counted.
+/// Ours removes its member when its wait ends. Curator's would leave it to be counted.
 #[apply(clause!)]
 #[over(curators_double, Once)]
 async fn a_member_that_gives_up_is_not_counted_by_curator(pair: Pair) -> Result<()> {

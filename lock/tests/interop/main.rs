@@ -1,11 +1,12 @@
-//! Processes that take their locks with Redisson, Curator and kazoo, and ours: what each does is seen, waited for and
-//! undone by the other as among their own. On a real Redis, for the oldest and the newest Redisson that people run, and
-//! on a real ZooKeeper. For each clause a broken twin, where one can be, shows that it can fail.
+//! Peer processes with Redisson, Curator and kazoo, beside ours: each side sees, waits for and undoes the other's locks
+//! as its own. On a real Redis, for the oldest and the newest Redisson in use, and on a real ZooKeeper. Clauses have a
+//! broken twin, where one is possible.
 //!
-//! `make interop` builds those processes and runs this. In reading order: `peer.rs` is such a process, `ours.rs` a process
-//! of ours; `contender.rs` gives both sides the same verbs, and `object.rs` looks at what they contend for from outside.
-//! `pair.rs` is what a clause is given, and `register.rs` pairs the sides for each kind of lock. Then the clauses: `exclusion.rs`, `queue.rs`, `readers.rs`, `permits.rs`,
-//! `gates.rs`, `sections.rs` for both servers; `messages.rs` and `turns.rs` for Redis, `numbers.rs` for ZooKeeper.
+//! `make interop` builds the peers and runs this. In reading order: `peer.rs` is a peer process, `ours.rs` one of ours;
+//! `contender.rs` gives both the same methods, and `object.rs` looks at the servers. `pair.rs` is a clause's input, and
+//! `register.rs` pairs the sides for each kind of lock. Then the clauses: `exclusion.rs`, `queue.rs`, `readers.rs`,
+//! `permits.rs`, `gates.rs` and `sections.rs` for both servers; `messages.rs` and `turns.rs` for Redis, `numbers.rs` for
+//! ZooKeeper.
 
 mod contender;
 mod exclusion;
@@ -39,7 +40,7 @@ use server::Server;
 use std::{process::ExitCode, time::Duration};
 use tokio::runtime::Runtime;
 
-/// The servers of one run, and the processes that play against ours.
+/// The servers of one run, and the peers.
 pub(crate) struct Stage {
     redis: Server,
     zookeeper: Server,
@@ -61,7 +62,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Starts a process with that library and this watchdog, or the library's own; `log` is the name of its log.
+    /// Starts a peer with this library and this watchdog (`None`: the library's own); `log` is the name of its log.
     pub(crate) async fn start(
         &self,
         library: Library,
@@ -78,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// The process with that library, and its server.
+    /// The peer with this library, and its server.
     pub(crate) fn peer(&self, library: Library) -> (&Peer, &Server) {
         let peer = self.peers.iter().find(|peer| peer.library == library);
         (peer.expect("all are started"), self.server(library))
@@ -87,7 +88,7 @@ impl Stage {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // One after the other: some compare how long things take.
+    // One after the other, because some compare durations.
     arguments.test_threads = Some(1);
     let runtime = Runtime::new().expect("a runtime");
     if arguments.list {

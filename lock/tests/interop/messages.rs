@@ -1,10 +1,10 @@
-//! A release is a message: whoever waits in Redis is woken by it, and not by the look that it takes now and then.
+//! A release in Redis wakes the waiter by a message, not by its timed re-check.
 
 use super::support::*;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The twin of our release frees it and tells nobody. Java would go on sleeping until the lease's end.
+/// The twin of our release sends no message: Java would sleep until the lease's end.
 #[apply(clause!)]
 #[over(redissons_told, Once)]
 async fn a_release_without_a_message_leaves_java_asleep(pair: Pair) -> Result<()> {
@@ -13,7 +13,7 @@ async fn a_release_without_a_message_leaves_java_asleep(pair: Pair) -> Result<()
     holder.hold_up().await?;
     let mut waiting = waiter.waits().await?;
     pair.until_listening(1).await?;
-    // What it does between its subscription and its sleep.
+    // What Java does between its subscription and its sleep.
     waiting.sleeps().await?;
     redis.free(pair.kind, &pair.name).await?;
     waiting.sleeps().await?;
@@ -39,8 +39,8 @@ async fn our_writer_is_woken_by_javas_last_reader(pair: Pair) -> Result<()> {
     woken_by_the_message(&pair, Kind::Read).await
 }
 
-/// Where Java holds `held`. The rounds without a message are what a waiter that heard nothing would take, which looks
-/// again every half second: the ones with a message must be several times as fast.
+/// Java holds `held`. The rounds without a message show how long an unwoken waiter takes, which looks every half
+/// second: rounds with a message must be several times faster.
 async fn woken_by_the_message(pair: &Pair, held: Kind) -> Result<()> {
     const ROUNDS: usize = 7;
     const TIMES: u32 = 4;
@@ -61,14 +61,14 @@ async fn woken_by_the_message(pair: &Pair, held: Kind) -> Result<()> {
     Ok(())
 }
 
-/// One of ours waits until Java frees what it waits for, or it is freed behind everybody's back: how long it then takes.
+/// One of ours waits until Java releases, or until the lock is freed without a message; returns how long that takes.
 async fn round(pair: Pair, held: Kind, told: bool) -> Result<Duration> {
     let (mut holder, mut waiter) = (pair.theirs().with(held), pair.ours());
     pair.set_permits().await?;
     holder.hold_up().await?;
     let waiting = waiter.waits().await?;
     match pair.kind {
-        // All of a process listen by one pattern, and before they stand in the queue.
+        // All waiters of a process listen by one pattern, before they are in the queue.
         Kind::Fair => pair.until_queue(1).await?,
         _ => pair.until_listening(1).await?,
     }

@@ -6,13 +6,13 @@ use oversell_lock::zk::ZkClient;
 use std::fmt::Display;
 use tokio::time::timeout;
 
-/// Threads of Curator's, and tasks of ours.
+/// Curator's threads, and our tasks.
 const THREADS: i64 = 4;
 /// Increments of each.
 const EACH: i64 = 50;
 /// Increments of all.
 const ALL: i64 = 2 * EACH * THREADS;
-/// Of more than four bytes.
+/// A number of more than four bytes.
 const BIG: i64 = 1 << 40;
 
 impl Pair {
@@ -23,7 +23,7 @@ impl Pair {
         }
     }
 
-    /// What Curator answers to `count VERB NAME ARGUMENT…` or `atomic …`; all questions come from one thread.
+    /// Curator's answer to `count VERB NAME ARGUMENT…` or `atomic …`; all come from one thread.
     async fn java(&self, verb: &str, arguments: impl Display) -> Result<String> {
         self.peer
             .ask("numbers", format!("{verb} {} {arguments}", self.name))
@@ -93,7 +93,7 @@ async fn a_stale_count_is_refused_both_ways(pair: Pair) -> Result<()> {
     .await
 }
 
-/// Whichever side makes it.
+/// Either side may create the node.
 #[apply(clause!)]
 #[over(curator, Both)]
 async fn an_atomic_long_tells_both_the_same(pair: Pair) -> Result<()> {
@@ -131,7 +131,7 @@ async fn an_atomic_long_tells_both_the_same(pair: Pair) -> Result<()> {
     pair.java_says("atomic get", "", "true 9 9").await
 }
 
-/// The number after a crowd of both sides, who made [`ALL`] increments.
+/// The number after both sides made [`ALL`] increments.
 async fn crowd(pair: &Pair, ours: impl AsyncFn() -> Result<()>) -> Result<i64> {
     let threads = (0..THREADS).map(async |_| {
         let command = format!("atomic adds {} {EACH}", pair.name);
@@ -163,7 +163,7 @@ async fn no_increment_of_either_is_lost(pair: Pair) -> Result<()> {
     Ok(())
 }
 
-/// The twin reads, and writes one more whatever has happened meanwhile.
+/// The twin reads and writes unconditionally.
 #[apply(clause!)]
 #[over(curator, Once)]
 async fn a_side_that_asks_for_no_version_is_caught(pair: Pair) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What is contended for, and a look at its server from outside: who waits, what is left, and the counters of
+//! A contended object, and a look at its server from outside: its waiters, its entries, and the counters of
 //! [`sections`](super::sections).
 
 use super::{
@@ -9,27 +9,27 @@ use super::{
 };
 use std::fmt::{self, Display};
 
-/// A kind of lock, or of what is like one.
+/// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lock,
     Fair,
     Read,
     Write,
-    /// So many of all permits of a semaphore.
+    /// This many of a semaphore's permits.
     Permits {
         all: u32,
         take: u32,
     },
-    /// With this count. To take it is to set its count, to release it is to count down; a waiter gets nothing.
+    /// A latch with this count: taking it sets the count, releasing it counts down; a waiter gets nothing.
     Latch(u32),
-    /// To take it is to close it, to release it is to open it; a waiter gets nothing.
+    /// A barrier: taking it closes it, releasing it opens it; a waiter gets nothing.
     Barrier,
-    /// A double barrier of so many members, to enter and to leave.
+    /// A double barrier of this many members.
     Double(u32),
-    /// kazoo's lock with the names that it gives its nodes itself.
+    /// kazoo's lock with its own node names.
     Stock,
-    /// What a twin takes that comes in without asking anybody.
+    /// Nothing: a twin that enters without a lock.
     Nothing,
 }
 
@@ -51,13 +51,13 @@ impl Display for Kind {
 }
 
 impl Kind {
-    /// Whether it lets those who wait through, and they hold nothing then.
+    /// Whether waiters pass it without holding anything.
     pub(crate) fn is_gate(self) -> bool {
         matches!(self, Self::Latch(_) | Self::Barrier)
     }
 }
 
-/// A name on a server, as that of one kind.
+/// An object of one kind, by its name.
 #[derive(Clone)]
 pub(crate) struct Object {
     pub(crate) server: &'static Server,
@@ -65,7 +65,7 @@ pub(crate) struct Object {
     pub(crate) name: String,
 }
 
-/// As a peer is told it.
+/// Its description for a peer.
 impl Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)
@@ -82,12 +82,12 @@ macro_rules! ask {
 }
 
 impl Object {
-    /// How many stand in its queue, in ZooKeeper with those that hold it; `None` where there is no queue.
+    /// The length of its queue, in ZooKeeper including the holders; `None` without a queue.
     pub(crate) async fn queue(&self) -> Result<Option<usize>> {
         ask!(self.queue(self.kind, &self.name))
     }
 
-    /// How many are seen to wait: in its queue, or as the processes that listen for news of it.
+    /// The visible waiters: in its queue, or the processes that listen to its channel.
     pub(crate) async fn waiting(&self) -> Result<Option<usize>> {
         match (self.queue().await?, self.server) {
             (None, Server::Redis(redis)) => redis.listeners(&self.name).await.map(Some),
@@ -102,7 +102,7 @@ impl Object {
         .await
     }
 
-    /// Waits until so many processes listen for news of it in Redis.
+    /// Waits until `n` processes listen to its channel.
     pub(crate) async fn until_listening(&self, processes: usize) -> Result<()> {
         until("they listen", async || {
             Ok(self.redis().listeners(&self.name).await? == processes)
@@ -110,7 +110,7 @@ impl Object {
         .await
     }
 
-    /// Waits until nothing is left of it but the counters, and what is set once for all.
+    /// Waits until nothing is left but the counters and permanent settings.
     pub(crate) async fn until_nothing_is_left(&self) -> Result<()> {
         let left = async || ask!(self.left(self.kind, &self.name));
         let gone = until("nothing is left", async || Ok(left().await?.is_empty())).await;
@@ -120,12 +120,12 @@ impl Object {
         }
     }
 
-    /// Makes the counters, where they must be made.
+    /// Creates the counters, if that is necessary.
     pub(crate) async fn prepare(&self) -> Result<()> {
         ask!(self.prepare(&self.name))
     }
 
-    /// Inside a section: reads the counter, and writes one more. The count before, and how many are inside.
+    /// Inside a section: increments the counter without a lock; returns the old count, and how many are inside.
     pub(crate) async fn section(&self) -> Result<(i64, i64)> {
         ask!(self.section(&self.name))
     }

@@ -1,4 +1,4 @@
-//! Processes of ours, and what each has of a [`Kind`].
+//! Our processes, and their holds of a [`Kind`].
 
 use super::{
     object::{Kind, Object},
@@ -18,37 +18,37 @@ pub(crate) enum Process {
     ZooKeeper(ZkClient),
 }
 
-/// What one of ours got.
-pub(crate) enum Held {
+/// A hold of one of ours.
+pub(crate) enum Grant {
     Guards(Vec<Guard>),
     Permit(Permit),
     Member(ZkDoubleBarrier, String),
-    /// Let through, or given back.
+    /// Nothing to hold.
     Done,
 }
 
-/// What a call came to; `None` where there was nothing to do it with.
-pub(crate) type Outcome = Result<Option<Held>, LockError>;
+/// The result of a call; `None` if there was nothing to release.
+pub(crate) type Outcome = Result<Option<Grant>, LockError>;
 
-/// Takes, enters or waits, at most so long.
+/// Acquires, enters or waits, with a limit.
 pub(crate) type Handle = Arc<dyn Fn(Duration) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Does `take` with a handle of the library.
+/// Runs `take` with a handle of the library.
 fn with<T, F>(of: T, take: impl Fn(T, Duration) -> F + Send + Sync + 'static) -> Handle
 where
     T: Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Held, LockError>> + Send + 'static,
+    F: Future<Output = Result<Grant, LockError>> + Send + 'static,
 {
     Arc::new(move |wait| take(of.clone(), wait).map(|got| got.map(Some)).boxed())
 }
 
 fn lock(lock: impl Lock + Clone + 'static) -> Handle {
     with(lock, |lock, wait| async move {
-        Ok(Held::Guards(vec![lock.acquire(wait).await?]))
+        Ok(Grant::Guards(vec![lock.acquire(wait).await?]))
     })
 }
 
-/// The number of a latch's counts, or of a double barrier's members.
+/// A latch's count, or a double barrier's members.
 fn positive(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).expect("at least one")
 }
@@ -64,19 +64,19 @@ impl Process {
     pub(crate) fn handle(&self, owner: Owner, object: &Object) -> Handle {
         let name = object.name.as_str();
         match (self, object.kind) {
-            (_, Kind::Nothing) => with((), |(), _| async { Ok(Held::Done) }),
+            (_, Kind::Nothing) => with((), |(), _| async { Ok(Grant::Done) }),
             (Self::Redis(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
             (Self::Redis(ours), Kind::Fair) => lock(ours.fair_lock(name).owner(owner)),
             (Self::Redis(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
             (Self::Redis(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
             (Self::Redis(ours), Kind::Permits { take, .. }) => {
                 with(ours.semaphore(name), move |semaphore, wait| async move {
-                    Ok(Held::Permit(semaphore.acquire(take, wait).await?))
+                    Ok(Grant::Permit(semaphore.acquire(take, wait).await?))
                 })
             }
             (Self::Redis(ours), Kind::Latch(_)) => {
                 with(ours.latch(name), |latch, wait| async move {
-                    latch.wait(wait).await.map(|()| Held::Done)
+                    latch.wait(wait).await.map(|()| Grant::Done)
                 })
             }
             (Self::ZooKeeper(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
@@ -85,42 +85,42 @@ impl Process {
             (Self::ZooKeeper(ours), Kind::Permits { all, take }) => with(
                 ours.semaphore(name, all),
                 move |semaphore, wait| async move {
-                    Ok(Held::Guards(semaphore.acquire(take, wait).await?))
+                    Ok(Grant::Guards(semaphore.acquire(take, wait).await?))
                 },
             ),
             (Self::ZooKeeper(ours), Kind::Barrier) => {
                 with(ours.barrier(name), |barrier, wait| async move {
-                    barrier.wait(wait).await.map(|()| Held::Done)
+                    barrier.wait(wait).await.map(|()| Grant::Done)
                 })
             }
             (Self::ZooKeeper(ours), Kind::Double(members)) => with(
                 ours.double_barrier(name, positive(members)),
                 |barrier, wait| async move {
                     let member = barrier.enter(wait).await?;
-                    Ok(Held::Member(barrier, member))
+                    Ok(Grant::Member(barrier, member))
                 },
             ),
             _ => unreachable!("this server has no {object}"),
         }
     }
 
-    /// Gives back what is held, or lets one through.
+    /// Releases a hold, or counts down or opens.
     pub(crate) fn release(
         &self,
-        held: Option<Held>,
+        held: Option<Grant>,
         object: &Object,
     ) -> BoxFuture<'static, Outcome> {
         let (process, Object { kind, name, .. }) = (self.clone(), object.clone());
         async move {
             let done = match (held, process, kind) {
-                (Some(Held::Guards(guards)), ..) => {
+                (Some(Grant::Guards(guards)), ..) => {
                     for guard in guards {
                         guard.release().await?;
                     }
                     true
                 }
-                (Some(Held::Permit(permit)), ..) => permit.release().await.map(|()| true)?,
-                (Some(Held::Member(barrier, member)), ..) => {
+                (Some(Grant::Permit(permit)), ..) => permit.release().await.map(|()| true)?,
+                (Some(Grant::Member(barrier, member)), ..) => {
                     barrier.leave(&member, SOON).await.map(|()| true)?
                 }
                 (_, Self::Redis(ours), Kind::Latch(_)) => {
@@ -129,12 +129,12 @@ impl Process {
                 (_, Self::ZooKeeper(ours), Kind::Barrier) => ours.barrier(&name).remove().await?,
                 (_, _, kind) => kind == Kind::Nothing,
             };
-            Ok(done.then_some(Held::Done))
+            Ok(done.then_some(Grant::Done))
         }
         .boxed()
     }
 
-    /// Whether there was none before.
+    /// Whether it was not set before.
     pub(crate) async fn set(&self, object: &Object) -> Result<bool, LockError> {
         let name = object.name.as_str();
         match (self, object.kind) {
@@ -149,7 +149,7 @@ impl Process {
         }
     }
 
-    /// How many permits are free, or counts left.
+    /// The free permits, or the remaining count.
     pub(crate) async fn number(&self, object: &Object) -> Result<Option<i64>> {
         let name = object.name.as_str();
         Ok(match (self, object.kind) {
@@ -163,7 +163,7 @@ impl Process {
         })
     }
 
-    /// To the server and back.
+    /// A round trip to the server.
     pub(crate) async fn round_trip(&self) -> Result<()> {
         match self {
             Self::Redis(ours) => {

@@ -1,8 +1,8 @@
-//! Two sides that contend for one name: what a clause is given.
+//! Two sides that contend for one name: a clause's input.
 
 use super::{
     Stage,
-    contender::{Contender, Waiting, Who},
+    contender::{Contender, PendingCall, Side},
     object::{Kind, Object},
     ours::Process,
     peer::{Library, Peer},
@@ -15,9 +15,9 @@ pub(crate) struct Pair {
     pub(crate) stage: &'static Stage,
     pub(crate) peer: &'static Peer,
     pub(crate) object: Object,
-    /// Else theirs come first.
+    /// Whether ours come first.
     pub(crate) ours_first: bool,
-    /// Two of ours.
+    /// Two of our processes.
     pub(crate) processes: [Process; 2],
 }
 
@@ -49,7 +49,7 @@ impl Pair {
         })
     }
 
-    /// The same two sides, for another name.
+    /// The same sides, for another name.
     pub(crate) fn again(&self) -> Self {
         let name = self.server.name();
         Self {
@@ -65,34 +65,34 @@ impl Pair {
     fn side(&self, ours: bool, process: usize) -> Contender {
         let process = &self.processes[process];
         let who = if ours {
-            Who::Ours(process.clone(), process.owner())
+            Side::Ours(process.clone(), process.owner())
         } else {
-            Who::Theirs(self.peer, self.peer.thread())
+            Side::Theirs(self.peer, self.peer.thread())
         };
         Contender::new(self.object.clone(), who)
     }
 
-    /// One of ours.
+    /// One of our contenders.
     pub(crate) fn ours(&self) -> Contender {
         self.side(true, 0)
     }
 
-    /// One of ours in one of its processes.
+    /// A contender in this process of ours.
     pub(crate) fn ours_in(&self, process: usize) -> Contender {
         self.side(true, process)
     }
 
-    /// One of theirs.
+    /// One of the peer's contenders.
     pub(crate) fn theirs(&self) -> Contender {
         self.side(false, 0)
     }
 
-    /// One of the side that comes first.
+    /// A contender of the first side.
     pub(crate) fn first(&self) -> Contender {
         self.side(self.ours_first, 0)
     }
 
-    /// One of the other side.
+    /// A contender of the second side.
     pub(crate) fn second(&self) -> Contender {
         self.side(!self.ours_first, 0)
     }
@@ -107,7 +107,7 @@ impl Pair {
         self.side(!self.ours_first, 1)
     }
 
-    /// Sets the permits of a semaphore where the server has their number. Only one side can.
+    /// Sets a semaphore's permits, if they are stored on the server. Only one side can.
     pub(crate) async fn set_permits(&self) -> Result<()> {
         if let (Server::Redis(_), Kind::Permits { .. }) = (self.server, self.kind) {
             let [first, second] = [self.first(), self.second()];
@@ -120,7 +120,7 @@ impl Pair {
         Ok(())
     }
 
-    /// That so many permits are free, as both see it where both can.
+    /// Checks the number of free permits, on each side that can tell.
     pub(crate) async fn free_permits(&self, free: u32) -> Result<()> {
         match (self.server, self.kind) {
             (Server::ZooKeeper(_), Kind::Permits { all, .. }) => {
@@ -137,7 +137,7 @@ impl Pair {
         Ok(())
     }
 
-    /// That `holder` has so many holds, as it sees it itself and as the server shows those of Redisson's.
+    /// Checks the hold count of `holder`, by its own view and, for Redisson's, by the server's.
     pub(crate) async fn shows(&self, holder: &Contender, holds: u32) -> Result<()> {
         holder.sees(holds).await?;
         if let Some(field) = holder.id().await? {
@@ -151,7 +151,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What a thread of Redisson's sees that has no part in it.
+    /// The hold count as an uninvolved Redisson thread sees it.
     pub(crate) async fn is_locked(&self, locked: bool) -> Result<()> {
         if let Server::Redis(_) = self.server {
             let bystander = self.theirs();
@@ -166,12 +166,12 @@ impl Pair {
         Ok(())
     }
 
-    /// Releases it, and all of these get it then. They cannot have waited for the end of the hold: a copy of the lock lives
-    /// as long as the hold had still to live, and is there afterwards.
+    /// Releases it, and all of these acquire then, but not because the hold expired: a copy of the lock with the same
+    /// remaining lease is still there afterwards.
     pub(crate) async fn lets_in<'a>(
         &self,
         holder: &mut Contender,
-        waiting: impl IntoIterator<Item = Waiting<'a>>,
+        waiting: impl IntoIterator<Item = PendingCall<'a>>,
     ) -> Result<()> {
         let copied = match self.server {
             Server::Redis(redis) => Some(redis).zip(redis.copy(&self.name).await?),

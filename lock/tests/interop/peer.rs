@@ -1,4 +1,4 @@
-//! A process that takes its locks with somebody else's library (`interop/`), as the tests talk to it.
+//! A process with another library's locks (`interop/`), as the tests talk to it.
 
 use super::support::{Context, HANGS, Result, SOON, bail, ensure};
 use oversell::clients::peer::{Java, Peer as Process, Pending as Answer};
@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::process::Command;
 
-/// Whose locks the process takes; `make interop` builds these.
+/// The library of a peer; `make interop` builds these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Library {
     /// In this version.
@@ -20,7 +20,7 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// The Redisson whose format ours is, and the newest.
+    /// The Redisson whose format we use, and the newest.
     pub(crate) const ALL: [Self; 4] = [
         Self::Redisson("3.13.6"),
         Self::Redisson("4.7.0"),
@@ -28,7 +28,7 @@ impl Library {
         Self::Kazoo,
     ];
 
-    /// The folder of what is built, and the program that is run from there; `None` where it is not built.
+    /// The folder of the build, and its program; `None` if it is not built.
     fn built(self) -> Option<(PathBuf, Command)> {
         let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../interop");
         let (library, version) = match self {
@@ -72,12 +72,12 @@ impl Deref for Peer {
     }
 }
 
-/// An answer that has not come yet.
+/// A pending answer.
 pub(crate) struct Pending(Answer);
 
 impl Peer {
-    /// Starts it, with `log` as the name of its log beside what was built; it answers once it has connected. Redisson's watchdog
-    /// keeps a lock for so long, or as it does by itself.
+    /// Starts it, with a log of this name beside the build; it answers once it has connected. `watchdog`: Redisson's
+    /// watchdog lease, or its default.
     pub(crate) async fn start(
         library: Library,
         log: &str,
@@ -95,23 +95,23 @@ impl Peer {
         Ok(Self { library, process })
     }
 
-    /// Tells the thread `who` what to do, and does not wait for it.
+    /// Sends a command to the thread `who`, without waiting.
     pub(crate) fn tell(&self, who: &str, command: impl Display) -> Pending {
         Pending(self.process.tell(who, command))
     }
 
-    /// Tells the thread `who` what to do, and waits for the answer.
+    /// Sends a command to the thread `who`, and waits for the answer.
     pub(crate) async fn ask(&self, who: &str, command: impl Display) -> Result<String> {
         self.tell(who, command).within(SOON).await
     }
 
-    /// [`ask`](Self::ask), for work that takes as long as a test may, and comes to a number.
+    /// [`ask`](Self::ask) for long work that returns a number.
     pub(crate) async fn count(&self, who: &str, command: impl Display) -> Result<i64> {
         let counted = self.tell(who, command).within(HANGS).await?;
         counted.parse().with_context(|| counted)
     }
 
-    /// [`ask`](Self::ask), where only one answer will do.
+    /// [`ask`](Self::ask) with an expected answer.
     pub(crate) async fn must(
         &self,
         who: &str,
@@ -128,14 +128,14 @@ impl Peer {
         Ok(())
     }
 
-    /// To the server and back, in a thread that does nothing else.
+    /// A round trip to the server, in an idle thread.
     pub(crate) async fn round_trip(&self) -> Result<()> {
         self.ask("bystander", "ping").await.map(drop)
     }
 }
 
 impl Pending {
-    /// That the answer has not come by now.
+    /// Checks that the answer has not come yet.
     pub(crate) fn is_open(&mut self) -> Result<()> {
         match self.0.now() {
             None => Ok(()),

@@ -4,7 +4,7 @@ use super::support::*;
 
 const ALL: u32 = 3;
 
-/// So many of three permits.
+/// This many of three permits.
 fn taking(take: u32) -> Kind {
     Kind::Permits { all: ALL, take }
 }
@@ -30,12 +30,10 @@ async fn permits_are_seen_by_both(pair: Pair) -> Result<()> {
     pair.free_permits(ALL).await
 }
 
-/// One that waits for more permits than are free takes none of them before.
+/// A waiter for more permits than are free takes none of them before.
 #[apply(clause!)]
 #[over(permits, Both)]
-async fn a_waiter_gets_its_permits_from_several_holders_of_the_other_side(
-    pair: Pair,
-) -> Result<()> {
+async fn permits_come_from_several_holders_of_the_other_side(pair: Pair) -> Result<()> {
     let [mut one, mut two, mut waiter] =
         [pair.first().with(taking(1)), pair.first(), pair.second()];
     pair.set_permits().await?;

@@ -2,7 +2,7 @@
 
 use super::support::*;
 
-/// Four come one after the other, by turns of either side, and each release lets in the next and nobody else.
+/// Four contenders of alternating sides queue, and each release lets in the next one only.
 #[apply(clause!)]
 #[over(queued, Both)]
 async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
@@ -29,7 +29,7 @@ async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
     }
 
     pair.lets_in(&mut holder, [waiting]).await?;
-    // One who comes now, and does not wait, does not get past those who do.
+    // A contender that does not wait does not pass the waiters.
     refused([&mut holder, &mut late]).await?;
     second_waits.sleeps().await?;
     third_waits.sleeps().await?;
@@ -39,7 +39,7 @@ async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
     third.release().await
 }
 
-/// One that gives up is out of the queue, and the one behind it is not let in early, and then has its turn.
+/// A contender that gives up leaves the queue; the one behind it is not let in early, and then has its turn.
 #[apply(clause!)]
 #[over(queued, Both)]
 async fn a_waiter_that_gives_up_leaves_no_place(pair: Pair) -> Result<()> {
@@ -56,7 +56,7 @@ async fn a_waiter_that_gives_up_leaves_no_place(pair: Pair) -> Result<()> {
     patient.release().await
 }
 
-/// A lock that is free is its first waiter's, though that one has not come yet: one that comes later is refused.
+/// A free lock belongs to its first waiter, even before that one has looked: a later contender is refused.
 #[apply(clause!)]
 #[over(redissons_fair, Both)]
 async fn nobody_gets_past_a_living_waiter(pair: Pair) -> Result<()> {
@@ -69,7 +69,7 @@ async fn nobody_gets_past_a_living_waiter(pair: Pair) -> Result<()> {
     one.pass().await
 }
 
-/// A waiter that is gone without a word, as when its process was killed, holds up neither side once its score has passed.
+/// A dead waiter blocks neither side once its score has passed.
 #[apply(clause!)]
 #[over(redissons_fair, Both)]
 async fn a_dead_waiter_holds_nobody_up(pair: Pair) -> Result<()> {
@@ -85,8 +85,8 @@ async fn a_dead_waiter_holds_nobody_up(pair: Pair) -> Result<()> {
     next.release().await
 }
 
-/// A Java process that waited and was killed (`kill -9`) does not hold ours up once the time is over that it gave itself, which is
-/// minutes: only that is made to pass here. (A thread of Redisson 3.13.6 behind it sleeps through those minutes.)
+/// A killed Java waiter (`kill -9`) blocks ours only until its own wait limit has passed, which is minutes: the test
+/// moves that forward. (A thread of Redisson 3.13.6 behind it sleeps through those minutes.)
 #[apply(clause!)]
 #[over(redissons_fair, Once)]
 async fn a_killed_java_waiter_does_not_hold_ours_up(pair: Pair) -> Result<()> {

@@ -1,10 +1,10 @@
-//! Readers together, writers alone. The write half by itself is under `exclusion.rs`, as every lock is.
+//! Readers together, writers alone. The write half alone is in `exclusion.rs`, as every lock is.
 
 use super::support::*;
 use oversell_lock::LockError;
 use std::time::Duration;
 
-/// Both sides read together, and the writers of both wait for the last reader, whoever it is.
+/// Both sides read together, and both sides' writers wait for the last reader of either.
 #[apply(clause!)]
 #[over(readers, Both)]
 async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
@@ -41,7 +41,7 @@ async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
     writer.release().await
 }
 
-/// A writer keeps the readers of the other side out, and its release lets all of them in together.
+/// A writer excludes the other side's readers, and its release lets all of them in together.
 #[apply(clause!)]
 #[over(readers, Both)]
 async fn a_writer_keeps_the_readers_of_the_other_out(pair: Pair) -> Result<()> {
@@ -64,7 +64,7 @@ async fn a_writer_keeps_the_readers_of_the_other_out(pair: Pair) -> Result<()> {
     writer.pass().await
 }
 
-/// A reader that comes after a waiting writer waits behind it, whoever is inside.
+/// A reader behind a waiting writer waits, whoever is inside.
 #[apply(clause!)]
 #[over(curators_readers, Both)]
 async fn a_reader_stands_behind_a_writer_that_waits(pair: Pair) -> Result<()> {
@@ -81,7 +81,7 @@ async fn a_reader_stands_behind_a_writer_that_waits(pair: Pair) -> Result<()> {
     late.release().await
 }
 
-/// A writer that also reads, and then gives up writing, lets the readers of the other side in and keeps its writers out.
+/// A writer that also reads and then releases its write hold admits the other side's readers and excludes its writers.
 #[apply(clause!)]
 #[over(readers, Both)]
 async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Result<()> {
@@ -110,11 +110,11 @@ async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Re
     writer.release().await
 }
 
-/// How long the watchdog of one Java process keeps a lock, where ours keeps it for nine times as long.
+/// The watchdog lease of one Java process; ours is nine times longer.
 const JAVA: Duration = Duration::from_secs(2);
 
-/// Java reads beside ours, and its watchdog sets the lease of all readers to its own, which is short. It is killed then: whoever
-/// writes must not be beside our reader, which may have told that it is lost.
+/// Java reads beside ours, and its watchdog shortens the lease of all readers. It is then killed: a writer must not be
+/// beside our reader, which may have reported its loss.
 async fn nobody_writes_beside_our_reader(pair: &Pair, java: Option<Duration>) -> Result<()> {
     let (redis, name) = (pair.redis(), pair.server.name());
     let lock = redis.reader(JAVA * 9, java)?.rw_lock(&name);
@@ -145,7 +145,7 @@ async fn a_java_watchdog_that_is_shorter_lets_nobody_in(pair: Pair) -> Result<()
     nobody_writes_beside_our_reader(&pair, Some(JAVA)).await
 }
 
-/// The twin of ours does not know how short theirs is.
+/// The twin does not know the Java lease.
 #[apply(clause!)]
 #[over(redissons_readers, Once)]
 async fn one_that_takes_a_java_watchdog_for_longer_is_caught(pair: Pair) -> Result<()> {

@@ -15,12 +15,12 @@ pub(crate) struct Redis {
     outside: MultiplexedConnection,
 }
 
-/// Those who wait for a fair lock.
+/// The queue of a fair lock.
 fn queue(name: &str) -> String {
     format!("redisson_lock_queue:{{{name}}}")
 }
 
-/// Until when each of them counts as alive.
+/// The scores: until when each waiter counts as alive.
 fn scores(name: &str) -> String {
     format!("redisson_lock_timeout:{{{name}}}")
 }
@@ -47,7 +47,7 @@ impl Redis {
         Ok(Process::Redis(RedisClient::new(self.options())?))
     }
 
-    /// One whose leases are `lease`, and that takes the watchdogs of Java for as long as is said, or as they are by themselves.
+    /// A client with this `lease`, which assumes this Java watchdog (`None`: the default).
     pub(crate) fn reader(&self, lease: Duration, java: Option<Duration>) -> Result<RedisClient> {
         let options = self.options().lease(lease);
         let options = java.into_iter().fold(options, RedisOptions::java_watchdog);
@@ -59,13 +59,13 @@ impl Redis {
         Ok(self.outside().hgetall(name).await?)
     }
 
-    /// The channels that somebody listens to for news of this name.
+    /// The channels of this name that have subscribers.
     async fn channels(&self, name: &str) -> Result<Vec<String>> {
         self.ask(cmd("PUBSUB").arg("CHANNELS").arg(format!("*{{{name}}}*")))
             .await
     }
 
-    /// How many connections listen; each process has one.
+    /// The subscribed connections; each process has one.
     pub(crate) async fn listeners(&self, name: &str) -> Result<usize> {
         let channels = self.channels(name).await?;
         if channels.is_empty() {
@@ -76,7 +76,7 @@ impl Redis {
         Ok(told.values().sum())
     }
 
-    /// Sends `message` to all who listen.
+    /// Sends `message` to all subscribers.
     pub(crate) async fn publish(&self, name: &str, message: u32) -> Result<()> {
         for channel in self.channels(name).await? {
             self.outside().publish(channel, message).await?;
@@ -91,7 +91,7 @@ impl Redis {
         })
     }
 
-    /// Those in the queue of a fair lock. That the scores are of the same owners is checked at each look.
+    /// The queue of a fair lock; also checks that the scores have the same owners.
     pub(crate) async fn standing(&self, name: &str) -> Result<Vec<String>> {
         let (list, mut scored): (Vec<String>, Vec<String>) = pipe()
             .atomic()
@@ -109,7 +109,7 @@ impl Redis {
         Ok(list)
     }
 
-    /// Puts one into the queue that never comes, and counts as alive for so many more milliseconds.
+    /// Queues a dead waiter that counts as alive for this many milliseconds.
     pub(crate) async fn stand(&self, name: &str, alive: u64) -> Result<()> {
         const GONE: &str = "00000000-0000-4000-8000-000000000000:1";
         let (seconds, _): (u64, u64) = self.ask(&cmd("TIME")).await?;
@@ -122,7 +122,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The time of the first one in the queue of a fair lock is over.
+    /// Lets the first waiter's score pass.
     pub(crate) async fn first_is_late(&self, name: &str) -> Result<()> {
         let (seconds, _): (u64, u64) = self.ask(&cmd("TIME")).await?;
         let first = self.standing(name).await?.remove(0);
@@ -131,18 +131,18 @@ impl Redis {
         Ok(())
     }
 
-    /// What is left of a lock's lease, in milliseconds.
+    /// The rest of a lock's lease, in milliseconds.
     pub(crate) async fn lease(&self, name: &str) -> Result<i64> {
         self.ask(cmd("PTTL").arg(name)).await
     }
 
-    /// Takes away the queue of a fair lock.
+    /// Deletes the queue of a fair lock.
     pub(crate) async fn remove_queue(&self, name: &str) -> Result<()> {
         self.outside().del(&[queue(name), scores(name)]).await?;
         Ok(())
     }
 
-    /// Frees it, and tells nobody.
+    /// Frees it without a message.
     pub(crate) async fn free(&self, kind: Kind, name: &str) -> Result<()> {
         let mut outside = self.outside();
         match kind {
@@ -152,7 +152,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The name of a copy, which ends when this does; `None` where this does not end.
+    /// Copies a lock with its lease; returns the copy's name, or `None` if there is no lease.
     pub(crate) async fn copy(&self, name: &str) -> Result<Option<String>> {
         if self.ask::<i64>(cmd("PTTL").arg(name)).await? < 0 {
             return Ok(None);
@@ -162,7 +162,7 @@ impl Redis {
         Ok(copied.then_some(copy))
     }
 
-    /// That the copy was still there. It goes.
+    /// Checks that the copy still exists, and deletes it.
     pub(crate) async fn remove_copy(&self, copy: &str) -> Result<()> {
         let removed = self.outside().del(copy).await?;
         ensure!(

@@ -1,5 +1,5 @@
 //! Clauses register themselves: `#[apply(clause!)]`, and below it `#[over(…)]` with the [kinds](over) of each library
-//! that the clause runs over, and whether it does so [both ways](Ways).
+//! that the clause runs over, and whether in [both directions](Directions).
 
 use super::{
     Stage,
@@ -12,27 +12,27 @@ use super::{
 use libtest_mimic::Trial;
 use tokio::runtime::Handle;
 
-/// What both sides show, over the kinds of each library that it is of.
+/// A clause, over the kinds of each library.
 pub(crate) struct Clause {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
     pub(crate) over: fn(Library) -> &'static [Kind],
-    pub(crate) ways: Ways,
+    pub(crate) directions: Directions,
     pub(crate) run: fn(Pair) -> Ends,
 }
 inventory::collect!(Clause);
 
-/// Who comes first in a clause.
+/// Which side comes first in a clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ways {
-    /// Ours, and in a second test theirs.
+pub(crate) enum Directions {
+    /// Ours, and in a second test the peer's.
     Both,
-    /// The clause says who.
+    /// The clause decides.
     Once,
 }
 
 macro_rules! clause {
-    ($(#[doc = $doc:literal])* #[over($over:ident, $ways:ident)]
+    ($(#[doc = $doc:literal])* #[over($over:ident, $directions:ident)]
     async fn $name:ident($pair:ident: Pair $(,)?) -> Result<()> $body:block) => {
         $(#[doc = $doc])*
         async fn $name($pair: Pair) -> Result<()> $body
@@ -41,7 +41,7 @@ macro_rules! clause {
             module: module_path!(),
             name: stringify!($name),
             over: $crate::register::over::$over,
-            ways: $crate::register::Ways::$ways,
+            directions: $crate::register::Directions::$directions,
             run: |pair| Box::pin($name(pair)),
         });
     };
@@ -94,18 +94,18 @@ pub(crate) mod over {
     }
 }
 
-/// Every test; without the servers and the peers, for the list of tests alone.
+/// Every test; without servers and peers, only to list the tests.
 pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial> {
     let mut all = Vec::new();
     for clause in inventory::iter::<Clause> {
         let module = clause.module.rsplit("::").next().unwrap_or_default();
         for library in Library::ALL {
             for &kind in (clause.over)(library) {
-                let ways: &[_] = match clause.ways {
-                    Ways::Both => &[("::ours_first", true), ("::theirs_first", false)],
-                    Ways::Once => &[("", true)],
+                let directions: &[_] = match clause.directions {
+                    Directions::Both => &[("::ours_first", true), ("::theirs_first", false)],
+                    Directions::Once => &[("", true)],
                 };
-                for &(way, ours_first) in ways {
+                for &(way, ours_first) in directions {
                     let name = format!("{library}::{kind}::{module}::{}{way}", clause.name);
                     let (runtime, run) = (runtime.clone(), clause.run);
                     all.push(Trial::test(name, move || {

@@ -1,34 +1,34 @@
-//! Threads of theirs and tasks of ours in sections of one lock: each reads a counter, then writes one more. Where two are
-//! inside at once, an increment is lost, and it is seen beside it how many there are.
+//! A peer's threads and our tasks in sections of one lock: each reads a counter and writes one more. If two are inside
+//! at once, an increment is lost, and how many were inside is recorded.
 
 use super::support::*;
 use futures::future::{try_join, try_join_all};
-use oversell_lock::redis::BATCH;
+use oversell_lock::redis::MAX_BATCH;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
-/// Tasks of ours, and threads of the process that they play against.
+/// Our tasks, and the peer's threads.
 const THREADS: usize = 4;
 
-/// What one other process does: so many threads, and as many sections in each.
-struct Theirs {
+/// One peer process: its threads, and the sections of each.
+struct PeerShare {
     peer: &'static Peer,
     kind: Kind,
     threads: usize,
     each: i64,
 }
 
-/// How a crowd of both sides came out.
+/// The result of a crowd of both sides.
 struct Outcome {
     sections: i64,
     counted: i64,
-    /// The most that were inside at once, as each sees it when it comes in.
+    /// The most that were inside at once, counted at each entry.
     most: i64,
-    /// How often one of ours found that others had been inside since the last of ours.
+    /// How often ours found that the peer had been inside since.
     turns: i64,
 }
 
 impl Outcome {
-    /// Never more than are allowed and sometimes as many; of a lock, no count lost and a real contest.
+    /// Never more than allowed, and sometimes as many; for a lock, no count lost and a real contest.
     fn is_exact(&self, pair: &Pair) -> Result<()> {
         let Self {
             sections,
@@ -47,9 +47,10 @@ impl Outcome {
         ensure!(most == 1, "{most} were inside at once");
         ensure!(counted == sections, "{sections} sections counted {counted}");
         let rare = match pair.server {
-            // A process of ours lets the others come in after a batch of hand-overs at the latest: one in eight finds Java.
-            Server::Redis(_) => 16 * i64::from(BATCH),
-            // Among ten contenders who take turns, one in ten finds others even where all of ours stand side by side.
+            // One of our processes yields after a batch of hand-offs at the latest: at least one in eight sections
+            // follows Java.
+            Server::Redis(_) => 16 * i64::from(MAX_BATCH),
+            // Among ten contenders that take turns, at least one in ten sections follows a peer's.
             Server::ZooKeeper(_) => 20,
         };
         ensure!(
@@ -60,10 +61,10 @@ impl Outcome {
     }
 }
 
-/// All of theirs, and `each` sections in each task of ours, which is the `n`-th and contends as `ours` says.
+/// Runs all of the peers' sections, and `each` sections in each of our tasks; the `n`-th contends as `ours` says.
 async fn crowd(
     pair: &Pair,
-    theirs: &[Theirs],
+    theirs: &[PeerShare],
     each: i64,
     ours: impl Fn(usize) -> Contender,
 ) -> Result<Outcome> {
@@ -74,7 +75,7 @@ async fn crowd(
         .iter()
         .flat_map(|them| (0..them.threads).map(move |_| them));
     let others = threads.map(
-        async |Theirs {
+        async |PeerShare {
                    peer, kind, each, ..
                }| {
             peer.count(
@@ -110,8 +111,8 @@ async fn crowd(
     })
 }
 
-fn as_many(pair: &Pair, each: i64) -> Theirs {
-    Theirs {
+fn as_many(pair: &Pair, each: i64) -> PeerShare {
+    PeerShare {
         peer: pair.peer,
         kind: pair.kind,
         threads: THREADS,
@@ -119,7 +120,7 @@ fn as_many(pair: &Pair, each: i64) -> Theirs {
     }
 }
 
-/// Ten thousand of a lock in Redis; five thousand in ZooKeeper, where kazoo takes part.
+/// Ten thousand sections in Redis; five thousand in ZooKeeper, with kazoo.
 #[apply(clause!)]
 #[over(sections, Once)]
 async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
@@ -132,7 +133,7 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
     let mut theirs = vec![as_many(&pair, each)];
     if let (Library::Curator, Kind::Lock) = (pair.peer.library, pair.kind) {
         let (peer, _) = pair.stage.peer(Library::Kazoo);
-        theirs.push(Theirs {
+        theirs.push(PeerShare {
             peer,
             kind: Kind::Lock,
             threads: 2,
@@ -148,7 +149,7 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
     Ok(())
 }
 
-/// The twin comes in without a permit, writes as a reader, or takes a lock that the others know nothing of.
+/// The twin enters without a permit, writes as a reader, or takes an unrelated lock.
 #[apply(clause!)]
 #[over(sections, Once)]
 async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
@@ -162,11 +163,11 @@ async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
     caught(outcome.is_exact(&pair), "inside at once")
 }
 
-/// The twin calls its nodes as kazoo does, and does not see ours.
+/// The twin names its nodes as kazoo does, and does not see ours.
 #[apply(clause!)]
 #[over(kazoo, Once)]
 async fn kazoo_with_its_own_names_is_caught(pair: Pair) -> Result<()> {
-    let theirs = Theirs {
+    let theirs = PeerShare {
         peer: pair.peer,
         kind: Kind::Stock,
         threads: 2,

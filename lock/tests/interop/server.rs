@@ -9,7 +9,7 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// A name that no other test uses, and that does not begin another's.
+    /// A name that no other test uses, and that is no prefix of another's.
     pub(crate) fn name(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         format!("/interop/{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -23,7 +23,7 @@ impl Server {
         }
     }
 
-    /// Where its clients find it.
+    /// Its address for clients.
     pub(crate) fn address(&self) -> &str {
         match self {
             Self::Redis(redis) => &redis.url,

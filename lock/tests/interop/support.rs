@@ -15,16 +15,16 @@ pub(crate) use super::{
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use macro_rules_attribute::apply;
 
-/// A test that has not ended by then hangs.
+/// A test that runs longer hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(300);
 
-/// What must come has come by then.
+/// The limit of what must happen.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// A wait that ends, and not before a busy machine has seen the waiter, and another one behind it.
+/// A wait that ends, but not before a busy machine has seen the waiter and another one behind it.
 pub(crate) const SEEN: Duration = Duration::from_secs(5);
 
-/// A wait that is meant to end without the lock.
+/// A wait that should end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 /// Waits until `condition` holds.
@@ -43,7 +43,7 @@ pub(crate) async fn until<F: Future<Output = Result<bool>>>(
         .with_context(|| format!("never came: {what}"))?
 }
 
-/// That none of these gets it now.
+/// Checks that none of these acquires now.
 pub(crate) async fn refused<const N: usize>(contenders: [&mut Contender; N]) -> Result<()> {
     for contender in contenders {
         let got = contender.try_within(Duration::ZERO).await?;

@@ -1,17 +1,17 @@
-//! Whether one contender gets its turns among two busy processes of the other side, which would like to keep the lock.
+//! Whether one contender gets its turns beside two busy processes of the other side.
 
 use super::support::*;
 use ::redis::AsyncCommands;
 use futures::future::{try_join, try_join_all};
 
-/// In all, of everybody.
+/// The sections of all contenders.
 const SECTIONS: i64 = 10_000;
 /// The contenders of each busy process.
 const CROWD: usize = 33;
-/// Nobody may wait for more than so many times its fair share of the time.
+/// The longest wait, as a multiple of the fair share of the time.
 const FAIR: f64 = 20.0;
 
-/// The lone one's turns against its fair share, which is everybody's.
+/// The lone contender's turns against its fair share, which is everybody's.
 fn is_served(pair: &Pair, who: &str, turns: i64) -> Result<()> {
     let contenders = 2 * CROWD + 1;
     let ratio = turns as f64 * contenders as f64 / SECTIONS as f64;
@@ -21,14 +21,14 @@ fn is_served(pair: &Pair, who: &str, turns: i64) -> Result<()> {
     Ok(())
 }
 
-/// Counts one section; whether it was one of those that are to be had.
+/// Counts one section; returns whether there was one left.
 async fn section(pair: &Pair) -> Result<bool> {
     let mut redis = pair.redis().outside();
     let counted: i64 = redis.incr(format!("{}:counter", pair.name), 1).await?;
     Ok(counted <= SECTIONS)
 }
 
-/// A contender, until all sections have been had: how many it had.
+/// Runs a contender until all sections are done; returns its number.
 async fn busy(pair: &Pair, mut ours: Contender) -> Result<i64> {
     for turns in 0.. {
         ours.take_in_turn().await?;
@@ -41,7 +41,7 @@ async fn busy(pair: &Pair, mut ours: Contender) -> Result<i64> {
     unreachable!("there are only so many sections")
 }
 
-/// A thread of Java's, the same.
+/// The same for a Java thread.
 async fn busy_java(pair: &Pair, java: &Peer) -> Result<i64> {
     let command = format!("turns lock {} {SECTIONS}", pair.name);
     java.count(&java.thread(), command).await
@@ -67,7 +67,7 @@ async fn one_of_ours_is_served_among_two_busy_java_processes(pair: Pair) -> Resu
     is_served(&pair, "ours", ours)
 }
 
-/// The twin hands the lock on inside its process for as long as anybody there wants it.
+/// The twin hands off within its process while anybody there waits.
 #[apply(clause!)]
 #[over(redisson, Once)]
 async fn one_that_hands_over_without_end_is_caught(pair: Pair) -> Result<()> {

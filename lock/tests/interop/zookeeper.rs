@@ -9,7 +9,7 @@ use oversell_lock::zk::{ZkClient, ZkOptions};
 use std::{str::FromStr, time::Duration};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
-/// So long that a busy machine does not end a connection of ours, which is given up after a fifth of it without a word.
+/// Long enough that a busy machine keeps our connection, which is abandoned after a fifth of it in silence.
 const SESSION: Duration = Duration::from_secs(40);
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -35,7 +35,7 @@ impl ZooKeeper {
         Ok(Process::ZooKeeper(ours))
     }
 
-    /// What is in a directory.
+    /// The names in a directory.
     pub(crate) async fn children(&self, path: &str) -> Result<Vec<String>> {
         match self.outside.list_children(path).await {
             Err(Error::NoNode) => Ok(Vec::new()),
@@ -71,7 +71,7 @@ impl ZooKeeper {
         Ok(())
     }
 
-    /// Each who is inside has a node in a directory, so it is seen who else is.
+    /// Each contender inside has a node in a directory, so that others are seen.
     pub(crate) async fn section(&self, name: &str) -> Result<(i64, i64)> {
         let (directory, counter) = (format!("{name}-inside"), format!("{name}-counter"));
         let (_, own) = self

@@ -1,6 +1,6 @@
--- Takes the lock, or says how long it is still leased to another.
--- KEYS[1] the lock, a hash: owner -> holds   KEYS[2] the counter of tokens, where one is drawn
--- ARGV[1] lease in ms   ARGV[2] owner, of this hold alone
+-- Takes the lock, or returns the rest of the present lease.
+-- KEYS[1] the lock, a hash: owner -> holds   KEYS[2] the counter of tokens, if one is wanted
+-- ARGV[1] lease in ms   ARGV[2] owner, unique to this hold
 -- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never)
 if redis.call('hlen', KEYS[1]) > 0 then
   return {0, redis.call('pttl', KEYS[1])}

@@ -1,7 +1,7 @@
 -- Takes the lock in order of arrival; a waiter gets, or keeps, its place in the queue.
 -- KEYS as in fair_queue.lua
--- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] its wait limit in ms; 0: it does not queue   ARGV[4] ms that it surely
--- goes on waiting
+-- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] its wait limit in ms; 0: it does not queue   ARGV[4] ms for which
+-- it surely keeps waiting
 -- returns {1, 0}: taken    {0, n >= 0}: look again after n ms    {0, -1}: no lease
 local owner, limit = ARGV[2], tonumber(ARGV[3])
 local head, dropped = first_alive(owner)
@@ -17,7 +17,7 @@ if lease == -2 and (not head or head == owner) then
   redis.call('pexpire', KEYS[1], ARGV[1])
   return {1, 0}
 end
--- A string, say, is no lock: the same error as where the lock is free.
+-- A key of another type gives the same error as if the lock were free.
 redis.call('hlen', KEYS[1])
 if dropped then
   wake(head)

@@ -1,16 +1,16 @@
--- What the scripts of the fair lock share; it is put before each of them.
+-- Shared by the scripts of the fair lock, and put before each of them.
 -- KEYS[1] the lock, a hash: owner -> 1   KEYS[2] the queue, a list of owners in order of arrival
 -- KEYS[3] a sorted set: owner -> until when it counts as alive, in epoch ms   KEYS[4] the channel; each owner listens
--- at `<channel>:<owner>`   KEYS[5] a sorted set of our own waiters: owner -> until when its last try lets it be silent
--- Time is the server's: a client whose clock is ahead would take the living for dead.
+-- at `<channel>:<owner>`   KEYS[5] a sorted set of our own waiters: owner -> until when it may be silent after its last try
+-- Time is the server's: a client whose clock is ahead would drop living waiters.
 local time = redis.call('time')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
--- Who lives looks twice as often as this, and so keeps its place when a correction brings its score down to now.
+-- A living waiter looks twice within this, and so keeps its place when a correction lowers its score to now.
 local GRACE = 1000
--- A waiter of ours tries twice a second. One that has not done so for as long as this has died.
+-- Our waiters try twice a second. One that has not tried for this long is dead.
 local SILENT = 5000
--- A queue in which nobody has waited for as long as this after its last score is forgotten, as a whole.
+-- A queue expires as a whole this long after its last score.
 local FORGOTTEN = 3600000
 
 local function alive(owner)
@@ -18,7 +18,7 @@ local function alive(owner)
   return score and tonumber(score) > now and not (seen and tonumber(seen) <= now)
 end
 
--- The first in the queue that is alive, and whether dead ones before it were dropped. `caller` lives: it is asking.
+-- The first in the queue that is alive, and whether dead ones before it were dropped. `caller` is alive.
 local function first_alive(caller)
   local dropped = false
   while true do
@@ -33,7 +33,7 @@ local function first_alive(caller)
   end
 end
 
--- Lowers the scores of all from the place `from` (0 is the head): one before them no longer makes them wait.
+-- Lowers the scores from the place `from` on (0 is the head), because a waiter before them has gone.
 local function lower(from, by)
   for _, owner in ipairs(redis.call('lrange', KEYS[2], from, -1)) do
     local score = tonumber(redis.call('zscore', KEYS[3], owner) or now)
@@ -44,7 +44,7 @@ local function lower(from, by)
   end
 end
 
--- Lets the queue, its scores and what was seen of its waiters last for at least so long.
+-- Extends the expiry of the queue, its scores and the times of its waiters to at least this.
 local function keep(ms)
   for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5]}) do
     if redis.call('pttl', key) < ms then
@@ -53,7 +53,7 @@ local function keep(ms)
   end
 end
 
--- Tells the head, and nobody else, that the lock is free.
+-- Tells only the head that the lock is free.
 local function wake(head)
   if head and redis.call('exists', KEYS[1]) == 0 then
     redis.pcall('publish', KEYS[4] .. ':' .. head, '0')

@@ -1,4 +1,4 @@
--- Takes an owner out of the queue and out of the lock, whichever it is in, and wakes the next. May run twice.
+-- Removes an owner from the queue or the lock, and wakes the next. May run twice.
 -- KEYS as in fair_queue.lua
 -- ARGV[1] owner   ARGV[2] its wait limit in ms
 -- returns 1: it was in one of them    0: in neither

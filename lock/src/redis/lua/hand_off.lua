@@ -1,5 +1,5 @@
--- Hands the lock to another hold in one step: nobody else can come between, and nobody needs to be woken.
--- KEYS[1] the lock   KEYS[2] the counter of tokens, where the next hold draws one
+-- Hands the lock to another hold in one step: nobody can come between, and nobody is woken.
+-- KEYS[1] the lock   KEYS[2] the counter of tokens, if the next hold wants one
 -- ARGV[1] the next hold's lease in ms   ARGV[2] owner   ARGV[3] the next owner
 -- returns t >= 0: handed off, with token t (0: none)    -1: it was not the owner's
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then

@@ -1,7 +1,7 @@
 -- Returns the holders of a lock: plain, fair, read or write.
 -- KEYS[1] the lock, a hash: owner -> holds, and of a read-write lock mode -> read or write, owner:write -> write holds
--- ARGV[1] what the strings of read holds begin with
--- The strings of the other holds are not declared: the hash alone says which there are. They have the lock's braces.
+-- ARGV[1] the prefix of the read holds' strings
+-- The strings of read holds are not declared, because only the hash lists them. They share the lock's braces.
 -- returns {owner, n} for each field: ms until its lease ends, -1: it has none
 local mode, lease = redis.call('hget', KEYS[1], 'mode'), redis.call('pttl', KEYS[1])
 local holders, fields = {}, redis.call('hgetall', KEYS[1])

@@ -6,7 +6,7 @@ if redis.call('exists', KEYS[1]) == 1 then
   return 0
 end
 redis.call('set', KEYS[1], ARGV[1])
--- Somebody may wait until it is opened again, however long that is.
+-- A waiter may wait for the next opening, however long that takes.
 redis.call('persist', KEYS[2])
 redis.pcall('publish', ARGV[2], '1')
 return 1

@@ -13,7 +13,7 @@ if wanted > rate then
 end
 local time = redis.call('time')
 local now = time[1] * 1000000 + time[2]
--- One that is exactly an interval old is outside the window.
+-- An admission exactly one interval old is outside the window.
 redis.call('zremrangebyscore', window, '-inf', now - interval)
 local over = redis.call('zcard', window) + wanted - rate
 if over > 0 then

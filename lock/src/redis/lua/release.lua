@@ -1,6 +1,6 @@
--- Gives a hold back: the lock is free, and the waiters are told. May run twice.
--- KEYS[1] the lock   KEYS[2] its channel, where waiters are told
--- ARGV[1] owner, of this hold alone
+-- Releases a hold and tells the waiters. May run twice.
+-- KEYS[1] the lock   KEYS[2] its channel
+-- ARGV[1] owner, unique to this hold
 -- returns nil: it was not there    n >= 0: free, and n subscribers were told
 if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   return nil

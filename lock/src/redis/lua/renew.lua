@@ -5,6 +5,6 @@
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return 0
 end
--- Never shorter than what another guard of the same hold relies on. Written in any case: a WAIT that follows asks for it.
+-- Never shortens what another guard of the hold relies on. Always writes, because a following WAIT needs a write.
 redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[1])))
 return 1

@@ -1,7 +1,7 @@
--- Takes a read hold, or says how long the writer's lease still runs.
+-- Takes a read hold, or returns the rest of the writer's lease.
 -- KEYS[1] the lock, a hash: mode -> read or write, owner -> read holds, owner:write -> write holds
 -- KEYS[2] the hold itself, a string that expires by itself
--- ARGV[1] lease in ms   ARGV[2] owner, of this hold alone   ARGV[3] the field of the write hold that it may enter under;
+-- ARGV[1] lease in ms   ARGV[2] owner, unique to this hold   ARGV[3] the field of its owner's write hold;
 -- empty: none
 -- returns nil: taken    n >= 0: ms until the writer's lease ends    -1: the writer has no lease
 local mode = redis.call('hget', KEYS[1], 'mode')

@@ -1,9 +1,9 @@
--- Gives one hold back. The last one frees the lock; the writer's, over read holds of its owner, lets other readers in.
+-- Releases one hold. The last one frees the lock; a write hold above its owner's read holds lets other readers in.
 -- May run twice.
 -- KEYS[1] the lock   KEYS[2] its channel   KEYS[3] a read hold itself, a string
--- ARGV[1] the hold's field in the lock   ARGV[2] what all holds begin with
--- The strings of the other holds are not declared: the hash alone says which there are. They have the lock's braces.
--- returns 1: given back    0: it had expired, or was not there
+-- ARGV[1] the hold's field in the lock   ARGV[2] the prefix of the read holds' strings
+-- The strings of read holds are not declared, because only the hash lists them. They share the lock's braces.
+-- returns 1: released    0: it had expired, or was not there
 local reads = KEYS[3] ~= nil
 local left = reads and redis.call('pttl', KEYS[3]) or 0
 if reads then

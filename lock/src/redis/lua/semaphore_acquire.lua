@@ -1,8 +1,8 @@
--- Takes permits if so many are free, and writes down whose they are, so that they can be given back exactly once.
--- KEYS[1] the free permits, a string   KEYS[2] the claims, a hash: owner -> permits   KEYS[3] a mark that the owner
--- has given up: a command that arrives late takes nothing   KEYS[4] the channel
--- ARGV[1] permits   ARGV[2] owner   ARGV[3] permits of a semaphore that is not there; 0: it is not made
--- returns n >= 0: taken, and n are still free    nil: not so many are free, or the owner has given up
+-- Takes permits if enough are free, and stores a claim, so that they are released exactly once.
+-- KEYS[1] the free permits, a string   KEYS[2] the claims, a hash: owner -> permits   KEYS[3] the owner's
+-- tombstone: a command that arrives late takes nothing   KEYS[4] the channel
+-- ARGV[1] permits   ARGV[2] owner   ARGV[3] permits for a missing semaphore; 0: do not create it
+-- returns n >= 0: taken, and n are still free    nil: too few are free, or there is a tombstone
 if redis.call('exists', KEYS[3]) == 1 then
   return nil
 end

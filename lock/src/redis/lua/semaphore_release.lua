@@ -1,7 +1,7 @@
--- Gives back what the owner has claimed, once, and tells the waiters.
--- KEYS[1] the free permits   KEYS[2] the claims   KEYS[3] a mark that the owner has given up   KEYS[4] the channel
--- ARGV[1] owner   ARGV[2] how long the mark is kept in ms where there is no claim (its command may still arrive); 0: no mark
--- returns 1: given back    0: the owner has no claim, or the semaphore was deleted
+-- Releases the owner's claim, once, and tells the waiters.
+-- KEYS[1] the free permits   KEYS[2] the claims   KEYS[3] the owner's tombstone   KEYS[4] the channel
+-- ARGV[1] owner   ARGV[2] for how many ms a tombstone is kept if there is no claim (the command may still arrive); 0: none
+-- returns 1: released    0: the owner has no claim, or the semaphore was deleted
 local permits = redis.call('hget', KEYS[2], ARGV[1])
 if not permits then
   if tonumber(ARGV[2]) > 0 then

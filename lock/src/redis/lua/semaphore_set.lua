@@ -1,4 +1,4 @@
--- Sets the number of permits, once: a semaphore that is there, even with none free, is left alone.
+-- Sets the number of permits, once: an existing semaphore, even with none free, is left alone.
 -- KEYS[1] the free permits, a string   KEYS[2] the holders of an earlier semaphore of this name
 -- KEYS[3] the channel
 -- ARGV[1] permits

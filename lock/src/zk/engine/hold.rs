@@ -1,16 +1,15 @@
-//! A lock's handle, and what it holds: a node, by one guard or by several of one owner.
+//! A lock's handle and its hold: a node, shared by the guards of one owner.
 //!
-//! 1. [`Handle::take`]: where its owner holds the lock already, ask the server whether the node is still there, and share
-//!    it; else [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
-//! 2. A hold is shared by the guards of its owner; the node goes with the last of them, in whatever order they end.
-//! 3. Each guard has a task of its own, which tells its holder when the session is in doubt and waits for the release.
+//! 1. [`Handle::take`]: if its owner already holds the lock, check that the node is still there and share it; otherwise
+//!    [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
+//! 2. The node goes with the last guard, in whatever order they end.
+//! 3. Each guard has a task, which tells its holder when the session is in doubt and waits for the release.
 //!
-//! What it survives: guards that are dropped, an owner that takes and releases at the same time in several tasks.
-//! **What breaks it**: an owner that is shared by tasks which should exclude each other: they are all let in.
+//! An owner must not be shared by tasks that should exclude each other: they are all let in.
 //!
 //! Next to read: `queue.rs`.
 
-use super::queue::{self, Recipe, Turn};
+use super::queue::{self, FencedNode, Recipe};
 use super::{Wait, failed, insist, node::Node, over, unavailable};
 use crate::keeper::{Share, keep};
 use crate::reentry::{OwnerSlot, Reentry, slot_of};
@@ -19,9 +18,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zookeeper_client::Error;
 
-const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
+const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
-/// What every lock's handle is: where it queues, by which recipe, and for whom.
+/// A lock's handle: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]
 pub(in crate::zk) struct Handle {
     pub(in crate::zk) client: ZkClient,
@@ -52,15 +51,18 @@ impl Handle {
         Ok(self.take(wait).await?.guard(&self.client, &self.path))
     }
 
-    /// A hold that may be the owner's other guards' too.
-    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
+    /// A new hold, or the owner's present one.
+    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
-            return Ok(Hold::of(queue::turn(zk, recipe, path, wait).await?, None));
+            return Ok(NodeHold::of(
+                queue::turn(zk, recipe, path, wait).await?,
+                None,
+            ));
         };
-        // Locks of two kinds in one directory are two locks.
+        // Each kind of lock in one directory is a lock of its own.
         let lock = format!("{path}/{}", recipe.markers[0]);
-        let owned = zk.0.shared.of::<Reentry<Hold>>();
+        let owned = zk.0.shared.of::<Reentry<NodeHold>>();
         let mut slot = owned
             .enter(&lock, owner, wait.end)
             .await
@@ -72,7 +74,7 @@ impl Handle {
             return Ok(hold);
         }
         if !recipe.shared && other.strong_count() > 0 {
-            return Err(LockError::invalid(path, UPGRADE));
+            return Err(LockError::invalid(path, UPGRADE_RULE));
         }
         let hold = match other.upgrade() {
             Some(writer) => {
@@ -80,25 +82,25 @@ impl Handle {
                 zk.answered(wait, node.create())
                     .await?
                     .map_err(|error| ended(error, path))?;
-                // Only now is it sure that no other writer came in between.
+                // Only now is it certain that no other writer came in between.
                 writer.again(zk, path, wait).await?;
-                // Its own zxid is above those of the writers that already wait behind it.
+                // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
-                Hold::of(Turn { node, fence }, Some(slot_kept))
+                NodeHold::of(FencedNode { node, fence }, Some(slot_kept))
             }
-            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
+            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
 
-/// What the handles of all queueing locks have in common for those who use them.
+/// The public methods of every queueing lock's handle.
 macro_rules! handle {
     ($($lock:ident),+) => {$(
         impl $lock {
             /// Takes it as `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while it
-            /// holds it, in this process and at once: the node goes with the last of its guards, in whatever order.
+            /// holds it, in this process and at once. The node goes with the last of its guards, in whatever order.
             ///
             /// ```no_run
             /// # fn example(zk: oversell_lock::zk::ZkClient) {
@@ -112,9 +114,9 @@ macro_rules! handle {
                 Self(Handle { owner: Some(owner), ..self.0 })
             }
 
-            /// Returns the holder, in whatever process, as the server showed it a moment ago: the name of the first
-            /// node in its queue and, behind a space, what stands in it (Curator writes its host's address). Of several
-            /// readers it is the one who came first.
+            /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first node in
+            /// its queue and, after a space, its data (Curator writes its host's address). Of several readers it is the
+            /// one that came first.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -139,9 +141,9 @@ macro_rules! handle {
                 self.0.holder().await
             }
 
-            /// Frees the lock, whoever has it, as an operator may have to: deletes its holder's node, and of a read lock those
-            /// of all its readers. Returns whether it was held. A holder whose node is gone hears of it when it
-            /// [enters](Self::owner) once more or releases; waiters of its own process wait until then.
+            /// Frees the lock, whoever holds it, for operators: deletes its holder's node, and of a read lock those of
+            /// all its readers. Returns whether it was held. The holder learns of it when it [re-enters](Self::owner)
+            /// or releases; waiters of its own process wait until then.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -153,7 +155,7 @@ macro_rules! handle {
             ///
             /// # Errors
             ///
-            /// As [`holder`](Self::holder); of several nodes some may be deleted.
+            /// As [`holder`](Self::holder); some of several nodes may then be deleted.
             ///
             /// # Cancel safety
             ///
@@ -178,18 +180,18 @@ macro_rules! handle {
 }
 pub(in crate::zk) use handle;
 
-/// A node whose turn has come. Dropping it deletes the node in the background.
+/// A node that holds the lock. Dropping it deletes the node in the background.
 #[derive(Debug)]
-pub(in crate::zk) struct Hold {
+pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
     fence: Fence,
     sure_until: Arc<SureUntil>,
-    _slot: Option<Arc<OwnerSlot<Hold>>>,
+    _slot: Option<Arc<OwnerSlot<NodeHold>>>,
 }
 
-impl Hold {
+impl NodeHold {
     pub(in crate::zk) fn of(
-        Turn { node, fence }: Turn,
+        FencedNode { node, fence }: FencedNode,
         slot: Option<Arc<OwnerSlot<Self>>>,
     ) -> Arc<Self> {
         let sure_until = node.session().sure_until();
@@ -201,11 +203,11 @@ impl Hold {
         })
     }
 
-    /// Asks the server whether the node is still there, for its owner to come in once more.
+    /// Checks that the node is still there, for a re-entry of its owner.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where it is not, or the session is in doubt: the owner has yet to give back what it lost.
+    /// [`LockError::Lost`] if it is not, or the session is in doubt: the owner must first release what it lost.
     /// [`LockError::Unavailable`].
     async fn again(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
         let path = self.node.path();
@@ -235,7 +237,7 @@ impl Hold {
             sure_until,
             keeper,
         );
-        // The client may be closed under it.
+        // The task ends with the client.
         zk.tasks().spawn(async move {
             tokio::select! {
                 () = kept => {}
@@ -245,7 +247,7 @@ impl Hold {
         guard
     }
 
-    async fn end(mut self, name: String) -> Result<(), LockError> {
+    async fn release(mut self, name: String) -> Result<(), LockError> {
         match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
@@ -257,7 +259,7 @@ impl Hold {
     }
 }
 
-/// What an error means for a hold.
+/// Maps a failed request to an error of a hold.
 fn ended(error: Error, name: &str) -> LockError {
     if over(&error) {
         LockError::lost(name)
@@ -268,7 +270,7 @@ fn ended(error: Error, name: &str) -> LockError {
 
 /// One guard's share of a hold.
 struct SessionShare {
-    hold: Arc<Hold>,
+    hold: Arc<NodeHold>,
     name: String,
 }
 
@@ -277,15 +279,15 @@ impl Share for SessionShare {
         &self.name
     }
 
-    /// The session's heartbeat keeps it, and tells all who hold something.
+    /// The session's heartbeat keeps the hold, and reports its loss.
     async fn lost(&self, _: &SureUntil) {
         std::future::pending().await
     }
 
-    async fn give_back(self, lost: bool) -> Result<(), LockError> {
-        // The caller has `Lost`; the node is deleted in the background.
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
+        // A lost hold's node is deleted in the background.
         match Arc::into_inner(self.hold) {
-            Some(last) if !lost => last.end(self.name).await,
+            Some(last) if !lost => last.release(self.name).await,
             _ => Ok(()),
         }
     }

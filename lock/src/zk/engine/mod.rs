@@ -1,14 +1,14 @@
-//! What the recipes stand on, each written once.
+//! What the recipes share:
 //!
 //! - [`session`]: a session, and until when it surely lasts.
-//! - [`node`]: a node of our own, from the request that makes it to the answer that says it is gone.
-//! - [`line`]: one process's contenders in one directory.
+//! - [`node`]: a node of our own, from its creation to its confirmed deletion.
+//! - [`directory`]: one process's contenders in one directory, and what it knows of the others.
 //! - [`queue`]: the queue of such nodes in one directory.
-//! - [`hold`]: a lock's handle: what it holds when its turn has come, and its guards.
-//! - [`request`]: questions and changes of the recipes that do not queue.
+//! - [`hold`]: a lock's handle, its hold and its guards.
+//! - [`request`]: reads and changes of the recipes that do not queue.
 
+pub(super) mod directory;
 pub(super) mod hold;
-pub(super) mod line;
 pub(super) mod node;
 pub(super) mod queue;
 pub(super) mod request;
@@ -21,14 +21,15 @@ use zookeeper_client::Error;
 
 const SERVER: &str = "zookeeper";
 
-/// A server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several nodes.
-const LONGEST_PATH: usize = 64 * 1024;
+/// A request may name several nodes, and the server closes the connection over a request of more than a MiB
+/// (`jute.maxbuffer`).
+const MAX_PATH_LENGTH: usize = 64 * 1024;
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
 
-/// What the server, or its client, said instead of doing what it was asked for.
+/// Maps a failed request to a lock's error.
 pub(super) fn failed(error: Error) -> LockError {
     match error {
         Error::NoAuth
@@ -42,7 +43,7 @@ pub(super) fn failed(error: Error) -> LockError {
     }
 }
 
-/// What was answered; nothing where that was one of these errors.
+/// The answer; `None` for one of these errors.
 pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Err(error) if errors.contains(&error) => Ok(None),
@@ -50,8 +51,8 @@ pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Op
     }
 }
 
-/// Whether the answer was lost with its connection: the request may have been carried out, and the session may
-/// live on. The client holds what is asked next until it is connected again, so repeating does not spin.
+/// Whether the answer was lost with its connection: the request may have been carried out, and the session may live on.
+/// The client holds the next request until it is connected again, so repeating does not spin.
 pub(super) fn unanswered(error: &Error) -> bool {
     matches!(
         error,
@@ -59,7 +60,7 @@ pub(super) fn unanswered(error: &Error) -> bool {
     )
 }
 
-/// Whether the session is over, and its nodes with it.
+/// Whether the session is over, with its nodes.
 pub(super) fn over(error: &Error) -> bool {
     matches!(
         error,
@@ -67,7 +68,7 @@ pub(super) fn over(error: &Error) -> bool {
     )
 }
 
-/// Repeats a request that does no harm when it is carried out twice, until it is answered or the session is over.
+/// Repeats a request that may run twice, until it is answered or the session is over.
 ///
 /// # Errors
 ///
@@ -75,7 +76,7 @@ pub(super) fn over(error: &Error) -> bool {
 ///
 /// # Cancel safety
 ///
-/// As the request's: it may have been carried out.
+/// The request may have been carried out.
 pub(super) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -88,18 +89,18 @@ where
     }
 }
 
-/// A path that ZooKeeper takes, below the chroot.
+/// Checks that ZooKeeper accepts the path, below the chroot.
 ///
 /// # Errors
 ///
 /// [`LockError::Invalid`].
 pub(super) fn valid(path: &str) -> Result<(), LockError> {
-    if path.len() > LONGEST_PATH {
+    if path.len() > MAX_PATH_LENGTH {
         let beginning: String = path.chars().take(100).collect();
         return Err(LockError::invalid(beginning, "a path has at most 64 KiB"));
     }
     let mut parts = path.split('/');
-    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_taken);
+    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
         return Ok(());
     }
@@ -107,12 +108,12 @@ pub(super) fn valid(path: &str) -> Result<(), LockError> {
     Err(LockError::invalid(path, rule))
 }
 
-/// Whether ZooKeeper takes it in a path, by its `PathUtils`; what Java writes as two characters it does not.
-fn is_taken(character: char) -> bool {
+/// Whether ZooKeeper accepts it in a path, by its `PathUtils`, which refuse what Java writes as two characters.
+fn is_allowed(character: char) -> bool {
     !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// How long a caller waits, and when that ends.
+/// A caller's wait, and its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) asked: Duration,
@@ -167,7 +168,7 @@ mod tests {
             "/\u{9f}",
             "/\u{e000}",
             "/\u{f8ff}",
-            &format!("/{}", "a".repeat(LONGEST_PATH)),
+            &format!("/{}", "a".repeat(MAX_PATH_LENGTH)),
             "/\u{fff0}",
             "/🔒",
         ] {

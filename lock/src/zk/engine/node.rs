@@ -1,18 +1,15 @@
-//! A node of our own, from the request that makes it to the answer that says it is gone.
+//! A node of our own, from the request that creates it to the answer that it is gone.
 //!
-//! A request can be carried out and its answer be lost: with the connection, or because nobody waits for it any
-//! more. So a node is known by a uuid in its name before it is asked for ("protected creation", as in Curator), and
-//! a [`Node`] that is dropped looks for it and deletes it in the background, as long as the session lives.
-//!
-//! What it survives: lost answers, dropped futures, a server that refuses the deletion for a while. **What breaks it**: a
-//! server that refuses it for ever: the node then stays until the session ends.
+//! A request can be carried out and its answer lost: with the connection, or because nobody waits any more. So the name
+//! has a uuid that is known beforehand ("protected creation", as in Curator), and a [`Node`] that is dropped looks for
+//! it and deletes it in the background, while the session lives. If the server refuses the deletion for ever, the node
+//! stays until the session ends.
 //!
 //! Next to read: `session.rs`.
 
 use super::{
-    insist,
-    line::{InLine, Place},
-    over,
+    directory::{LineMember, Place},
+    insist, over,
     session::Session,
     unanswered, unless,
 };
@@ -22,97 +19,97 @@ use tokio::time::sleep;
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
-/// The pauses between attempts to delete what the server does not let us delete: they double from the first.
+/// The first pause between attempts to delete; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// The version that stands for every version.
+/// The version number that matches every version.
 const ANY: i32 = -1;
 
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct Node {
-    entry: Entry,
+    address: NodeAddress,
     there: bool,
-    /// Whom to tell that it has gone.
-    line: Option<InLine>,
+    /// Its member of the line, to be told that it has gone.
+    line: Option<LineMember>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct NodeAddress {
     session: Arc<Session>,
     directory: String,
-    /// All of the name, or what the server appends a number to.
+    /// The whole name, or the part that the server appends a number to.
     prefix: String,
-    /// All of the name. That of a sequential node is not known before an answer has said it.
+    /// The whole name; of a sequential node, known only from an answer.
     name: Option<String>,
 }
 
 impl Node {
-    /// A node `_c_<uuid>-<marker><number>`, not yet made.
+    /// A node `_c_<uuid>-<marker><number>`, not yet created.
     pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
         Self::new(session, directory, protected(marker), None)
     }
 
-    /// A node of this name, not yet made.
+    /// A node of this name, not yet created.
     fn exact(session: Arc<Session>, directory: &str, name: String) -> Self {
         Self::new(session, directory, name.clone(), Some(name))
     }
 
     fn new(session: Arc<Session>, directory: &str, prefix: String, name: Option<String>) -> Self {
         let directory = directory.to_owned();
-        let entry = Entry {
+        let address = NodeAddress {
             session,
             directory,
             prefix,
             name,
         };
         Self {
-            entry,
+            address,
             there: false,
             line: None,
         }
     }
 
-    /// A node that has a uuid for its name, not yet made.
+    /// A node with a uuid for its name, not yet created.
     pub(in crate::zk) fn member(session: Arc<Session>, directory: &str) -> Self {
         Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
-    /// A node of this name that may be there, made by any contender.
+    /// A node of this name that may exist, created by any contender.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
         let mut node = Self::exact(session, directory, name.to_owned());
         node.there = true;
         node
     }
 
-    /// A node at the place of `self` in the order: with its number, and another marker.
+    /// A node with the number of `self` and another marker.
     pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
         let number = self
             .name()
-            .strip_prefix(&self.entry.prefix)
+            .strip_prefix(&self.address.prefix)
             .unwrap_or_default();
         Self::exact(
             self.session().clone(),
-            &self.entry.directory,
+            &self.address.directory,
             protected(&format!("{marker}{number}")),
         )
     }
 
-    /// Makes it, once, whatever becomes of the connection.
+    /// Creates it exactly once, even across lost connections.
     ///
     /// # Errors
     ///
-    /// What the server said, or that the session is over. A lost answer is not an error: it is looked for.
+    /// The server's error, or that the session is over. After a lost answer the node is looked for.
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.there = true;
         loop {
-            let Entry {
+            let NodeAddress {
                 session,
                 directory,
                 prefix,
                 name,
-            } = &mut self.entry;
+            } = &mut self.address;
             let mode = if name.is_some() {
                 CreateMode::Ephemeral
             } else {
@@ -130,11 +127,11 @@ impl Node {
                     name.get_or_insert_with(|| format!("{prefix}{number}"));
                     return Ok(fence(stat.czxid));
                 }
-                Err(Error::NoNode) => session.directory(directory).await?,
-                // Nobody else has this uuid: an answer was lost.
+                Err(Error::NoNode) => session.make_directory(directory).await?,
+                // Nobody else has this uuid, so an answer was lost.
                 Err(error) if unanswered(&error) || error == Error::NodeExists => {
-                    if let Some((name, fence)) = self.entry.find().await? {
-                        self.entry.name = Some(name);
+                    if let Some((name, fence)) = self.address.find().await? {
+                        self.address.name = Some(name);
                         return Ok(fence);
                     }
                 }
@@ -143,43 +140,43 @@ impl Node {
         }
     }
 
-    /// Others of this process wait behind it.
-    pub(super) fn line_up(&mut self, line: InLine) {
+    /// Joins this process's line: others may wait behind it.
+    pub(super) fn join_line(&mut self, line: LineMember) {
         self.line = Some(line);
     }
 
-    /// Its turn has come.
-    pub(super) fn comes_in(&self) {
+    /// Reports to the line that its turn has come.
+    pub(super) fn enter(&self) {
         if let Some(line) = &self.line {
-            line.comes_in();
+            line.enter();
         }
     }
 
-    /// Deletes it, where it has this version or that does not matter; `false` where it was gone already.
+    /// Deletes it, if it has this version (`None`: any); `false` if it was gone already.
     ///
     /// # Errors
     ///
-    /// What the server said, or that the session is over. Where the node may still be there, dropping it deletes it.
+    /// The server's error, or that the session is over. If the node may still exist, dropping it deletes it.
     ///
     /// # Cancel safety
     ///
-    /// Safe: dropping the node afterwards deletes it in the background.
+    /// Safe: dropping the node deletes it in the background.
     pub(in crate::zk) async fn delete(&mut self, version: Option<i32>) -> Result<bool, Error> {
         if !self.there {
             return Ok(false);
         }
-        let deleted = self.entry.delete(version, &mut self.line).await;
+        let deleted = self.address.delete(version, &mut self.line).await;
         self.there = !deleted.as_ref().map_or_else(over, |_| true);
         deleted
     }
 
-    /// It stays, with nobody here to delete it; its name.
+    /// Gives the node up without deleting it; returns its name.
     pub(in crate::zk) fn leave(mut self) -> String {
         self.there = false;
-        self.entry.name.take().unwrap_or_default()
+        self.address.name.take().unwrap_or_default()
     }
 
-    /// It is gone: others said so.
+    /// Notes that it is gone.
     pub(in crate::zk) fn gone(&mut self) {
         self.there = false;
     }
@@ -189,17 +186,17 @@ impl Node {
     }
 
     pub(in crate::zk) fn session(&self) -> &Arc<Session> {
-        &self.entry.session
+        &self.address.session
     }
 
-    /// Where it is, once that is known.
+    /// Its path, once the name is known.
     pub(in crate::zk) fn path(&self) -> String {
-        self.entry.path(self.name())
+        self.address.path(self.name())
     }
 
-    /// The name within its directory, once it is known.
+    /// Its name within the directory, once known.
     pub(in crate::zk) fn name(&self) -> &str {
-        self.entry.name.as_deref().unwrap_or_default()
+        self.address.name.as_deref().unwrap_or_default()
     }
 }
 
@@ -208,16 +205,19 @@ impl Drop for Node {
         if !self.there {
             return;
         }
-        let (entry, line) = (self.entry.clone(), self.line.take());
-        let end = self.entry.session.end.clone();
-        let deletion = async move { end.run_until_cancelled(entry.delete_at_last(line)).await };
-        self.entry.session.tasks.spawn(deletion);
+        let (address, line) = (self.address.clone(), self.line.take());
+        let end = self.address.session.end.clone();
+        let deletion = async move {
+            end.run_until_cancelled(address.delete_until_done(line))
+                .await
+        };
+        self.address.session.tasks.spawn(deletion);
     }
 }
 
-impl Entry {
-    /// Looks for the node by its uuid. Requests of one session are carried out in order, so a creation that was
-    /// sent before has been done, or never will be; `sync` makes that true across servers.
+impl NodeAddress {
+    /// Looks for the node by its uuid. Requests of one session are carried out in order, so an earlier creation has
+    /// been done or never will be; `sync` makes that true across servers.
     async fn find(&self) -> Result<Option<(String, Fence)>, Error> {
         let listed = insist(|| async {
             self.session.sync(&self.directory).await?;
@@ -235,7 +235,11 @@ impl Entry {
     }
 
     /// Deletes it, and tells the line.
-    async fn delete(&self, version: Option<i32>, line: &mut Option<InLine>) -> Result<bool, Error> {
+    async fn delete(
+        &self,
+        version: Option<i32>,
+        line: &mut Option<LineMember>,
+    ) -> Result<bool, Error> {
         let name = match &self.name {
             Some(name) => name.clone(),
             None => match self.find().await? {
@@ -243,12 +247,12 @@ impl Entry {
                 None => return Ok(false),
             },
         };
-        let mut next = line.as_ref().and_then(InLine::next);
+        let mut next = line.as_ref().and_then(LineMember::next);
         let mut asked_before = false;
         let deleted = loop {
             match self.delete_before(&name, version, next.as_ref()).await {
                 Ok(()) => break true,
-                // The next one's node has gone: nothing was done.
+                // The next waiter's node has gone: nothing was done.
                 Err(MultiWriteError::OperationFailed { index: 1, .. }) => next = None,
                 Err(error) => match Error::from(error) {
                     Error::NoNode => {
@@ -266,7 +270,7 @@ impl Entry {
         Ok(deleted)
     }
 
-    /// Deletes it, where the node of the next in line is there, in one transaction.
+    /// Deletes it, on condition that the node of the next waiter is there, in one transaction.
     async fn delete_before(
         &self,
         name: &str,
@@ -283,8 +287,8 @@ impl Entry {
         both.commit().await.map(drop)
     }
 
-    /// Deletes it, also where the server refuses that for a while.
-    async fn delete_at_last(self, mut line: Option<InLine>) {
+    /// Deletes it, retrying while the server refuses.
+    async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
             && !over(&error)
@@ -293,7 +297,7 @@ impl Entry {
                 tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
@@ -306,8 +310,8 @@ fn protected(marker: &str) -> String {
     format!("_c_{}-{marker}", Uuid::new_v4())
 }
 
-/// The zxid of the creation grows with every change on the server: also when the directory, and with it the
-/// sequence, begins again.
+/// The creation's zxid grows with every change on the server, even if the directory, and with it the sequence, begins
+/// again.
 fn fence(czxid: i64) -> Fence {
     Fence(czxid.cast_unsigned())
 }

@@ -1,34 +1,32 @@
-//! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says for whom each waits.
+//! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says which nodes each waits
+//! for.
 //!
-//! 1. Make an ephemeral sequential node.
-//! 2. Where another waiter of this process is before us, wait until its turn has come: ours is not before that, and the
-//!    server is not asked in between.
-//! 3. Find the nodes before ours: list the directory, unless that was done since our node was made. One listing serves all
-//!    of this process who came before it.
-//! 4. Where the rule finds no node before ours, and our own node is there, it is our turn.
-//! 5. Where the nearest one that we wait for is this process's own, its [`InLine`](super::line::InLine) tells us that it has
-//!    gone: the server is not asked. Its deletion has asked whether our node is there, in one transaction. Back to 4.
-//! 6. Otherwise watch it, and no other: with a watch on the directory every hand-off would wake every waiter (the herd
-//!    effect). When the watch fires, go back to 4, with one request for our own node and the few that may have gone
-//!    meanwhile. That it fired does not mean that it is our turn: the one before us may have given up waiting, and the one
-//!    before *it* still be inside.
+//! 1. Create an ephemeral sequential node.
+//! 2. While another waiter of this process is before ours, wait for it, without requests to the server.
+//! 3. List the directory, unless that was done since our node was created. One listing serves all contenders of this
+//!    process that came before it.
+//! 4. If no node that we wait for is before ours, and our own node is there, it is our turn.
+//! 5. If the nearest one is this process's own, its [`LineMember`](super::directory::LineMember) reports when it has
+//!    gone, without a request: its deletion has checked our node in the same transaction. Back to 4.
+//! 6. Otherwise watch it, and no other: a watch on the directory would wake every waiter at every hand-off (the herd
+//!    effect). When the watch fires, go back to 4, with one request for our own node and the few that may have gone. It
+//!    may not be our turn yet: the one before us may have given up while the one before *it* is still inside.
 //!
-//! One listing serves for so long (`line.rs` says why), but for one exception: a writer that reads leaves a reader at its own
-//! number; a rule that this concerns lists again ([`Recipe::lists_again`]).
+//! A listing stays valid (`directory.rs` says why), with one exception: a writer that reads leaves a reader at its own
+//! number. Rules that this concerns list again ([`Recipe::lists_again`]).
 //!
-//! So order of service is the order of the numbers over all processes, and a section costs two requests (a node is made and
-//! deleted) where the one before was this process's, and two more where it was not, however many wait.
+//! So contenders are served in the order of their numbers over all processes. A section costs two requests (create and
+//! delete) if the previous holder was this process's, and two more if not, however many wait.
 //!
-//! What it survives: a contender that dies (its session ends, and its node with it), a lost connection, a server
-//! restart, the directory or nodes in it being deleted. **What breaks it**: a holder that is paused beyond its session;
-//! 2^31 nodes in one directory, where the server's numbers wrap around to below all others: a request that gets such a number is refused.
-//! Where somebody deletes a holder's node by hand, waiters of other processes come in beside it, and those of its own wait on.
+//! **What breaks it**: 2^31 nodes in one directory, where the server's numbers wrap around: such a request is refused.
+//! What breaks the locks on top of it is said at their types.
 //!
-//! Next to read: `line.rs`.
+//! Next to read: `directory.rs`.
 
 use super::{
-    Wait, failed, insist,
-    line::{Before, Key, LOOKS, Line, Place, Stage, WaitsFor, list},
+    Wait,
+    directory::{Directory, Key, MAX_CHECKS, Place, Predecessor, Stage, WaitsFor, list},
+    failed, insist,
     node::Node,
     over,
     request::ask,
@@ -43,30 +41,30 @@ use tokio::{
 };
 use zookeeper_client::{Error, EventType};
 
-/// What makes a recipe out of the queue.
+/// The parameters that make a recipe of the queue.
 #[derive(Debug)]
 pub(in crate::zk) struct Recipe {
-    /// Ends the fixed part of a node's name, as `lock-`; the number follows.
+    /// The end of the fixed part of a node's name, as `lock-`; the number follows.
     pub(in crate::zk) marker: &'static str,
-    /// The markers of all that stand in the same queue.
+    /// The markers of all nodes in the same queue.
     pub(in crate::zk) markers: &'static [&'static str],
     pub(in crate::zk) waits_for: WaitsFor,
-    /// Whether a node that goes may have left another one at its place.
+    /// Whether a node that goes may leave another one at its place.
     pub(in crate::zk) lists_again: bool,
     /// Whether several may hold it together.
     pub(in crate::zk) shared: bool,
 }
 
-/// A contender whose turn it is.
+/// A node whose turn it is, and its fencing token.
 #[derive(Debug)]
-pub(in crate::zk) struct Turn {
+pub(in crate::zk) struct FencedNode {
     pub(in crate::zk) node: Node,
     pub(in crate::zk) fence: Fence,
 }
 
 enum Attempt {
-    Turn(Turn),
-    /// The wait was over first; the node is deleted.
+    First(FencedNode),
+    /// The wait ended first; the node is deleted.
     Late,
     /// Somebody deleted our node.
     Gone,
@@ -74,7 +72,7 @@ enum Attempt {
     UsedUp,
 }
 
-/// Waits for its turn in the queue of `directory`.
+/// Waits for a turn in the queue of `directory`.
 ///
 /// # Errors
 ///
@@ -88,18 +86,19 @@ pub(in crate::zk) async fn turn(
     recipe: &Recipe,
     directory: &str,
     wait: Wait,
-) -> Result<Turn, LockError> {
+) -> Result<FencedNode, LockError> {
     valid(directory)?;
     loop {
         let session = zk.connected(wait.end).await?;
-        let lines = session.shared.of::<Registry<Key, Line>>();
+        let directories = session.shared.of::<Registry<Key, Directory>>();
         let key = (directory.to_owned(), recipe.markers);
-        let line = lines.of(&key, |registration| Line::new(&key, registration));
+        let directory_state =
+            directories.of(&key, |registration| Directory::new(&key, registration));
         match zk
-            .answered(wait, attempt(session, &line, recipe, wait))
+            .answered(wait, attempt(session, &directory_state, recipe, wait))
             .await?
         {
-            Ok(Attempt::Turn(turn)) => return Ok(turn),
+            Ok(Attempt::First(turn)) => return Ok(turn),
             Ok(Attempt::Gone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
             }
@@ -115,113 +114,113 @@ pub(in crate::zk) async fn turn(
     }
 }
 
-/// One try, in one session.
+/// One try, within one session.
 async fn attempt(
     session: Arc<Session>,
-    line: &Arc<Line>,
+    directory: &Arc<Directory>,
     recipe: &Recipe,
     wait: Wait,
 ) -> Result<Attempt, Error> {
-    let mut node = Node::sequential(session.clone(), &line.directory, recipe.marker);
+    let mut node = Node::sequential(session.clone(), &directory.root, recipe.marker);
     let fence = node.create().await?;
     let own = Place::of(node.name(), recipe.markers);
     if !own.is_sound() {
         return Ok(Attempt::UsedUp);
     }
-    node.line_up(line.line_up(&own));
-    let waiter = Waiter {
+    node.join_line(directory.join(&own));
+    let waiter = QueueWaiter {
         session,
-        line,
+        directory,
         recipe,
         own,
         end: wait.end,
     };
-    match waiter.waits().await? {
-        End::Turn => {
-            node.comes_in();
-            Ok(Attempt::Turn(Turn { node, fence }))
+    match waiter.wait_for_turn().await? {
+        WaitEnd::First => {
+            node.enter();
+            Ok(Attempt::First(FencedNode { node, fence }))
         }
-        End::Late => {
+        WaitEnd::Late => {
             timeout(waiter.session.timeout, node.delete(None))
                 .await
                 .ok();
             Ok(Attempt::Late)
         }
-        End::Gone => Ok(Attempt::Gone),
+        WaitEnd::Gone => Ok(Attempt::Gone),
     }
 }
 
-/// What a wait in the queue comes to.
-enum End {
-    Turn,
+/// The end of a wait in the queue.
+enum WaitEnd {
+    First,
     Late,
     Gone,
 }
 
 /// A contender whose node is in the queue.
-struct Waiter<'a> {
+struct QueueWaiter<'a> {
     session: Arc<Session>,
-    line: &'a Line,
+    directory: &'a Directory,
     recipe: &'a Recipe,
     own: Place,
     end: Instant,
 }
 
-impl Waiter<'_> {
-    async fn waits(&self) -> Result<End, Error> {
-        let (line, own) = (self.line, &self.own);
+impl QueueWaiter<'_> {
+    async fn wait_for_turn(&self) -> Result<WaitEnd, Error> {
+        let (directory, own) = (self.directory, &self.own);
         let mut since = Instant::now();
-        // Whether our node was there at the last look, or at a later time.
+        // Whether our node was there at the last listing, or later.
         let mut seen = false;
         loop {
-            if let Some(mut before) = line.waits_before(own, self.recipe.waits_for) {
-                if !self.hears(&mut before).await? {
-                    return Ok(End::Late);
+            if let Some(mut before) = directory.waits_before(own, self.recipe.waits_for) {
+                if !self.wait_for_news(&mut before).await? {
+                    return Ok(WaitEnd::Late);
                 }
                 seen = false;
                 continue;
             }
-            seen |= line.list_after(since, &self.session).await?;
-            match line.before(own, self.recipe.waits_for) {
-                None => return Ok(End::Gone),
-                Some(Before::Nobody) => {
+            seen |= directory.list_after(since, &self.session).await?;
+            match directory.before(own, self.recipe.waits_for) {
+                None => return Ok(WaitEnd::Gone),
+                Some(Predecessor::Nobody) => {
                     if !seen && !self.look(&[]).await? {
-                        return Ok(End::Gone);
+                        return Ok(WaitEnd::Gone);
                     }
-                    line.is_the_turn_of(own, self.recipe.waits_for);
-                    return Ok(End::Turn);
+                    directory.forget_before(own, self.recipe.waits_for);
+                    return Ok(WaitEnd::First);
                 }
-                Some(Before::Own(mut before)) => {
-                    if !self.hears(&mut before).await? {
-                        return Ok(End::Late);
+                Some(Predecessor::Own(mut before)) => {
+                    if !self.wait_for_news(&mut before).await? {
+                        return Ok(WaitEnd::Late);
                     }
                     seen = matches!(&*before.borrow(), Stage::Gone { seen: Some(next) } if next == own);
                     if self.recipe.lists_again {
                         since = Instant::now();
                     }
                 }
-                Some(Before::Others(others)) => {
-                    // Whatever comes now comes after the last look, and our node may have gone since.
+                Some(Predecessor::Others(others)) => {
+                    // From here on our node may have gone since the last listing.
                     seen = false;
                     match self.watch(&others[0]).await? {
-                        None => return Ok(End::Late),
+                        None => return Ok(WaitEnd::Late),
                         Some(false) => continue,
-                        Some(true) => line.gone([&others[0]]),
+                        Some(true) => directory.gone([&others[0]]),
                     }
-                    if self.recipe.lists_again || others.len() > LOOKS {
+                    if self.recipe.lists_again || others.len() > MAX_CHECKS {
                         since = Instant::now();
                     } else if self.look(&others[1..]).await? {
                         seen = true;
                     } else {
-                        return Ok(End::Gone);
+                        return Ok(WaitEnd::Gone);
                     }
                 }
             }
         }
     }
 
-    /// Waits for news of one of this process; `false` where the wait was over first.
-    async fn hears(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
+    /// Waits for a change of one of this process's contenders; `false` if the wait ended first.
+    async fn wait_for_news(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
         tokio::select! {
             biased;
             _ = before.changed() => Ok(true),
@@ -230,10 +229,10 @@ impl Waiter<'_> {
         }
     }
 
-    /// Watches one of another process, and says whether it has gone; nothing where the wait was over first.
+    /// Watches another process's node; `Some(true)` if it has gone, `None` if the wait ended first.
     async fn watch(&self, other: &Place) -> Result<Option<bool>, Error> {
-        // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
-        let path = self.line.path(other);
+        // `exists` would leave a watch behind if the node has gone.
+        let path = self.directory.path(other);
         match insist(|| self.session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
                 let event = timeout_at(self.end, watch.changed()).await.ok();
@@ -244,21 +243,21 @@ impl Waiter<'_> {
         }
     }
 
-    /// Forgets those of `others` that have gone; `false` where our own node has.
+    /// Forgets those of `others` that have gone; `false` if our own node has.
     async fn look(&self, others: &[Place]) -> Result<bool, Error> {
         let places = others.iter().chain([&self.own]);
-        let paths: Vec<_> = places.map(|place| self.line.path(place)).collect();
+        let paths: Vec<_> = places.map(|place| self.directory.path(place)).collect();
         let there = self.session.stats(&paths).await?;
         let gone = others
             .iter()
             .zip(&there)
             .filter(|(_, there)| there.is_none());
-        self.line.gone(gone.map(|(place, _)| place));
+        self.directory.gone(gone.map(|(place, _)| place));
         Ok(there.last().is_some_and(Option::is_some))
     }
 }
 
-/// Whose turn it is in a directory's queue, or was a moment ago.
+/// The first node in a directory's queue, as of a moment ago.
 pub(in crate::zk) async fn first(
     session: &Session,
     directory: &str,
@@ -270,7 +269,7 @@ pub(in crate::zk) async fn first(
         .min_by_key(|name| Place::of(name, markers)))
 }
 
-/// The same, with what stands in the node.
+/// The first node and its data.
 pub(in crate::zk) async fn holder(
     zk: &ZkClient,
     directory: &str,
@@ -294,13 +293,13 @@ pub(in crate::zk) async fn holder(
     .await
 }
 
-/// Deletes the nodes of those who hold it, whoever they are; whether there were any.
+/// Deletes the nodes of all holders; returns whether there were any.
 pub(in crate::zk) async fn force_unlock(
     zk: &ZkClient,
     recipe: &Recipe,
     directory: &str,
 ) -> Result<bool, LockError> {
-    // Not listed again after a lost answer: the next holder would go too.
+    // No second listing after a lost answer: it would delete the next holder too.
     let names = ask(zk, directory, |session| async move {
         list(&session, directory).await
     })
@@ -316,8 +315,8 @@ pub(in crate::zk) async fn force_unlock(
     Ok(!held.is_empty())
 }
 
-/// Those who hold it by this recipe: the readers before the first writer, or all at the first number where one of them is a
-/// holder alone. A writer that reads has a reader at its own number.
+/// The holders by this recipe: the readers before the first writer; or, for a lock held alone, all nodes at the first
+/// number (a writer that reads has a reader at its own number).
 fn holds(names: &[String], recipe: &Recipe) -> Vec<String> {
     let places = names.iter().map(|name| Place::of(name, recipe.markers));
     let places: BTreeSet<_> = places.collect();
@@ -357,7 +356,7 @@ mod tests {
             shared: true,
             ..WRITE
         };
-        // What queues: whom a reader's and whom a writer's `force_unlock` frees.
+        // The queue; the nodes that a reader's and a writer's `force_unlock` deletes.
         for (queue, readers, writers) in [
             ("", "", ""),
             ("b-R-1 a-R-2 c-W-3 d-R-4", "b-R-1 a-R-2", ""),

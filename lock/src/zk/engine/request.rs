@@ -1,11 +1,8 @@
-//! Requests of the recipes that do not queue: repeated where that does no harm, and never where it might.
+//! Requests of the recipes that do not queue: repeated if that is harmless, and never if not.
 //!
-//! An answer can be lost with its connection. A question is then asked again ([`ask`]). A change is not made again
-//! ([`once`]): it may have been made, another may have followed it, and a second one would undo that or be counted
-//! twice.
-//!
-//! What it survives: lost answers, and sessions that end between the questions. **What breaks it**: a caller that makes a
-//! change again of which it was told that it is not known.
+//! If an answer is lost with its connection, a read is repeated ([`ask`]). A change is not ([`once`]): it may have been
+//! made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that the
+//! result is unknown, and must not repeat it blindly.
 //!
 //! Next to read: `../barrier.rs`.
 
@@ -14,11 +11,11 @@ use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{CreateMode, Error, Stat};
 
-/// Asks until there is an answer, also in the next session.
+/// Repeats a read until it is answered, also in the next session.
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] where there was no connection for too long, no answer in time, or a refusal.
+/// [`LockError::Unavailable`] if there was no connection for too long, no answer in time, or a refusal.
 ///
 /// # Cancel safety
 ///
@@ -44,8 +41,8 @@ where
     }
 }
 
-/// Makes sure that what is asked for next is not older than this call: the client's server may follow behind the one on
-/// which another client has made a change.
+/// Ensures that later reads are not older than this call: our server may lag behind the one on which another client
+/// made a change.
 ///
 /// # Errors
 ///
@@ -58,16 +55,16 @@ pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), Loc
     ask(zk, path, |session| async move { session.sync(path).await }).await
 }
 
-/// Asks for a change, once. Nothing comes back where it was not made for one of the reasons in `refusals`.
+/// Requests a change, once; `None` if it was refused for one of the reasons in `refusals`.
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] where there is no connection, and where there is no answer: whether the change was
-/// made, or will be, is then not known. What else the server refuses it has not done.
+/// [`LockError::Unavailable`] if there is no connection; and if there is no answer, when the result is unknown. Any
+/// other refusal has changed nothing.
 ///
 /// # Cancel safety
 ///
-/// Dropping it leaves that unknown.
+/// The change may be made or not.
 pub(in crate::zk) async fn once<T, F>(
     zk: &ZkClient,
     path: &str,
@@ -94,11 +91,11 @@ fn unknown(reason: impl ToString) -> LockError {
     ))
 }
 
-/// Makes a persistent node, and its parents where they are missing.
+/// Creates a persistent node, and missing parents.
 ///
 /// # Errors
 ///
-/// [`Error::NodeExists`], or whatever else the server or the client said. Without an answer nothing is repeated.
+/// [`Error::NodeExists`], or another error. Without an answer nothing is repeated.
 pub(in crate::zk) async fn create(
     session: &Session,
     path: &str,
@@ -112,19 +109,19 @@ pub(in crate::zk) async fn create(
             Ok((stat, _)) => return Ok(stat),
             Err(Error::NoNode) => {
                 let (parent, _) = path.rsplit_once('/').ok_or(Error::NoNode)?;
-                session.directory(parent).await?;
+                session.make_directory(parent).await?;
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Asks something of a persistent node, which is made with `data` where it is missing.
+/// Sends a request to a persistent node, which is created with `data` if it is missing.
 ///
 /// # Errors
 ///
-/// As the request's, and those of [`create`].
-pub(in crate::zk) async fn planted<T, F>(
+/// Those of the request and of [`create`].
+pub(in crate::zk) async fn with_node<T, F>(
     session: &Session,
     path: &str,
     data: &[u8],

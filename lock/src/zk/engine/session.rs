@@ -1,18 +1,17 @@
-//! Keeps one session to ZooKeeper, and tells everybody how it stands.
+//! Keeps one session to ZooKeeper, and reports its state.
 //!
 //! 1. Connect, with a capped and random back-off, for as long as it takes.
-//! 2. Send a heartbeat every eighth of the session `S`. An answer says that the session lasts `S` from when the heartbeat
-//!    was sent; two thirds of that are relied on, so that a third is left to stop in.
-//! 3. While the connection is lost the client reconnects by itself and the session may live on; the heartbeat that waits
-//!    for that is the first request of the new connection.
+//! 2. Send a heartbeat every eighth of the session `S`. An answer says that the session lasts `S` from when the
+//!    heartbeat was sent; holders rely on two thirds of that, so that a third is left to stop in.
+//! 3. While the connection is lost the client reconnects by itself and the session may live on; the pending heartbeat
+//!    is the first request of the new connection.
 //! 4. A session that is over never comes back: begin a new one.
 //!
 //! The heartbeat is a `sync`, which a follower passes on to its leader. The client's own pings are answered by the
-//! follower alone, which may have been cut off from its leader for as long as `syncLimit * tickTime` and not know it.
+//! follower alone, which may be cut off from its leader for `syncLimit * tickTime` without knowing it.
 //!
-//! What it survives: a process that stands still for any time: its next question is answered at once, by the clock. **What
-//! breaks it**: see `sure_until.rs`; and a leader that has been cut off from the others answers for a moment longer,
-//! against which a session of at least four ticks leaves room.
+//! **What breaks it**: see `sure_until.rs`; and a leader that is cut off from the others answers for a moment longer,
+//! for which a session of at least four ticks leaves room.
 //!
 //! Next to read: `../client.rs`.
 //!
@@ -37,33 +36,33 @@ use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
 };
 
-/// The pauses between attempts to connect: from the first they double to the longest.
+/// The first pause between attempts to connect; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the server may take to say that the session is closed.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// The longest wait for the server to confirm the end of the session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A session. What is asked of it is asked of its client.
+/// A session, which dereferences to its client.
 #[derive(Debug)]
 pub(in crate::zk) struct Session {
     client: Client,
-    /// The same, with paths from the server's root.
+    /// The same client, with paths from the server's root.
     server: Client,
     chroot: String,
     acls: Acls<'static>,
-    /// What stands in the nodes of those who queue.
+    /// The data of the queue's nodes.
     pub(super) data: String,
-    /// How long an answer is waited for.
+    /// The time limit of an answer.
     pub(in crate::zk) timeout: Duration,
     sure_until: Mutex<Arc<SureUntil>>,
     /// What this process knows of the directories in which it queues.
     pub(super) shared: ByType,
-    /// What deletes nodes in the background.
+    /// The tasks that delete nodes in the background.
     pub(super) tasks: Tasks,
-    /// It is over, and its nodes have gone.
+    /// Cancelled when the session is over, with its nodes.
     pub(super) over: CancellationToken,
-    /// The client was closed.
+    /// Cancelled when the client is closed.
     pub(super) end: CancellationToken,
 }
 
@@ -76,23 +75,23 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Until when it surely lasts, for a lock that is taken in it now.
+    /// Until when it surely lasts, for a lock that is taken now.
     pub(in crate::zk) fn sure_until(&self) -> Arc<SureUntil> {
         self.sure_until.lock().clone()
     }
 
-    /// A node of this kind, open to whom the options say.
+    /// The options for a node of this kind, with the configured ACL.
     pub(in crate::zk) fn options(&self, mode: CreateMode) -> CreateOptions<'static> {
         mode.with_acls(self.acls)
     }
 
-    /// Makes a directory, and its parents: containers, which the server takes away once they are empty again. The empty
+    /// Creates a directory and its parents as containers, which the server removes once they are empty again. The empty
     /// path is the chroot, which somebody may have deleted.
     ///
     /// # Errors
     ///
-    /// What the server said, or that the session is over.
-    pub(in crate::zk) async fn directory(&self, path: &str) -> Result<(), Error> {
+    /// The server's error, or that the session is over.
+    pub(in crate::zk) async fn make_directory(&self, path: &str) -> Result<(), Error> {
         if path.is_empty() {
             return self.make_chroot().await;
         }
@@ -105,9 +104,9 @@ impl Session {
         }
     }
 
-    /// Makes the chroot where it is missing: persistent, unlike all that is below it, as ZooKeeper deletes empty containers.
+    /// Creates a missing chroot as a persistent node: ZooKeeper would delete an empty container.
     async fn make_chroot(&self) -> Result<(), Error> {
-        // To look is allowed where to make is not: below a parent that belongs to others.
+        // Below a parent that belongs to others, reading may be allowed where creating is not.
         if self.chroot.is_empty()
             || insist(|| self.server.check_stat(&self.chroot))
                 .await?
@@ -119,11 +118,11 @@ impl Session {
         insist(|| self.server.mkdir(&self.chroot, &options)).await
     }
 
-    /// How several nodes stand, in one request; nothing for each that is not there.
+    /// The stats of several nodes, in one request; `None` for each that is missing.
     ///
     /// # Errors
     ///
-    /// What the server said, or that the session is over.
+    /// The server's error, or that the session is over.
     pub(in crate::zk) async fn stats(&self, paths: &[String]) -> Result<Vec<Option<Stat>>, Error> {
         let looks = insist(async || {
             let mut looks = self.new_multi_reader();
@@ -141,7 +140,7 @@ impl Session {
         looks.await?.into_iter().map(stat).collect()
     }
 
-    /// Deletes every node that goes with the session.
+    /// Deletes every node that would go with the session.
     async fn clear(&self) -> Result<(), Error> {
         let nodes = self.server.list_ephemerals("/").await?;
         let deletions = nodes.iter().map(|node| self.server.delete(node, None));
@@ -151,7 +150,7 @@ impl Session {
         Ok(())
     }
 
-    /// Where it had been in doubt, what is taken from now on may rely on it again.
+    /// Extends the sure time. After a doubt, locks taken from now on may rely on the session again.
     fn lasts(&self, until: Instant) {
         let mut sure = self.sure_until.lock();
         if !sure.extend(until) {
@@ -159,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Asks again and again whether it is there, as long as it is.
+    /// Sends heartbeats while the session lives.
     async fn beat(&self) {
         let (every, lasts) = (self.session_timeout() / 8, self.session_timeout() * 2 / 3);
         loop {
@@ -180,17 +179,17 @@ impl Session {
     }
 }
 
-/// How the session stands.
+/// The session's state.
 #[derive(Debug)]
 pub(in crate::zk) struct Connection {
     /// The session, while it is connected.
     up: Option<Arc<Session>>,
-    lost: Lost,
+    lost: Disconnection,
 }
 
 /// Since when there is no connection, and why; until when the last session is sure.
 #[derive(Debug, Clone)]
-pub(in crate::zk) struct Lost {
+pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) since: Instant,
     pub(in crate::zk) reason: String,
     pub(in crate::zk) sure_until: Option<Arc<SureUntil>>,
@@ -198,7 +197,7 @@ pub(in crate::zk) struct Lost {
 
 impl Connection {
     pub(in crate::zk) fn new() -> Self {
-        let lost = Lost {
+        let lost = Disconnection {
             since: Instant::now(),
             reason: "not yet connected".into(),
             sure_until: None,
@@ -206,20 +205,20 @@ impl Connection {
         Self { up: None, lost }
     }
 
-    /// The session, where it is connected and, as far as it knows itself, not over.
+    /// The session, if it is connected and not known to be over.
     pub(in crate::zk) fn up(&self) -> Option<&Arc<Session>> {
-        // It knows that it is over a moment before its supervisor does.
+        // The client knows that a moment before its supervisor does.
         self.up
             .as_ref()
             .filter(|session| !session.state().is_terminated())
     }
 
-    /// The session, where it is connected.
-    pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Lost> {
+    /// The session, if it is connected.
+    pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Disconnection> {
         self.up.as_ref().ok_or(&self.lost)
     }
 
-    /// Notes a lost connection, and keeps the time at which the first in a row was lost.
+    /// Notes a lost connection, and keeps the time of the first of several.
     fn lose(connection: &watch::Sender<Self>, reason: impl ToString) {
         connection.send_modify(|connection| {
             if let Some(session) = connection.up.take() {
@@ -231,7 +230,7 @@ impl Connection {
     }
 }
 
-/// What keeps a client's sessions, one after the other.
+/// Keeps a client's sessions, one after the other.
 pub(in crate::zk) struct Supervisor {
     pub(in crate::zk) options: ZkOptions,
     pub(in crate::zk) connection: watch::Sender<Connection>,
@@ -240,7 +239,7 @@ pub(in crate::zk) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps a session until the end, then closes it: its nodes vanish at once.
+    /// Keeps a session until the client is closed, then closes it: its nodes vanish at once.
     pub(in crate::zk) async fn run(self) {
         let mut last = None;
         self.end
@@ -251,7 +250,7 @@ impl Supervisor {
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();
-        // The session ends when nobody has its client any more, and a caller may have kept it.
+        // The session ends with the last clone of its client, which a caller may have kept.
         let cleared = timeout(session.timeout, session.clear()).await;
         if let Ok(Err(error)) = &cleared {
             tracing::debug!(%error, "the session's nodes are left to its end");
@@ -260,7 +259,7 @@ impl Supervisor {
         let closed = async {
             while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
         };
-        if cleared.is_err() || timeout(GOODBYE, closed).await.is_err() {
+        if cleared.is_err() || timeout(CLOSE_TIMEOUT, closed).await.is_err() {
             tracing::warn!(
                 "zookeeper did not confirm the end of the session: what is left there goes with it"
             );
@@ -283,13 +282,13 @@ impl Supervisor {
                     session.over.cancel();
                 }
                 Err(error) => {
-                    // Once for each outage, not for each attempt.
+                    // Once per outage, not per attempt.
                     if pause == FIRST_PAUSE {
                         tracing::warn!(%error, connect = self.options.connect, "zookeeper is not reached");
                     }
                     Connection::lose(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
             }
         }
@@ -299,7 +298,7 @@ impl Supervisor {
         let sent = Instant::now();
         let server = self
             .options
-            .made_by()
+            .connector_with_options()
             .connect(&self.options.connect)
             .await?;
         let sure_until = SureUntil::new(sent + server.session_timeout() * 2 / 3);
@@ -327,7 +326,7 @@ impl Supervisor {
         Ok(Arc::new(session))
     }
 
-    /// Tells how a session stands, until it is over.
+    /// Reports a session's state until it is over.
     async fn follow(&self, session: &Arc<Session>) {
         let mut states = session.state_watcher();
         let mut state = session.state();

@@ -1,0 +1,315 @@
+//! The line in which this process's contenders for one remote lock wait.
+//!
+//! The server sees processes instead of requests: a thousand waiters here are one contender there.
+//!
+//! 1. The first waiter is the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
+//! 2. Later waiters wait here, in order of arrival.
+//! 3. When the head's value is dropped, the next waiter becomes the head. Or the lock itself is handed to
+//!    [`Head::next`], if the server can rename its owner in one step.
+//!
+//! A waiter that gives up, before or after its turn came, passes the turn on. The line is fair only within this
+//! process.
+//!
+//! Next to read: `redis/engine.rs`.
+
+use crate::LockError;
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::sync::oneshot;
+
+/// One process's waiters for one lock. `T` is what a holder hands off, `A` what a waiter asks for.
+#[derive(Debug)]
+pub(crate) struct Line<T, A = ()>(Mutex<LineState<T, A>>);
+
+#[derive(Debug)]
+struct LineState<T, A> {
+    occupied: bool,
+    waiting: VecDeque<LineWaiter<T, A>>,
+    /// Waiters that gave up are removed when the line reaches this length.
+    sweep_at: usize,
+}
+
+/// The length at which a line is swept for the first time.
+const FIRST_SWEEP: usize = 64;
+
+/// A waiter, as the head sees it.
+#[derive(Debug)]
+pub(crate) struct LineWaiter<T, A = ()> {
+    asks: A,
+    turn: oneshot::Sender<Turn<T, A>>,
+}
+
+/// What a waiter's turn is.
+#[derive(Debug)]
+pub(crate) enum Turn<T, A = ()> {
+    /// The head: contend at the server.
+    Contend(Arc<Head<T, A>>),
+    /// The lock itself, handed off by the last holder.
+    Handed(T),
+    /// The server is unavailable, as the head found out for all waiters.
+    Failed(LockError),
+}
+
+/// The head of the line, shared by the contender and its tries. Dropping it makes the next waiter the head.
+#[derive(Debug)]
+pub(crate) struct Head<T, A = ()> {
+    line: Arc<Line<T, A>>,
+    /// Cleared if the head was sent to a waiter that had gone: the sender then goes on to the next.
+    armed: bool,
+}
+
+impl<T, A> Default for Line<T, A> {
+    fn default() -> Self {
+        Self(Mutex::new(LineState {
+            occupied: false,
+            waiting: VecDeque::new(),
+            sweep_at: FIRST_SWEEP,
+        }))
+    }
+}
+
+impl<T, A> Line<T, A> {
+    /// Waits for a turn, at most `wait`; `None` if none came.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the place in the line is given up, and a turn that had come passes on.
+    pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
+        let turn = {
+            let mut state = self.0.lock();
+            if !state.occupied {
+                state.occupied = true;
+                return Some(Turn::Contend(Head::new(self)));
+            }
+            if wait.is_zero() {
+                return None;
+            }
+            state.sweep();
+            let (turn, given) = oneshot::channel();
+            state.waiting.push_back(LineWaiter { asks, turn });
+            given
+        };
+        tokio::time::timeout(wait, turn).await.ok()?.ok()
+    }
+
+    /// Whether nobody is at the head, so nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.0.lock().occupied
+    }
+
+    /// Removes and returns the next waiter; without one, the head becomes free.
+    fn next_or_free(&self) -> Option<LineWaiter<T, A>> {
+        let mut state = self.0.lock();
+        let next = state.pop();
+        state.occupied = next.is_some();
+        next
+    }
+}
+
+impl<T, A> LineState<T, A> {
+    /// The head may stay for hours, and waiters that gave up behind it must not pile up.
+    fn sweep(&mut self) {
+        if self.waiting.len() >= self.sweep_at {
+            self.waiting.retain(|waiter| !waiter.turn.is_closed());
+            self.sweep_at = FIRST_SWEEP.max(self.waiting.len() * 2);
+        }
+    }
+
+    fn pop(&mut self) -> Option<LineWaiter<T, A>> {
+        loop {
+            let waiter = self.waiting.pop_front()?;
+            if !waiter.turn.is_closed() {
+                return Some(waiter);
+            }
+        }
+    }
+}
+
+impl<T, A> Head<T, A> {
+    fn new(line: &Arc<Line<T, A>>) -> Arc<Self> {
+        Arc::new(Self {
+            line: Arc::clone(line),
+            armed: true,
+        })
+    }
+
+    /// Removes the next waiter, to hand it the lock. The caller must give it a turn.
+    #[must_use]
+    pub(crate) fn next(&self) -> Option<LineWaiter<T, A>> {
+        self.line.0.lock().pop()
+    }
+
+    /// Lets the waiters at the front contend beside the present ones, up to the first one that `may` refuses. The next
+    /// becomes the head when all of them have left.
+    pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
+        loop {
+            let mut state = self.line.0.lock();
+            let Some(next) = state.waiting.front() else {
+                return;
+            };
+            if !next.turn.is_closed() && !may(&next.asks) {
+                return;
+            }
+            let next = state.waiting.pop_front();
+            drop(state);
+            if let Some(next) = next {
+                drop(next.give(Turn::Contend(Arc::clone(self))));
+            }
+        }
+    }
+
+    /// Tells all waiters that the server is unavailable.
+    pub(crate) fn fail(&self, error: &LockError) {
+        while let Some(waiter) = self.next() {
+            drop(waiter.give(Turn::Failed(error.clone())));
+        }
+    }
+
+    /// Whether anybody waits behind the head.
+    #[must_use]
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.line
+            .0
+            .lock()
+            .waiting
+            .iter()
+            .any(|w| !w.turn.is_closed())
+    }
+}
+
+impl<T, A> Drop for Head<T, A> {
+    fn drop(&mut self) {
+        // A returned turn holds a head, whose drop would recurse; it is disarmed, and this loop continues.
+        while self.armed
+            && let Some(waiter) = self.line.next_or_free()
+            && let Err(Turn::Contend(mut head)) =
+                waiter.turn.send(Turn::Contend(Head::new(&self.line)))
+            && let Some(head) = Arc::get_mut(&mut head)
+        {
+            head.armed = false;
+        }
+    }
+}
+
+impl<T, A> LineWaiter<T, A> {
+    #[must_use]
+    pub(crate) fn asks(&self) -> &A {
+        &self.asks
+    }
+
+    /// Gives the turn, or returns it if the waiter has gone.
+    ///
+    /// # Errors
+    pub(crate) fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
+        self.turn.send(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::{FutureExt, future::BoxFuture};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn head<T>(turn: Option<Turn<T>>) -> Arc<Head<T>> {
+        match turn {
+            Some(Turn::Contend(head)) => head,
+            _ => panic!("not at the head"),
+        }
+    }
+
+    /// A waiter behind those that came before.
+    fn waiter(line: &Arc<Line<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
+        let mut waiter = line.join((), LONG).boxed();
+        assert!((&mut waiter).now_or_never().is_none());
+        waiter
+    }
+
+    #[tokio::test]
+    async fn the_head_passes_on_in_order_of_arrival() {
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let (second, mut third) = (waiter(&line), waiter(&line));
+        drop(first);
+        assert!((&mut third).now_or_never().is_none());
+        drop(head(second.await));
+        drop(head(third.await));
+        assert!(!line.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_nobody_reads_passes_itself_on() {
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let (dropped, last) = (waiter(&line), waiter(&line));
+        drop(first);
+        drop(dropped);
+        drop(head(last.await));
+        assert!(!line.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn invited_waiters_share_the_head_and_the_next_follows_them() {
+        let line = Arc::new(Line::<(), u32>::default());
+        let join = |n| {
+            let mut waiter = line.join(n, LONG).boxed();
+            let turn = (&mut waiter).now_or_never();
+            (waiter, turn)
+        };
+        let (_, Some(Some(Turn::Contend(first)))) = join(0) else {
+            panic!("not at the head");
+        };
+        let [(one, _), (gone, _), (two, _), (mut big, _), (mut small, _)] =
+            [1, 1, 1, 9, 1].map(join);
+        drop(gone);
+        first.invite(|n| *n == 1);
+        let (Some(Turn::Contend(one)), Some(Turn::Contend(two))) = (one.await, two.await) else {
+            panic!("not invited");
+        };
+        assert!((&mut big).now_or_never().is_none() && (&mut small).now_or_never().is_none());
+        drop((first, one));
+        assert!((&mut big).now_or_never().is_none(), "one is still there");
+        drop(two);
+        assert!(matches!(big.await, Some(Turn::Contend(_))));
+        assert!(matches!(small.await, Some(Turn::Contend(_))));
+    }
+
+    #[tokio::test]
+    async fn a_failure_reaches_all_who_wait() {
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let waiters: Vec<_> = (0..3).map(|_| waiter(&line)).collect();
+        first.fail(&LockError::unavailable("redis", "gone"));
+        drop(first);
+        for waiter in waiters {
+            assert!(matches!(
+                waiter.await,
+                Some(Turn::Failed(LockError::Unavailable { .. }))
+            ));
+        }
+        assert!(!line.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn waiters_that_gave_up_behind_a_head_that_stays_take_no_memory() {
+        let line = Arc::new(Line::<()>::default());
+        let _head = head(line.join((), LONG).await);
+        let _patient = waiter(&line);
+        for _ in 0..10_000 {
+            drop(waiter(&line));
+        }
+        assert!(line.0.lock().waiting.len() <= FIRST_SWEEP);
+    }
+
+    #[tokio::test]
+    async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
+        let line = Arc::new(Line::<()>::default());
+        let first = head(line.join((), LONG).await);
+        let gone: Vec<_> = (0..1000).map(|_| waiter(&line)).collect();
+        drop(gone);
+        drop(first);
+        assert!(!line.0.lock().occupied);
+        assert!(line.join((), Duration::ZERO).await.is_some());
+    }
+}

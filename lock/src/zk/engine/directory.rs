@@ -1,0 +1,266 @@
+//! One process's contenders in one directory, and what it knows of the others' nodes there.
+//!
+//! The contenders of a process tell each other when they enter and when their nodes go, so the server is only asked
+//! about others' nodes. Numbers only grow: nobody comes before a node after its creation, and what has gone does not
+//! come back. So one listing serves all contenders that came before it was requested.
+//!
+//! Next to read: `node.rs`.
+
+use super::{insist, session::Session, unless};
+use crate::registry::Registration;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
+use tokio::{sync::watch, time::Instant};
+use zookeeper_client::Error;
+
+/// If more nodes than this may have gone, a listing is cheaper than a check of each.
+pub(super) const MAX_CHECKS: usize = 16;
+
+/// A node's place in the order: by what follows the last marker in its name, as in Curator. A node without a marker is
+/// no contender of ours, and is ordered by its whole name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) number: String,
+    pub(super) name: String,
+}
+
+impl Place {
+    pub(super) fn of(name: &str, markers: &[&str]) -> Self {
+        let ends = markers
+            .iter()
+            .filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
+        Self {
+            number: name[ends.max().unwrap_or(0)..].to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// After 2^31 - 1 the server's numbers turn negative and sort before all others.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.number.starts_with('-')
+    }
+}
+
+/// Whether a contender waits for a node of this name that is before its own.
+pub(in crate::zk) type WaitsFor = fn(name: &str) -> bool;
+
+/// The directory and the markers: each kind of lock in one directory is a lock of its own.
+pub(super) type Key = (String, &'static [&'static str]);
+
+/// What this process knows of one directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) root: String,
+    markers: &'static [&'static str],
+    /// When the last listing was requested. Listings are made one after the other, so none is older than the one
+    /// before.
+    listed: tokio::sync::Mutex<Option<Instant>>,
+    view: Mutex<View>,
+    _registration: Registration,
+}
+
+#[derive(Debug, Default)]
+struct View {
+    /// The last listing, without the nodes known to have gone.
+    nodes: BTreeSet<Place>,
+    /// This process's contenders whose nodes have not gone, holders included.
+    own: BTreeMap<Place, watch::Receiver<Stage>>,
+}
+
+/// The state of a contender of this process.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Waits,
+    /// Its turn has come.
+    In,
+    /// Its node has gone. `seen`: the waiter of this process behind it whose node was there at that moment.
+    Gone {
+        seen: Option<Place>,
+    },
+}
+
+/// The contender that another waits for.
+pub(super) enum Predecessor {
+    Nobody,
+    /// The nearest is this process's: its state.
+    Own(watch::Receiver<Stage>),
+    /// The nearest is another process's; it, and the next ones that are.
+    Others(Vec<Place>),
+}
+
+/// A contender in this process's line, from the creation of its node. If it is dropped before its node has gone, those
+/// behind it must find that out themselves.
+#[derive(Debug)]
+pub(super) struct LineMember {
+    directory: Arc<Directory>,
+    place: Place,
+    stage: watch::Sender<Stage>,
+}
+
+impl LineMember {
+    /// Its turn has come.
+    pub(super) fn enter(&self) {
+        self.stage.send_replace(Stage::In);
+    }
+
+    /// The next waiter of this process.
+    pub(super) fn next(&self) -> Option<Place> {
+        let view = self.directory.view.lock();
+        let mut behind = view.own.range((Excluded(&self.place), Unbounded));
+        let next = behind.find(|(_, stage)| *stage.borrow() == Stage::Waits);
+        next.map(|(place, _)| place.clone())
+    }
+
+    /// Reports that its node has gone, and that the node of `seen` was there at that moment.
+    pub(super) fn gone(self, seen: Option<Place>) {
+        self.directory.gone([&self.place]);
+        self.remove_from_view();
+        self.stage.send_replace(Stage::Gone { seen });
+    }
+
+    fn remove_from_view(&self) {
+        self.directory.view.lock().own.remove(&self.place);
+    }
+}
+
+impl Drop for LineMember {
+    fn drop(&mut self) {
+        self.remove_from_view();
+    }
+}
+
+impl Directory {
+    pub(super) fn new((directory, markers): &Key, registration: Registration) -> Self {
+        Self {
+            root: directory.clone(),
+            markers,
+            listed: tokio::sync::Mutex::default(),
+            view: Mutex::default(),
+            _registration: registration,
+        }
+    }
+
+    pub(super) fn join(self: &Arc<Self>, place: &Place) -> LineMember {
+        let (stage, told) = watch::channel(Stage::Waits);
+        self.view.lock().own.insert(place.clone(), told);
+        LineMember {
+            directory: self.clone(),
+            place: place.clone(),
+            stage,
+        }
+    }
+
+    /// The nearest waiter of this process that `own` waits for.
+    pub(super) fn waits_before(
+        &self,
+        own: &Place,
+        waits_for: WaitsFor,
+    ) -> Option<watch::Receiver<Stage>> {
+        let view = self.view.lock();
+        let mut before = view.own.range(..own).rev();
+        let waits = |stage: &watch::Receiver<Stage>| *stage.borrow() == Stage::Waits;
+        let found = before.find(|(place, stage)| waits_for(&place.name) && waits(stage));
+        found.map(|(_, stage)| stage.clone())
+    }
+
+    /// Ensures a listing that was requested after `since`; returns whether it was made just now.
+    pub(super) async fn list_after(
+        &self,
+        since: Instant,
+        session: &Session,
+    ) -> Result<bool, Error> {
+        let mut listed = self.listed.lock().await;
+        if *listed > Some(since) {
+            return Ok(false);
+        }
+        let asked = Instant::now();
+        let children = insist(|| list(session, &self.root)).await?;
+        self.view.lock().nodes = children
+            .iter()
+            .map(|name| Place::of(name, self.markers))
+            .collect();
+        *listed = Some(asked);
+        Ok(true)
+    }
+
+    /// The contender that `own` waits for; `None` if `own` itself has gone.
+    pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
+        let view = self.view.lock();
+        if !view.nodes.contains(own) {
+            return None;
+        }
+        let before = view.nodes.range(..own).rev();
+        let mut before = before.filter(|place| waits_for(&place.name)).peekable();
+        let Some(nearest) = before.peek() else {
+            return Some(Predecessor::Nobody);
+        };
+        if let Some(stage) = view.own.get(*nearest) {
+            let mut stage = stage.clone();
+            // Its present state is known; the next change is that it goes.
+            stage.mark_unchanged();
+            return Some(Predecessor::Own(stage));
+        }
+        let others = before.filter(|place| !view.own.contains_key(*place));
+        Some(Predecessor::Others(
+            others.take(MAX_CHECKS + 1).cloned().collect(),
+        ))
+    }
+
+    /// Forgets nodes that have gone.
+    pub(super) fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
+        let mut view = self.view.lock();
+        for place in gone {
+            view.nodes.remove(place);
+        }
+    }
+
+    /// Forgets all nodes that `own` has waited for.
+    pub(super) fn forget_before(&self, own: &Place, waits_for: WaitsFor) {
+        let waits = |place: &&Place| waits_for(&place.name);
+        let before: Vec<_> = self
+            .view
+            .lock()
+            .nodes
+            .range(..own)
+            .filter(waits)
+            .cloned()
+            .collect();
+        self.gone(&before);
+    }
+
+    pub(super) fn path(&self, place: &Place) -> String {
+        format!("{}/{}", self.root, place.name)
+    }
+}
+
+/// The names in a directory; none if it is missing.
+pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
+    Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_ordered_by_number_and_not_by_uuid() {
+        // Markers: names in order. A name without a marker is ordered by its whole name.
+        let orders = "
+            lock-: _c_z-lock-0000000003 _c_m-lock-0000000004 _c_a-lock-0000000012
+            lock-: _c_a-lock-0000000000 lock-9-lock-0000000001
+            lock-: 0000000004 _c_a-lock-0000000005 stranger
+            __READ__ __WRIT__: _c_b-__READ__0000000001 _c_a-__WRIT__0000000002 _c_c-__READ__0000000003";
+        for order in orders.trim().lines() {
+            let (markers, ordered) = order.split_once(':').unwrap();
+            let [markers, ordered] =
+                [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
+            let mut names: Vec<_> = ordered.iter().rev().copied().collect();
+            names.sort_by_key(|name| Place::of(name, &markers));
+            assert_eq!(names, ordered);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A Redis with one replica, and a connection between them that can be muted or delayed: what `wait_replicas` promises
+//! on any version of the server. Fail-overs are in `sentinel.rs`.
+
+use crate::{redis::own::OwnRedis, redis::with_lease, support::*};
+use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
+
+const HOUR: Lease = Lease::Fixed(Duration::from_secs(3600));
+
+/// The primary, its replica, and the proxy between them.
+struct Pair {
+    primary: OwnRedis,
+    _replica: OwnRedis,
+    way: Mute,
+    client: RedisClient,
+}
+
+impl Pair {
+    /// Starts the pair, and waits until the replica follows.
+    async fn start(timeout: Duration) -> Result<Self> {
+        let (primary, replica) = (OwnRedis::start().await?, OwnRedis::start().await?);
+        // The copy must not go through a file, because their folders are deleted.
+        primary.set("repl-diskless-sync", "yes").await?;
+        primary.set("repl-diskless-sync-delay", "0").await?;
+        replica.set("repl-diskless-load", "on-empty-db").await?;
+        let way = Mute::to(primary.host())?;
+        let address = way.address();
+        let (host, port) = address.rsplit_once(':').context("a port")?;
+        replica.ask::<()>(&["REPLICAOF", host, port]).await?;
+        let options = RedisOptions::new(format!("redis://{}", primary.host()));
+        let options = options.timeout(timeout).wait_replicas(Replicas::AtLeast(1));
+        let client = RedisClient::new(options)?;
+        let pair = Self {
+            primary,
+            _replica: replica,
+            way,
+            client,
+        };
+        let replicated = async || pass(&pair.client.lock(&name())).await.is_ok();
+        until("the replica is waited for", replicated).await?;
+        Ok(pair)
+    }
+
+    fn lock(&self, kind: &Kind<Redis>, name: &str, lease: Lease) -> AnyLock {
+        let (owner, lease) = (None, Some(lease));
+        (kind.make)(&self.client, name, Ask { owner, lease })
+    }
+}
+
+/// The acquire and the renewal before `WAIT` mostly fall into one millisecond, so the renewal would have nothing to
+/// write: since Redis 7.2, and in Valkey, `WAIT` then answers for an earlier command.
+#[apply(test!)]
+async fn no_lock_is_given_that_no_replica_has(redis: &'static Redis) -> Result {
+    let pair = Pair::start(Duration::from_millis(400)).await?;
+    pair.way.mute();
+    let tries = with_lease(redis).map(async |Family { kind, .. }| {
+        for _ in 0..12 {
+            let tried = pair.lock(kind, &name(), HOUR).acquire(SOON).await;
+            let said = tried.err().context(kind.name)?.to_string();
+            ensure!(said.contains("0 of 1 replicas"), "{}: {said}", kind.name);
+        }
+        Ok(())
+    });
+    try_join_all(tries).await.map(drop)
+}
+
+/// The same by the server's count of commands, on any version: a renewal that extends nothing is written too.
+#[apply(test!)]
+async fn a_renewal_is_written_for_replicas_in_any_case(redis: &'static Redis) -> Result {
+    let server = OwnRedis::start().await?;
+    let client = RedisClient::connect(format!("redis://{}", server.host())).await?;
+    let written = async || -> Result<u64> {
+        let stats: String = server.ask(&["INFO", "commandstats"]).await?;
+        let calls = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_pexpire:calls="));
+        let (calls, _) = calls
+            .and_then(|calls| calls.split_once(','))
+            .context("no count")?;
+        Ok(calls.parse()?)
+    };
+    for Family { kind, .. } in with_lease(redis) {
+        let (owner, lease) = (None, Some(HOUR));
+        let guard = take(&(kind.make)(&client, &name(), Ask { owner, lease })).await?;
+        let before = written().await?;
+        guard.extend(Duration::from_secs(1)).await?;
+        ensure!(
+            written().await? > before,
+            "{}: nothing was written",
+            kind.name
+        );
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+/// The replica gets it only after its lease has ended.
+#[apply(test!)]
+async fn a_guard_is_never_lost_because_of_a_slow_replica(redis: &'static Redis) -> Result {
+    let pair = Pair::start(Duration::from_secs(10)).await?;
+    pair.way.delay(Duration::from_millis(500));
+    let brief = Lease::Watchdog(Duration::from_millis(200));
+    for Family { kind, .. } in with_lease(redis) {
+        let name = name();
+        let tried = pair.lock(kind, &name, brief).acquire(SOON).await;
+        let said = tried.err().context(kind.name)?.to_string();
+        ensure!(said.contains("its lease ended"), "{}: {said}", kind.name);
+        let none = async || pair.primary.left(&name).await.is_empty();
+        until("it is given back", none).await?;
+        take(&pair.lock(kind, &name, HOUR)).await?.release().await?;
+    }
+    Ok(())
+}

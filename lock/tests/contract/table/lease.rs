@@ -1,0 +1,115 @@
+//! What the lock with a lease in the table promises beyond the contract: its sweep, its hold count, and no connection
+//! while it waits.
+
+use crate::{support::*, table::LEASE};
+use sqlx::MySqlConnection;
+
+/// The row's hold count; `None` without a row.
+async fn holds(table: &Table, name: &str) -> Option<i64> {
+    sqlx::query_scalar("SELECT CAST(holds AS SIGNED) FROM tb_lock WHERE lock_name = ?")
+        .bind(name)
+        .fetch_optional(&mut table.outsider().await)
+        .await
+        .expect("an answer")
+}
+
+/// The row of a dead process, with or without a lease.
+async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>) -> Result {
+    let insert = "INSERT INTO tb_lock (lock_name, owner, expires_at) VALUES (?, 'dead', NOW(3) + INTERVAL ? SECOND)";
+    let insert = sqlx::query(insert).bind(name).bind(seconds);
+    insert.execute(outsider).await?;
+    Ok(())
+}
+
+/// Nobody gets in before its lease ends, and somebody does after it; without a lease nobody ever does.
+#[apply(test!)]
+async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Table) -> Result {
+    let (ends, stays, pool) = (name(), name(), table.client().await);
+    let mut outsider = table.outsider().await;
+    leave(&mut outsider, &ends, Some(3600)).await?;
+    leave(&mut outsider, &stays, None).await?;
+    let lock = pool.table_lease_lock(&ends).lease(LEASE);
+    taken("before its lease has ended", lock.try_acquire().await)?;
+    // Ends the lease now, however long the test took.
+    sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?")
+        .bind(&ends)
+        .execute(&mut outsider)
+        .await?;
+    let next = take(&lock).await?;
+    let never = pool.table_lease_lock(&stays).acquire(SHORT).await;
+    taken("beside a row without an end", never)?;
+    table.delete(&stays).await;
+    Ok(next.release().await?)
+}
+
+/// A stranger's transaction and a re-entry deadlock, and the server ends the cheaper one, the re-entry's statement: it
+/// is repeated, and succeeds. A release likewise.
+#[apply(test!)]
+async fn a_deadlock_with_a_stranger_ends_no_hold(table: &Table) -> Result {
+    let (name, pool) = (name(), table.client().await);
+    let lock = pool.table_lease_lock(&name).owner(pool.owner());
+    let lock = lock.lease(Lease::Watchdog(SOON));
+    let outer = take(&lock).await?;
+    let inner = async move { lock.acquire(SOON).await };
+    let inner = deadlocked(table, &name, inner).await??;
+    is("holds", holds(table, &name).await, Some(2))?;
+    deadlocked(table, &name, inner.release()).await??;
+    is("holds", holds(table, &name).await, Some(1))?;
+    deadlocked(table, &name, outer.release()).await??;
+    is("holds that are left", holds(table, &name).await, None)
+}
+
+/// Runs `statement` into a deadlock with a transaction that is more expensive to roll back.
+async fn deadlocked<T: Send + 'static>(
+    table: &Table,
+    name: &str,
+    statement: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Result<Answer<T>> {
+    let (mut stranger, mut outsider) = (table.outsider().await, table.outsider().await);
+    let mut run = async |sql: &str, text: &str| {
+        let statement = sqlx::query(sql).bind(text).execute(&mut stranger).await;
+        statement.map(drop).context("the stranger")
+    };
+    run("START TRANSACTION", "").await?;
+    for n in 0..20 {
+        let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
+        run(insert, &format!("{n} of {name}")).await?;
+    }
+    // Locks the row by its number first and its name last: the opposite order of a search by name.
+    let id: i64 = sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?")
+        .bind(name)
+        .fetch_one(&mut outsider)
+        .await?;
+    let by_number = "SELECT id FROM tb_lock WHERE id = ? FOR UPDATE";
+    run(by_number, &id.to_string()).await?;
+    let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
+                   JOIN information_schema.INNODB_LOCKS l ON l.lock_id = t.trx_requested_lock_id \
+                   WHERE t.trx_state = 'LOCK WAIT' AND l.lock_data = ?";
+    let statement = tokio::spawn(statement);
+    let mut count = async |sql| {
+        let count = sqlx::query_scalar::<_, i64>(sql).bind(id.to_string());
+        count.fetch_one(&mut outsider).await
+    };
+    while count(waiting).await? == 0 {
+        ensure!(!statement.is_finished(), "it waited for no stranger");
+        // The server caches this view for 100 ms.
+        tokio::time::sleep(Duration::from_millis(110)).await;
+    }
+    let by_name = "SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE";
+    run(by_name, name).await?;
+    run("ROLLBACK", "").await?;
+    Ok(statement.await?)
+}
+
+/// A waiter holds no connection: one is enough for a crowd and the holder.
+#[apply(test!)]
+async fn a_waiter_holds_no_connection(table: &Table) -> Result {
+    let (name, pool) = (name(), table.pool(&table.address(), 1));
+    let held = take(&pool.table_lease_lock(&name)).await?;
+    let crowd = [(); 5].map(|()| passing(pool.table_lease_lock(&name)));
+    held.release().await?;
+    for waiter in crowd {
+        waiter.await??;
+    }
+    Ok(())
+}

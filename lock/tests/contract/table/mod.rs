@@ -1,0 +1,186 @@
+//! One MySQL, its two locks, and what the one without a lease promises alone.
+
+pub(crate) mod answers;
+pub(crate) mod bounds;
+pub(crate) mod lease;
+pub(crate) mod pool;
+pub(crate) mod tls;
+
+use crate::{
+    family::{Capability::*, asked, shows},
+    support::*,
+};
+use oversell_lock::{
+    Holder,
+    mysql::{MySqlOptions, MySqlPool, TableLeaseLock, TableLock},
+};
+use sqlx::{Connection, MySqlConnection};
+
+/// A renewed lease: a busy machine keeps it, and a test can wait for its loss.
+pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
+
+static KINDS: [Kind<Table>; 2] = [
+    Kind::new(
+        "table",
+        &[Contract, OneServer, Shown],
+        |pool: &MySqlPool, name, _| pool.table_lock(name).boxed(),
+    )
+    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lock(name))),
+    Kind::new(
+        "table_lease",
+        &[
+            Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown,
+        ],
+        |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
+    )
+    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lease_lock(name))),
+];
+
+shows!(TableLock, TableLeaseLock);
+
+/// The server.
+pub(crate) struct Table {
+    pub(crate) url: String,
+}
+
+impl Table {
+    pub(crate) fn at(url: String) -> Self {
+        Self { url }
+    }
+
+    /// A process with this many connections, at `address`.
+    pub(crate) fn pool(&self, address: &str, connections: usize) -> MySqlPool {
+        let options = MySqlOptions::new(self.url_at(address)).connections(connections);
+        MySqlPool::new(options).expect("an address")
+    }
+
+    /// Its URL with another address.
+    pub(crate) fn url_at(&self, address: &str) -> String {
+        self.url.replace(&self.address(), address)
+    }
+
+    /// Deletes the row, whatever its owner.
+    pub(crate) async fn delete(&self, name: &str) {
+        let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(name);
+        let deleted = delete.execute(&mut self.outsider().await).await;
+        deleted.expect("deleted");
+    }
+
+    /// Runs these statements.
+    pub(crate) async fn run(&self, statements: &[&str]) -> Result {
+        let mut outsider = self.outsider().await;
+        for statement in statements {
+            sqlx::raw_sql(statement).execute(&mut outsider).await?;
+        }
+        Ok(())
+    }
+
+    /// The test's own connection.
+    pub(crate) async fn outsider(&self) -> MySqlConnection {
+        let connection = MySqlConnection::connect(&self.url).await;
+        connection.expect("mysql is there")
+    }
+}
+
+impl Server for Table {
+    type Client = MySqlPool;
+    const BRIEF: Duration = Duration::from_millis(400);
+
+    fn kinds() -> &'static [Kind<Self>] {
+        &KINDS
+    }
+
+    fn address(&self) -> String {
+        let (_, after_user) = self.url.rsplit_once('@').expect("a user");
+        after_user.split('/').next().expect("a host").to_owned()
+    }
+
+    async fn client_at(&self, address: &str) -> MySqlPool {
+        self.pool(address, 4)
+    }
+
+    fn owner(pool: &MySqlPool) -> Owner {
+        pool.owner()
+    }
+
+    async fn left(&self, name: &str) -> Vec<String> {
+        sqlx::query_scalar("SELECT owner FROM tb_lock WHERE lock_name = ?")
+            .bind(name)
+            .fetch_all(&mut self.outsider().await)
+            .await
+            .expect("a list")
+    }
+
+    async fn take_away(&self, _: &MySqlPool, name: &str) {
+        self.delete(name).await;
+    }
+}
+
+#[apply(test!)]
+async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Result {
+    let pool = table.client().await;
+    let long = pool.table_lock(&"锁".repeat(51)).acquire(SOON).await;
+    invalid("51 characters", long)?;
+    pass(&pool.table_lock(&"锁".repeat(50))).await
+}
+
+/// Another transaction locks the row, so the insert waits in the server, and the contender is dropped. The server must
+/// end the insert before the transaction ends, or it would make a row that nobody deletes.
+#[apply(test!)]
+async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result {
+    let (name, pool) = (name(), table.pool(&table.address(), 1));
+    let only = pool.conn(SOON).await?;
+    let inserts_on = only.id();
+    only.done();
+    let mut human = table.outsider().await;
+    let transaction = pool::holds_the_row(&mut human, &name).await?;
+    let tried = pool.table_lock(&name).acquire(SOON).await;
+    unavailable("while a transaction is open", tried)?;
+    pool::gone(table, inserts_on).await?;
+    transaction.rollback().await?;
+    pool.close().await;
+    let none = async || table.left(&name).await.is_empty();
+    until("no row is left", none).await
+}
+
+/// Names that a collation may treat as equal.
+const ALIKE: [(&str, &str); 6] = [
+    ("Stock", "stock"),
+    ("a", "a "),
+    ("é", "e"),
+    ("ß", "s"),
+    ("🍎", "🍌"),
+    ("\u{e9}", "e\u{301}"),
+];
+
+/// In the migrations' table, and in the library's.
+#[apply(test!)]
+async fn names_that_are_only_alike_are_two_locks(table: &Table) -> Result {
+    table.run(&["CREATE DATABASE names"]).await?;
+    let own = MySqlPool::connect(&format!("mysql://root@{}/names", table.address())).await?;
+    own.create_table().await?;
+    for pool in [own, table.client().await] {
+        for (one, other) in ALIKE {
+            let begin = name();
+            let names = [one, other].map(|end| format!("{begin}{end}"));
+            let both = names.map(|name| pool.table_lease_lock(&name));
+            let both = oversell_lock::MultiLock::new(both.into());
+            both.acquire(SOON).await.context(one)?.release().await?;
+        }
+    }
+    Ok(())
+}
+
+/// A table of an earlier version, or of the course's program, stays as it is.
+#[apply(test!)]
+async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
+    let make = include_str!("../../../../migrations/0002_lock.sql");
+    let make = make.replace("tb_lock", "earlier.tb_lock");
+    let row = "INSERT INTO earlier.tb_lock (lock_name) VALUES ('by-hand')";
+    table.run(&["CREATE DATABASE earlier", &make, row]).await?;
+    let pool = MySqlPool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
+    pool.create_table().await?;
+    let there = pool.table_lease_lock("by-hand").try_acquire().await;
+    taken("the row that was there", there)?;
+    pass(&pool.table_lock(&name())).await
+}

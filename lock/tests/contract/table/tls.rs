@@ -1,0 +1,73 @@
+//! MySQL over TLS: a server that requires it.
+
+use crate::{certificates, support::*};
+use oversell::lab::Port;
+use oversell_lock::mysql::MySqlPool;
+use std::{path::Path, process::Stdio};
+use tokio::{
+    process::{Child, Command},
+    time::sleep,
+};
+
+/// A MariaDB with a database `test`, until it is dropped.
+async fn server(folder: &Path, port: u16) -> Result<Child> {
+    let program = |name: &str| {
+        let mut program = Command::new(name);
+        program.current_dir(folder).env("TMPDIR", folder);
+        program
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        program.args(["--no-defaults", "--user=root", "--datadir=./data"]);
+        program
+    };
+    let mut install = program("mariadb-install-db");
+    install.arg("--auth-root-authentication-method=normal");
+    let installed = install.status().await?;
+    ensure!(installed.success(), "mariadb-install-db failed");
+    let mut server = program("mariadbd");
+    server.args([
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+        "--socket=s.sock",
+        "--require-secure-transport=ON",
+    ]);
+    for (option, file) in [
+        ("ca", "ca.pem"),
+        ("cert", "server.pem"),
+        ("key", "server.key"),
+    ] {
+        server.arg(format!("--ssl-{option}={}", folder.join(file).display()));
+    }
+    server.arg(format!("--port={port}")).kill_on_drop(true);
+    Ok(server.spawn()?)
+}
+
+#[apply(test!)]
+async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) -> Result {
+    let (folder, port) = (certificates::folder("mysql-tls").await?, Port::free()?);
+    let mut server = server(&folder, port.number()).await?;
+    let address = |mode: &str| format!("mysql://root@127.0.0.1:{}/test?{mode}", port.number());
+    let authority = folder.join("ca.pem");
+    let vouched = format!("ssl-mode=VERIFY_CA&ssl-ca={}", authority.display());
+    let vouched = address(&vouched);
+    // A server with an empty folder first creates its files, which a busy machine needs longer for.
+    let answers = async {
+        while MySqlPool::connect(&vouched).await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let answers = timeout(SOON * 3, answers).await;
+    answers.context("it never answers")?;
+
+    let pool = MySqlPool::connect(&vouched).await?;
+    pool.create_table().await.context("the table")?;
+    pass(&pool.table_lease_lock(&name())).await?;
+
+    let stranger = MySqlPool::connect(&address("ssl-mode=VERIFY_CA")).await;
+    unavailable("by nobody's word", stranger)?;
+    let plain = MySqlPool::connect(&address("ssl-mode=DISABLED")).await;
+    ensure!(plain.is_err(), "without TLS");
+    server.kill().await?;
+    Ok(std::fs::remove_dir_all(folder)?)
+}

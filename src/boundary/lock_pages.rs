@@ -1,0 +1,105 @@
+//! Whoever chooses a lock reads its page: every lock's page says what the lock survives and what breaks it.
+
+use super::{NOTHING, sources};
+use syn::{Expr, ExprLit, Item, Lit, Meta, Visibility};
+
+/// The folders and files of the library that declare locks and what is of their kind.
+const PLACES: [&str; 5] = [
+    "lock/src/redis/",
+    "lock/src/zk/",
+    "lock/src/mysql/",
+    "lock/src/local/",
+    "lock/src/multi.rs",
+];
+
+/// The public types there that are none.
+const NO_LOCKS: [&str; 15] = [
+    "ByType",
+    "Caller",
+    "Conn",
+    "Connection",
+    "MutexGuard",
+    "MySqlOptions",
+    "MySqlPool",
+    "Outcome",
+    "Permit",
+    "PoolExhausted",
+    "RedisClient",
+    "RedisOptions",
+    "Versioned",
+    "ZkClient",
+    "ZkOptions",
+];
+
+const HEADINGS: [&str; 2] = ["# Survives", "# What breaks it"];
+
+#[test]
+fn every_lock_says_what_it_survives_and_what_breaks_it() {
+    let files = sources("lock/src").into_iter();
+    let files = files.filter(|file| PLACES.iter().any(|place| file.name.starts_with(place)));
+    let pages: Vec<_> = files.flat_map(|file| pages(&file.text)).collect();
+    for lock in ["RedisLock", "ZkLock", "TableLock", "MultiLock"] {
+        assert!(pages.iter().any(|(name, _)| name == lock), "no {lock}");
+    }
+    let lacking = pages.iter().filter_map(|(name, page)| lacks(name, page));
+    assert_eq!(lacking.collect::<Vec<_>>(), NOTHING);
+}
+
+/// The twins.
+#[test]
+fn a_lock_without_the_two_headings_is_seen() {
+    let lacking = |code: &str| {
+        let pages = pages(code).into_iter();
+        pages.filter_map(|(name, page)| lacks(&name, &page)).count()
+    };
+    for code in [
+        "/// A lock.\npub struct Lock;",
+        "pub struct Lock;",
+        "/// # Survives\n///\n/// All.\npub struct Lock;",
+        "/// # Survives\n///\n/// # What breaks it\n///\n/// A pause.\npub struct Lock;",
+        "/// # What breaks it\n///\n/// # Survives\n///\n/// All.\npub struct Lock;",
+    ] {
+        assert_eq!(lacking(code), 1, "{code}");
+    }
+    let sound = "/// # Survives\n///\n/// All.\n///\n/// # What breaks it\n///\n/// A pause.\npub struct Lock;\n\
+                 pub(super) struct Claim;\npub struct Permit;";
+    assert_eq!(lacking(sound), 0);
+}
+
+/// The public types of a file that may be locks, and their documentation.
+fn pages(code: &str) -> Vec<(String, Vec<String>)> {
+    let file = syn::parse_file(code).expect("Rust");
+    let structs = file.items.into_iter().filter_map(|item| match item {
+        Item::Struct(item) if matches!(item.vis, Visibility::Public(_)) => Some(item),
+        _ => None,
+    });
+    let locks = structs.filter(|item| !NO_LOCKS.iter().any(|other| item.ident == other));
+    locks
+        .map(|item| {
+            let lines = item.attrs.iter().filter_map(|attribute| {
+                let Meta::NameValue(doc) = &attribute.meta else {
+                    return None;
+                };
+                match &doc.value {
+                    Expr::Lit(ExprLit {
+                        lit: Lit::Str(line),
+                        ..
+                    }) if doc.path.is_ident("doc") => Some(line.value().trim().to_owned()),
+                    _ => None,
+                }
+            });
+            (item.ident.to_string(), lines.collect())
+        })
+        .collect()
+}
+
+/// What a page lacks: a heading, or a text below it.
+fn lacks(name: &str, page: &[String]) -> Option<String> {
+    let has_text = |heading: &&&str| {
+        let below = page.iter().skip_while(|line| line != *heading).skip(1);
+        let first = below.into_iter().find(|line| !line.is_empty());
+        first.is_some_and(|line| !line.starts_with('#'))
+    };
+    let missing = HEADINGS.iter().find(|heading| !has_text(heading))?;
+    Some(format!("{name} lacks {missing}"))
+}
