@@ -119,7 +119,11 @@ mod tests {
                 r#"{"title":"锁已失效","outcome":"refused"}"#,
                 "refused",
             ),
-            (503, "lock redis-lock was not acquired within 30000 ms", "refused"),
+            (
+                503,
+                "lock redis-lock was not acquired within 30000 ms",
+                "refused",
+            ),
             (
                 503,
                 r#"{"type":"urn:oversell:unknown-thing","outcome":"failed"}"#,
