@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_by_thousands_rates_keep_three_digits_and_latencies_about_three() {
+    fn numbers_are_rounded_and_grouped_by_thousands() {
         for (n, text) in [
             (0, "0"),
             (999, "999"),

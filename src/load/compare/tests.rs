@@ -103,7 +103,7 @@ async fn found_in(fake: &Fake, line: &str) -> Measurement {
 }
 
 #[tokio::test]
-async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_before() {
+async fn each_strategy_runs_once_against_each_target() {
     let fake = Fake::open(None).await;
     let found = found_in(&fake, "--strategies single-update,redis-lock --count 60").await;
     let rows: Vec<_> = found
@@ -125,7 +125,7 @@ async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_befo
 }
 
 #[test]
-fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too() {
+fn strategies_are_the_nine_the_course_or_all() {
     let slugs = |line| {
         let strategies = args(line).unwrap().strategies();
         strategies.iter().map(|s| s.slug).collect::<Vec<_>>()
@@ -200,7 +200,7 @@ async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
 }
 
 #[tokio::test]
-async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() {
+async fn a_row_near_its_ceiling_is_bounded_by_the_generator() {
     let fake = Fake::open(None).await;
     let found = found_in(&fake, "--strategies single-update").await;
     let ceilings: Vec<_> = found
@@ -218,7 +218,7 @@ async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() 
 }
 
 #[tokio::test]
-async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
+async fn broken_promises_and_missing_faults_are_failures() {
     for (fault, strategies, wanted) in [
         // Exact in one process is as promised, on three it is not.
         (None, "mutex", &[true, false][..]),
@@ -261,7 +261,7 @@ async fn without_a_lab_one_line_says_how_to_start_one() {
 }
 
 #[test]
-fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
+fn an_unknown_strategy_or_target_is_bad_usage() {
     for bad in [
         "--strategies nonsense",
         "--targets two",
@@ -314,7 +314,7 @@ fn the_table_fits_into_150_columns() {
 }
 
 #[test]
-fn each_strategy_has_a_line_that_says_whether_it_kept_its_promise() {
+fn each_strategy_has_a_line_about_its_promise() {
     let lines = table::promises(&[
         row("mutex", "one", 5000, 5000),
         row("mutex", "three", 5000, 1700),
