@@ -5,6 +5,8 @@ use crate::{redis::own::OwnRedis, redis::with_lease, support::*};
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 
 const HOUR: Lease = Lease::Fixed(Duration::from_secs(3600));
+/// The refusal by `WAIT`'s answer.
+const TOO_FEW: &str = "0 of 1 replicas";
 
 /// The primary, its replica, and the proxy between them.
 struct Pair {
@@ -50,13 +52,13 @@ impl Pair {
 /// write: since Redis 7.2, and in Valkey, `WAIT` then answers for an earlier command.
 #[apply(test!)]
 async fn no_lock_is_given_that_no_replica_has(redis: &'static Redis) -> Result {
-    let pair = Pair::start(Duration::from_millis(400)).await?;
+    let pair = Pair::start(SOON).await?;
     pair.way.mute();
     let tries = with_lease(redis).map(async |Family { kind, .. }| {
-        for _ in 0..12 {
+        for _ in 0..4 {
             let tried = pair.lock(kind, &name(), HOUR).acquire(SOON).await;
             let said = tried.err().context(kind.name)?.to_string();
-            ensure!(said.contains("0 of 1 replicas"), "{}: {said}", kind.name);
+            ensure!(said.contains(TOO_FEW), "{}: {said}", kind.name);
         }
         Ok(())
     });
@@ -96,17 +98,24 @@ async fn a_renewal_is_written_for_replicas_in_any_case(redis: &'static Redis) ->
 /// The replica gets it only after its lease has ended.
 #[apply(test!)]
 async fn a_guard_is_never_lost_because_of_a_slow_replica(redis: &'static Redis) -> Result {
-    let pair = Pair::start(Duration::from_secs(10)).await?;
+    let pair = Pair::start(SOON).await?;
     pair.way.delay(Duration::from_millis(500));
     let brief = Lease::Watchdog(Duration::from_millis(200));
     for Family { kind, .. } in with_lease(redis) {
         let name = name();
-        let tried = pair.lock(kind, &name, brief).acquire(SOON).await;
-        let said = tried.err().context(kind.name)?.to_string();
-        ensure!(said.contains("its lease ended"), "{}: {said}", kind.name);
+        loop {
+            let tried = pair.lock(kind, &name, brief).acquire(SOON).await;
+            let said = tried.err().context(kind.name)?.to_string();
+            if said.contains("its lease ended") {
+                break;
+            }
+            // On a busy machine the replica may be slower than that.
+            ensure!(said.contains(TOO_FEW), "{}: {said}", kind.name);
+        }
         let none = async || pair.primary.left(&name).await.is_empty();
         until("it is given back", none).await?;
-        take(&pair.lock(kind, &name, HOUR)).await?.release().await?;
+        let passes = async || pass(&pair.lock(kind, &name, HOUR)).await.is_ok();
+        until("a replica has it in time", passes).await?;
     }
     Ok(())
 }
