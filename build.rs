@@ -36,7 +36,7 @@ fn main() {
     register(
         "windows",
         "src/classroom/windows",
-        "&crate::classroom::window::Lesson",
+        "&crate::classroom::window::WindowLesson",
         |module, _| format!("&{module}::LESSON"),
     );
     register(

@@ -19,7 +19,7 @@ pub struct Addresses {
     /// Where to send requests: nginx, or the only instance.
     pub http: String,
     /// The instances behind it.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<InstanceAddress>,
     /// The database; of a Galera cluster, its first node.
     pub mysql: Process,
     /// The nodes of its Galera cluster after the first, if it is one.
@@ -137,7 +137,7 @@ impl Addresses {
 
 /// One instance of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Instance {
+pub struct InstanceAddress {
     /// Its name, as header `x-instance` gives it.
     pub name: String,
     pub url: String,

@@ -66,7 +66,7 @@ pub(crate) trait Share: Send + 'static {
     fn name(&self) -> &str;
 
     /// Completes when the hold is lost. Until then it renews the lease, if there is one.
-    fn lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
+    fn renew_until_lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
     /// Runs after its holder was told of the loss: the next waiter of this process may try.
     fn on_loss(&mut self) {}
@@ -81,7 +81,7 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut 
         biased;
         request = keeper.release_requested() => Some(request),
         () = sure_until.over() => None,
-        () = share.lost(&sure_until) => None,
+        () = share.renew_until_lost(&sure_until) => None,
     };
     let (lost, request) = match request {
         Some(request) if !sure_until.is_over() => (false, request),

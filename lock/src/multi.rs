@@ -1,7 +1,7 @@
 //! Several locks as one: all of them or none.
 //!
 //! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
-//! 2. Wait for each further part at most [`FIRST_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
+//! 2. Wait for each further part at most [`FURTHER_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
 //!    time up to [`MAX_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
 //!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
 //! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How long a contender waits for each part after the first, in its first round.
-const FIRST_PART_WAIT: Duration = Duration::from_millis(100);
+const FURTHER_PART_WAIT: Duration = Duration::from_millis(100);
 /// The longest pause before the next round.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
@@ -116,7 +116,7 @@ impl<L: Lock> Lock for MultiLock<L> {
                 "parts: must have at least one lock",
             ));
         }
-        let (until, mut part_wait) = (deadline(wait), FIRST_PART_WAIT);
+        let (until, mut part_wait) = (deadline(wait), FURTHER_PART_WAIT);
         loop {
             if let Some(guards) = self.attempt(until, part_wait).await? {
                 let (guard, keeper) = Guard::of(&self.name, &guards);
@@ -156,7 +156,7 @@ impl Share for Parts {
     }
 
     /// The loss of one is the loss of the whole.
-    async fn lost(&self, _: &SureUntil) {
+    async fn renew_until_lost(&self, _: &SureUntil) {
         select_all(self.guards.iter().map(|part| Box::pin(part.lost()))).await;
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         let other = parts[2].try_acquire().await.unwrap();
         let multi = MultiLock::new(parts.to_vec());
-        for wait in [Duration::ZERO, FIRST_PART_WAIT] {
+        for wait in [Duration::ZERO, FURTHER_PART_WAIT] {
             let start = Instant::now();
             let missed = multi.acquire(wait).await.unwrap_err();
             assert!(

@@ -7,7 +7,7 @@
 
 mod lesson;
 mod line;
-pub mod places;
+pub mod placeholders;
 mod run;
 mod script;
 mod toml;
@@ -19,7 +19,7 @@ pub use lesson::{ALL, Chapter, Lesson};
 pub use line::Line;
 pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
-pub use verdict::Verdict;
+pub use verdict::ClaimVerdict;
 pub use words::Words;
 pub(crate) use words::words;
 
@@ -36,7 +36,7 @@ pub fn find(id: &str) -> Option<&'static Lesson> {
 
 #[cfg(test)]
 mod tests {
-    use super::{places::Places, *};
+    use super::{placeholders::Placeholders, *};
     use std::collections::HashSet;
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let (instances, redis) = (urls(8000), urls(16379));
-        let places = Places::new(
+        let placeholders = Placeholders::new(
             "http://127.0.0.1:8080",
             &instances,
             "mysql://root@127.0.0.1/test",
@@ -75,7 +75,7 @@ mod tests {
             "127.0.0.1:1",
         );
         let left = |text: &str| {
-            let places = [
+            let placeholders = [
                 "{80",
                 "{81",
                 "{82",
@@ -89,14 +89,14 @@ mod tests {
                 "{?id",
                 "{&id",
             ];
-            places.iter().any(|place| text.contains(place))
+            placeholders.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
             // A path for the browser has one place only.
             for path in &lesson.r#try {
                 assert!(!path.replace("{who}", "").contains('{'), "{path}");
             }
-            for typed in lesson.by_hand.iter().map(|line| places.typed(line)) {
+            for typed in lesson.by_hand.iter().map(|line| placeholders.typed(line)) {
                 assert!(
                     !left(&typed.run) && !left(&typed.expect),
                     "{}: {}",
@@ -107,7 +107,7 @@ mod tests {
         }
         assert!(
             left(
-                &places
+                &placeholders
                     .typed(&Line::new("redis-cli {redis-9} ping", "PONG"))
                     .run
             ),

@@ -3,7 +3,7 @@
 //! What fits no kind is [`Run::Custom`]: an experiment of its own, in `trials/experiments/`.
 
 use super::toml::text;
-use crate::{seckill::check::Verdict as Orders, terminal::bilingual::Bilingual};
+use crate::{seckill::check::OrdersVerdict, terminal::bilingual::Bilingual};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -59,7 +59,7 @@ pub enum Run {
         /// How often each user orders.
         orders_each: u64,
         /// The checker's verdict.
-        comes_to: Orders,
+        comes_to: OrdersVerdict,
     },
     /// This step of the seckill gives each user one order and refuses a concurrent second one.
     #[serde(deserialize_with = "text")]

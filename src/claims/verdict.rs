@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = LessonVerdict)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It is so here.
     #[default]
     Reproduced,
@@ -20,7 +20,7 @@ pub enum Verdict {
     Unavailable,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// `Reproduced` where it holds.
     #[must_use]
     pub const fn of(holds: bool) -> Self {

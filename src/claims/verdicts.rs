@@ -1,6 +1,6 @@
 //! The verdicts of a run, as `oversell course --json` writes them and as the instances keep them.
 
-use super::{Verdict, Words, find, lessons};
+use super::{ClaimVerdict, Words, find, lessons};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ pub struct LessonResult {
     #[schema(schema_with = systems)]
     pub(crate) on: Vec<String>,
     #[garde(skip)]
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ClaimVerdict,
     #[garde(dive)]
     pub(crate) seen: Words,
     /// The figures and whatever else the command writes.

@@ -1,6 +1,6 @@
 //! All that a window is written in, under one name.
 
-pub(super) use super::window::{Answer, Lesson, Visit, Window, keep};
+pub(super) use super::window::{Answer, Visit, Window, WindowLesson, keep};
 pub(super) use crate::{
     ctx::Ctx,
     error::Error,

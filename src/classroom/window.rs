@@ -16,7 +16,7 @@ use std::{
 use utoipa::ToSchema;
 
 /// A lesson: its windows, and what it writes in the servers, for a reset to clear.
-pub(crate) struct Lesson {
+pub(crate) struct WindowLesson {
     pub(crate) names: &'static [Name],
     pub(crate) windows: &'static [Window],
 }
@@ -70,7 +70,7 @@ pub enum LessonDetails {
         #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b:7")]
         holder: String,
         /// The holder's steps, in order.
-        steps: Vec<Step>,
+        steps: Vec<VisitStep>,
     },
     /// Of the shared count.
     Shared {
@@ -135,12 +135,13 @@ impl Answer {
 /// A visit to a lock, with its steps.
 pub(super) struct Visit {
     pub(super) holder: Owner,
-    steps: Vec<Step>,
+    steps: Vec<VisitStep>,
 }
 
 /// One step of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Step {
+#[schema(as = Step)]
+pub struct VisitStep {
     pub did: StepKind,
     #[schema(example = "fairLock")]
     pub lock: String,
@@ -162,7 +163,7 @@ pub enum StepKind {
 }
 
 impl Visit {
-    pub(super) fn of(ctx: &Ctx) -> Self {
+    pub(super) fn with_new_owner(ctx: &Ctx) -> Self {
         Self {
             holder: ctx.redis.owner(),
             steps: Vec::new(),
@@ -171,7 +172,7 @@ impl Visit {
 
     /// One more step, which the console shows.
     pub(super) fn step(&mut self, job: &Job, did: StepKind, lock: &str, order: u64) {
-        let step = Step {
+        let step = VisitStep {
             did,
             lock: lock.to_owned(),
             order,
@@ -237,7 +238,7 @@ impl Visit {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for VisitStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let did = match self.did {
             StepKind::Arrived => "来到",

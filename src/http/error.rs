@@ -1,7 +1,7 @@
 //! The errors of a request: those of the stock and the lessons, and those that only HTTP knows. The table below has a row for
 //! each, with its status and its words.
 
-use super::problem::{Outcome, Problem, RunInProgress};
+use super::problem::{AnswerOutcome, Problem, RunInProgress};
 use crate::{error::Error as Domain, seckill, stock};
 use axum::{
     body::Body,
@@ -183,7 +183,7 @@ impl From<&Domain> for Problem {
         use Problem as P;
         let problem = match error {
             Domain::SoldOut => P {
-                outcome: Outcome::SoldOut,
+                outcome: AnswerOutcome::SoldOut,
                 ..P::in_the_words("sold-out", "库存不足！")
             },
             Domain::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),

@@ -1,6 +1,6 @@
 //! The fields that every answer to a job has, besides those of its route.
 
-use super::{app::AppState, problem::Outcome};
+use super::{app::AppState, problem::AnswerOutcome};
 use crate::section::Job;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Took)]
 pub(super) struct JobSummary {
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     /// The strategy, the step of the seckill, or the object of a lesson.
     #[schema(example = "version-cas")]
     strategy: &'static str,
@@ -29,7 +29,12 @@ pub(super) struct JobSummary {
 }
 
 impl JobSummary {
-    pub(super) fn of(app: &AppState, outcome: Outcome, strategy: &'static str, job: &Job) -> Self {
+    pub(super) fn of(
+        app: &AppState,
+        outcome: AnswerOutcome,
+        strategy: &'static str,
+        job: &Job,
+    ) -> Self {
         Self {
             outcome,
             strategy,

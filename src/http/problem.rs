@@ -15,7 +15,8 @@ const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+#[schema(as = Outcome)]
+pub(super) enum AnswerOutcome {
     /// A piece was taken.
     Sold,
     /// A lesson that sells nothing went as asked.
@@ -48,7 +49,7 @@ pub(super) struct Problem {
     #[serde(serialize_with = "number")]
     #[schema(value_type = u16, example = 409)]
     pub(super) status: StatusCode,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AnswerOutcome,
     /// The field that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "hold_ms")]
@@ -119,8 +120,8 @@ impl Problem {
             kind,
             title: title.into(),
             outcome: match status.is_server_error() {
-                true => Outcome::Failed,
-                false => Outcome::Refused,
+                true => AnswerOutcome::Failed,
+                false => AnswerOutcome::Refused,
             },
             status,
             ..Self::default()
@@ -156,7 +157,7 @@ impl Problem {
 
     pub(super) fn unknown(self) -> Self {
         Self {
-            outcome: Outcome::Unknown,
+            outcome: AnswerOutcome::Unknown,
             ..self
         }
     }
@@ -242,14 +243,18 @@ mod tests {
     fn each_error_has_its_status_and_outcome() {
         let [unavailable, refuses, unknown, panicked, internal] = secretive();
         for (error, status, outcome) in [
-            (unavailable, 503, Outcome::Failed),
-            (refuses, 503, Outcome::Failed),
-            (unknown, 503, Outcome::Unknown),
-            (Error::RequestTimeout(Duration::ZERO), 503, Outcome::Unknown),
-            (panicked, 500, Outcome::Unknown),
-            (internal, 500, Outcome::Failed),
-            (Error::Lost("lock".into()), 409, Outcome::Refused),
-            (Error::SoldOut, 409, Outcome::SoldOut),
+            (unavailable, 503, AnswerOutcome::Failed),
+            (refuses, 503, AnswerOutcome::Failed),
+            (unknown, 503, AnswerOutcome::Unknown),
+            (
+                Error::RequestTimeout(Duration::ZERO),
+                503,
+                AnswerOutcome::Unknown,
+            ),
+            (panicked, 500, AnswerOutcome::Unknown),
+            (internal, 500, AnswerOutcome::Failed),
+            (Error::Lost("lock".into()), 409, AnswerOutcome::Refused),
+            (Error::SoldOut, 409, AnswerOutcome::SoldOut),
         ] {
             let problem = Problem::from(&error);
             assert_eq!(
@@ -270,7 +275,7 @@ mod tests {
         assert_eq!((problem.fence, problem.seen), (Some(33), Some(34)));
         assert_eq!(
             (problem.status.as_u16(), problem.outcome),
-            (409, Outcome::Refused)
+            (409, AnswerOutcome::Refused)
         );
         let text = problem.text();
         let named = ["锁已失效", " 33 ", " 34 "];

@@ -3,7 +3,7 @@
 
 use super::{app::AppState, routes};
 use crate::{
-    addresses::{Instance, TOKEN, Token},
+    addresses::{InstanceAddress, TOKEN, Token},
     config::{self, Config},
     ctx::Ctx,
     instance,
@@ -97,7 +97,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let consumer = tokio::spawn(instance::consume(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
-        let instance = Instance {
+        let instance = InstanceAddress {
             name: ctx.instance.clone(),
             url: app.own_address(),
             pid: std::process::id(),
@@ -217,7 +217,7 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write(file: &Path, instance: &Instance) -> io::Result<()> {
+fn write(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
 

@@ -22,14 +22,14 @@ pub(super) type LeaseMs = Whole<100, 600_000>;
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Product {
+pub(super) struct ProductQuery {
     /// Which product; 1 without it.
     #[garde(dive)]
     #[param(inline, default = 1)]
     stock_id: Option<StockId>,
 }
 
-impl Product {
+impl ProductQuery {
     pub(super) fn id(&self) -> i64 {
         self.stock_id.map_or(1, Whole::get)
     }

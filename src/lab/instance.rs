@@ -118,7 +118,7 @@ pub(super) fn cluster_member(name: &str, at: &str) -> String {
 }
 
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(super) struct LabInstance {
     pub(super) port: u16,
     pub(super) program: PathBuf,
     pub(super) env: Vec<(String, String)>,
@@ -132,7 +132,7 @@ pub(super) struct FaultControl {
     pub(super) kinds: Vec<&'static str>,
 }
 
-impl Server for Instance {
+impl Server for LabInstance {
     fn requirements(&self) -> &'static [Requirement] {
         &[]
     }

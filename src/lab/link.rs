@@ -87,7 +87,7 @@ pub(super) struct ProxyLink {
     pub(super) instance: String,
     pub(super) server: String,
     pub(super) proxy: Proxy,
-    session: Arc<Mutex<Option<Session>>>,
+    latest_zk_session: Arc<Mutex<Option<Session>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +99,8 @@ struct Session {
 impl ProxyLink {
     /// Opens a link for this instance to the server at `to` (`host:port`).
     pub(super) fn open(instance: &str, server: &str, to: &str) -> Result<Self, Failure> {
-        let session = Arc::<Mutex<_>>::default();
-        let latest = Arc::clone(&session);
+        let latest_zk_session = Arc::<Mutex<_>>::default();
+        let latest = Arc::clone(&latest_zk_session);
         let proxy = Proxy::filtered(to, move |piece| {
             if piece.from_server
                 && piece.first
@@ -114,7 +114,7 @@ impl ProxyLink {
             instance: instance.to_owned(),
             server: server.to_owned(),
             proxy: proxy.map_err(|e| unusable!("cannot open a link to {server}: {e}"))?,
-            session,
+            latest_zk_session,
         })
     }
 
@@ -133,7 +133,7 @@ impl ProxyLink {
 
     /// Ends the last session that was opened on this link. False if there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
-        let Some(session) = self.session.lock().take() else {
+        let Some(session) = self.latest_zk_session.lock().take() else {
             return Ok(false);
         };
         let to = self.proxy.target();

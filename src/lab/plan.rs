@@ -4,7 +4,7 @@ use super::{
     Lab, Options, Part, Servers, Writers,
     clock::{self, Clock},
     folder::Folder,
-    instance::{self, FaultControl, Instance},
+    instance::{self, FaultControl, LabInstance},
     link::{self, ProxyLink},
     mysql::{self, Galera, MySql},
     nginx::{self, Nginx},
@@ -360,7 +360,7 @@ impl Options {
             let strategy = strategy.map(|slug| ("OVERSELL__STOCK__STRATEGY".to_owned(), slug));
             let strategy: Vec<_> = strategy.into_iter().collect();
             let more = [&[members], &strategy[..], &self.env[..]].concat();
-            let instance = Box::new(Instance {
+            let instance = Box::new(LabInstance {
                 port,
                 program: program.to_owned(),
                 env: instance::environment(&visible, self.has(Part::Nginx), &more),
@@ -414,7 +414,7 @@ impl Options {
             Some(instance) if !self.has(Part::Nginx) => *instance,
             _ => self.http_port,
         };
-        let instance = |port: &u16| addresses::Instance {
+        let instance = |port: &u16| addresses::InstanceAddress {
             name: instance::name(*port),
             url: url(*port),
             pid: 0,

@@ -10,7 +10,7 @@ use super::{
     verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
 };
 use crate::{
-    seckill::{Step, check},
+    seckill::{SeckillStep, check},
     stock::{Promise, Store, Strategy},
     terminal::chinese::told,
 };
@@ -99,7 +99,7 @@ pub struct OrderFigures {
     /// Whether the promise is that all is exact on this target; else a fault must show.
     pub expects_exact: bool,
     /// All that is wrong with the orders.
-    pub faults: Vec<check::Verdict>,
+    pub faults: Vec<check::OrdersVerdict>,
     /// The stock before the run.
     pub pieces: i64,
     /// The stock after it.
@@ -181,7 +181,7 @@ impl SaleResult {
     }
 
     /// A voucher.
-    pub(super) fn voucher(step: &Step, orders: OrderCheck, counts: OutcomeCounts) -> Self {
+    pub(super) fn voucher(step: &SeckillStep, orders: OrderCheck, counts: OutcomeCounts) -> Self {
         let report = &orders.report;
         Self {
             strategy: step.slug,

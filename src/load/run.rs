@@ -11,7 +11,7 @@ use super::{
     row::{OrderCheck, Row, SaleResult},
     stock_api::StockApi,
     verdict::StockChange,
-    voucher::{Buyers, Voucher},
+    voucher::{Buyers, LoadVoucher},
 };
 use crate::{
     seckill, stock,
@@ -137,7 +137,7 @@ async fn voucher(
 ) -> Result<MeasuredAndRemoved, Failure> {
     let step = seckill::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
-    let voucher = Voucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
+    let voucher = LoadVoucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
     let measured = async {
         let path = format!(
             "/voucher-order/seckill/{}?strategy={}&hold_ms={}",

@@ -7,7 +7,7 @@
 use super::{measure::MeasureArgs, plan::Plan, table, target::Registry};
 use crate::{
     addresses::Addresses,
-    seckill::{self, Step},
+    seckill::{self, SeckillStep},
     terminal::{
         failure::Failure,
         stdout::{Output, Outputs, say},
@@ -49,13 +49,13 @@ pub struct Args {
     hold_ms: u64,
     /// Only these steps, by name [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true)]
-    strategies: Vec<&'static Step>,
+    strategies: Vec<&'static SeckillStep>,
     #[command(flatten)]
     how: MeasureArgs,
 }
 
 /// A name of the registry; clap says which is meant where one is mistyped.
-fn known() -> impl TypedValueParser<Value = &'static Step> {
+fn known() -> impl TypedValueParser<Value = &'static SeckillStep> {
     let all = PossibleValuesParser::new(seckill::ALL.iter().map(|step| step.slug));
     all.map(|slug| seckill::find(&slug).expect("it is one of them"))
 }

@@ -23,7 +23,7 @@ pub enum Verdict {
     Oversold,
     /// The orders of a voucher are wrong in another way.
     #[serde(untagged)]
-    Wrong(check::Verdict),
+    Wrong(check::OrdersVerdict),
 }
 
 impl fmt::Display for Verdict {
@@ -36,18 +36,18 @@ impl fmt::Display for Verdict {
 impl Verdict {
     /// Its word in the language of the terminal.
     pub(super) fn here(self) -> String {
-        use check::Verdict as Fault;
+        use check::OrdersVerdict;
         let english = self.to_string();
         let chinese = match self {
-            Self::Exact | Self::Wrong(Fault::Exact) => "分毫不差",
+            Self::Exact | Self::Wrong(OrdersVerdict::Exact) => "分毫不差",
             Self::Errors => "有出错",
-            Self::Oversold | Self::Wrong(Fault::Oversold) => "超卖",
-            Self::Wrong(Fault::DuplicateOrders) => "一人多单",
-            Self::Wrong(Fault::LostOrders) => "订单丢失",
-            Self::Wrong(Fault::RepeatedIds) => "编号重复",
-            Self::Wrong(Fault::UnaskedOrders) => "订单多出",
-            Self::Wrong(Fault::StockDiffers) => "库存不符",
-            Self::Wrong(Fault::LostPieces) => "库存丢失",
+            Self::Oversold | Self::Wrong(OrdersVerdict::Oversold) => "超卖",
+            Self::Wrong(OrdersVerdict::DuplicateOrders) => "一人多单",
+            Self::Wrong(OrdersVerdict::LostOrders) => "订单丢失",
+            Self::Wrong(OrdersVerdict::RepeatedIds) => "编号重复",
+            Self::Wrong(OrdersVerdict::UnaskedOrders) => "订单多出",
+            Self::Wrong(OrdersVerdict::StockDiffers) => "库存不符",
+            Self::Wrong(OrdersVerdict::LostPieces) => "库存丢失",
         };
         told!("{chinese}", "{english}")
     }
@@ -101,9 +101,9 @@ pub fn judge(shelf: StockChange, counts: OutcomeCounts) -> Verdict {
 #[must_use]
 pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
-        check::Verdict::Exact if counts.failed() > 0 => Verdict::Errors,
-        check::Verdict::Exact => Verdict::Exact,
-        check::Verdict::Oversold => Verdict::Oversold,
+        check::OrdersVerdict::Exact if counts.failed() > 0 => Verdict::Errors,
+        check::OrdersVerdict::Exact => Verdict::Exact,
+        check::OrdersVerdict::Oversold => Verdict::Oversold,
         fault => Verdict::Wrong(fault),
     }
 }
@@ -167,23 +167,23 @@ mod tests {
     }
 
     #[test]
-    fn of_orders_what_is_refuted_outweighs_what_is_unknown() {
-        use check::Verdict as Fault;
-        let judged = |faulty: Fault, unknown| {
+    fn a_fault_in_the_orders_outweighs_unknown_answers() {
+        use check::OrdersVerdict;
+        let judged = |faulty: OrdersVerdict, unknown| {
             let mut report = check::check(&check::Books::default(), None);
             report.verdict = faulty;
             judge_orders(&report, counts(1, 0, 0, unknown))
         };
         for (fault, unknown, wanted) in [
-            (Fault::Exact, 0, "exact"),
-            (Fault::Exact, 1, "errors"),
-            (Fault::Oversold, 1, "oversold"),
-            (Fault::DuplicateOrders, 1, "duplicate-orders"),
+            (OrdersVerdict::Exact, 0, "exact"),
+            (OrdersVerdict::Exact, 1, "errors"),
+            (OrdersVerdict::Oversold, 1, "oversold"),
+            (OrdersVerdict::DuplicateOrders, 1, "duplicate-orders"),
         ] {
             let verdict = judged(fault, unknown);
             assert_eq!(verdict.to_string(), wanted);
             assert_eq!(serde_json::to_value(verdict).unwrap(), wanted);
-            assert_eq!(verdict.is_refuted(), fault != Fault::Exact);
+            assert_eq!(verdict.is_refuted(), fault != OrdersVerdict::Exact);
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_promise_comes_to() {
+    fn each_promise_has_its_expected_verdict() {
         for (promise, one, three) in [
             (Promise::Unsafe, Verdict::Oversold, Verdict::Oversold),
             (Promise::OneProcess, Verdict::Exact, Verdict::Oversold),

@@ -31,7 +31,7 @@ const MAX_QUIET: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A voucher that is on sale.
-pub(super) struct Voucher {
+pub(super) struct LoadVoucher {
     url: String,
     pub(super) id: i64,
 }
@@ -112,7 +112,7 @@ impl Buyers {
     }
 }
 
-impl Voucher {
+impl LoadVoucher {
     /// Adds a voucher on sale since an hour ago, so that clocks may differ.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::{
     section::{Deduction, Job, Name},
     server::Server,
     stock::{self, Deduct, Store},
-    stock_admin::{self, Scope},
+    stock_admin::{self, ResetScope},
 };
 use chrono::{TimeDelta, Utc};
 
@@ -76,24 +76,24 @@ impl Act {
         }
     }
 
-    pub(super) fn scope(self) -> Scope<'static> {
+    pub(super) fn reset_scope(self) -> ResetScope<'static> {
         match self {
-            Self::Strategy(slug) => stock::find(slug).map(Scope::from).unwrap_or_default(),
-            Self::Order(_) => Scope {
+            Self::Strategy(slug) => stock::find(slug).map(ResetScope::from).unwrap_or_default(),
+            Self::Order(_) => ResetScope {
                 store: None,
                 names: USER_LOCK,
             },
-            Self::Custom(custom) => Scope {
+            Self::Custom(custom) => ResetScope {
                 store: custom.store,
                 names: custom.names,
             },
-            Self::Deadlock(_) => Scope::default(),
+            Self::Deadlock(_) => ResetScope::default(),
         }
     }
 
     /// Whether it takes a piece if it succeeds.
     pub(super) fn sells(self) -> bool {
-        matches!(self, Self::Order(_)) || self.scope().store.is_some()
+        matches!(self, Self::Order(_)) || self.reset_scope().store.is_some()
     }
 
     /// The servers that it writes to. Of several Redis nodes some may be down.
@@ -104,7 +104,7 @@ impl Act {
             Self::Custom(_) => &[],
             Self::Deadlock(_) => &[Server::MySql],
         };
-        let scope = self.scope();
+        let scope = self.reset_scope();
         let of_store = scope.store.map(|store| match store {
             Store::MySql => Server::MySql,
             Store::Redis => Server::Redis,
@@ -136,7 +136,7 @@ impl Act {
             return another;
         }
         let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        stock_admin::reset(ctx, stock_id, pieces, Some(self.scope())).await?;
+        stock_admin::reset(ctx, stock_id, pieces, Some(self.reset_scope())).await?;
         Ok(stock_id)
     }
 
@@ -145,7 +145,7 @@ impl Act {
         if matches!(self, Self::Order(_)) {
             return Ok(Some(voucher::read(ctx, id).await?.stock));
         }
-        match self.scope().store {
+        match self.reset_scope().store {
             Some(store) => stock_admin::count(ctx, store, id).await.map(Some),
             None => Ok(None),
         }
@@ -156,7 +156,7 @@ impl Act {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;
         }
-        stock_admin::remove(ctx, id, Some(self.scope()))
+        stock_admin::remove(ctx, id, Some(self.reset_scope()))
             .await
             .map(drop)
     }

@@ -120,7 +120,7 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
+pub(super) fn start_here(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
     let (point_sender, mut points) = mpsc::unbounded_channel();
@@ -257,9 +257,9 @@ pub struct SetStops {
 }
 
 impl ActorHost {
-    pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
+    pub(super) async fn start_on_host(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
-            Self::Local(ctx) => Ok(start(ctx, act, spec)),
+            Self::Local(ctx) => Ok(start_here(ctx, act, spec)),
             Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
         }
     }

@@ -66,7 +66,7 @@ fn act(name: &str) -> Option<Act> {
     strategy().or_else(order).or_else(of_a_race)
 }
 
-pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
     let act = act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
-    Ok(actor::start(ctx, act, spec))
+    Ok(actor::start_here(ctx, act, spec))
 }

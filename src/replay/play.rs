@@ -150,7 +150,7 @@ impl Play {
     }
 
     /// What each actor believes is left.
-    pub(super) fn results(&self) -> impl Iterator<Item = i64> {
+    pub(super) fn reported_numbers(&self) -> impl Iterator<Item = i64> {
         self.actor_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
             _ => None,
@@ -218,7 +218,7 @@ impl Play {
         };
         let restop = (pace == Pace::Scheduler).then_some(self.stops);
         let (host, observer) = (self.host_of(role), Arc::clone(&self.observer));
-        RunningActor::start(host, role.letter, act, spec, restop, observer).await
+        RunningActor::start_and_follow(host, role.letter, act, spec, restop, observer).await
     }
 
     /// Starts a role, or lets it go on to its next stop. Does nothing to one that runs or is dead.

@@ -254,7 +254,7 @@ impl Race {
 
     fn needs(&self) -> impl Iterator<Item = Need> {
         let nodes = self.acts().any(|act| {
-            act.scope()
+            act.reset_scope()
                 .names
                 .iter()
                 .any(|name| matches!(name, Name::RedisNodes(_)))

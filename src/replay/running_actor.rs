@@ -38,7 +38,7 @@ struct ActorProgress {
 impl RunningActor {
     /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if
     /// there are some.
-    pub(super) async fn start(
+    pub(super) async fn start_and_follow(
         host: &ActorHost,
         letter: char,
         act: Act,
@@ -47,7 +47,7 @@ impl RunningActor {
         observer: Arc<Observer>,
     ) -> Result<Self, Error> {
         observer.actor_starting(letter);
-        let mut actor = host.start(act, spec).await?;
+        let mut actor = host.start_on_host(act, spec).await?;
         let (sender, progress) = watch::channel(ActorProgress::default());
         let stops = actor.stops();
         let current_stops = stops.clone();

@@ -92,7 +92,7 @@ impl ServerReader {
 
     pub(super) async fn read(&self) -> Result<ServerState, Error> {
         let mut seen = ServerState::default();
-        for name in self.act.scope().names {
+        for name in self.act.reset_scope().names {
             match name {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     let several = matches!(name, Name::RedisNodes(_));
@@ -133,7 +133,7 @@ impl ServerReader {
     /// Ends every lease in Redis and in `tb_lock`, as if its time were over; with `node`, only those on that Redis
     /// node. Locks without a lease stay.
     pub(super) async fn end_leases(&self, node: Option<usize>) -> Result<(), Error> {
-        for name in self.act.scope().names {
+        for name in self.act.reset_scope().names {
             if let Name::TableLock(name) = name {
                 self.end_row_lease(name).await?;
             }
@@ -160,7 +160,7 @@ impl ServerReader {
 
     /// Whether the lock is on no key of this Redis node.
     pub(super) async fn is_free_on_node(&self, node: usize) -> Result<bool, Error> {
-        for name in self.act.scope().names {
+        for name in self.act.reset_scope().names {
             if let Some((key, mut node)) = self.keys(name).into_iter().nth(node) {
                 let mut there = redis::cmd("EXISTS");
                 if there.arg(&key).query_async(&mut node).await? {

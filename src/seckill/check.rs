@@ -56,7 +56,8 @@ pub struct Answers {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+#[schema(as = Verdict)]
+pub enum OrdersVerdict {
     /// All rules hold.
     Exact,
     /// More orders than pieces.
@@ -75,7 +76,7 @@ pub enum Verdict {
     StockDiffers,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for OrdersVerdict {
     /// The word in tables and files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
@@ -87,9 +88,9 @@ impl fmt::Display for Verdict {
 #[schema(as = VoucherCheck)]
 pub struct Report {
     /// The worst fault, or `exact`.
-    pub verdict: Verdict,
+    pub verdict: OrdersVerdict,
     /// All faults.
-    pub faults: Vec<Verdict>,
+    pub faults: Vec<OrdersVerdict>,
     /// The initial stock.
     #[schema(example = 100)]
     pub pieces: i64,
@@ -139,7 +140,7 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     let orders = count(books.orders.len());
     let untold = there.difference(&told).count() as u64;
     let mut report = Report {
-        verdict: Verdict::Exact,
+        verdict: OrdersVerdict::Exact,
         faults: Vec::new(),
         pieces: books.pieces,
         stock: books.stock,
@@ -154,20 +155,27 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
             .map_or(0, |in_redis| (books.stock - in_redis).max(0)),
     };
     let rules = [
-        (Verdict::Oversold, report.oversold > 0),
-        (Verdict::DuplicateOrders, report.duplicate_orders > 0),
-        (Verdict::LostOrders, report.lost_orders > 0),
-        (Verdict::RepeatedIds, report.repeated_ids > 0),
-        (Verdict::UnaskedOrders, report.unasked_orders > 0),
-        (Verdict::LostPieces, report.lost_pieces > 0),
-        (Verdict::StockDiffers, books.pieces - books.stock != orders),
+        (OrdersVerdict::Oversold, report.oversold > 0),
+        (OrdersVerdict::DuplicateOrders, report.duplicate_orders > 0),
+        (OrdersVerdict::LostOrders, report.lost_orders > 0),
+        (OrdersVerdict::RepeatedIds, report.repeated_ids > 0),
+        (OrdersVerdict::UnaskedOrders, report.unasked_orders > 0),
+        (OrdersVerdict::LostPieces, report.lost_pieces > 0),
+        (
+            OrdersVerdict::StockDiffers,
+            books.pieces - books.stock != orders,
+        ),
     ];
     report.faults = rules
         .into_iter()
         .filter(|(_, broken)| *broken)
         .map(|(fault, _)| fault)
         .collect();
-    report.verdict = report.faults.first().copied().unwrap_or(Verdict::Exact);
+    report.verdict = report
+        .faults
+        .first()
+        .copied()
+        .unwrap_or(OrdersVerdict::Exact);
     report
 }
 
@@ -199,7 +207,12 @@ mod tests {
             .collect()
     }
 
-    fn verdict(stock: i64, books: &[(i64, i64)], answered: &[(i64, i64)], unknown: u64) -> Verdict {
+    fn verdict(
+        stock: i64,
+        books: &[(i64, i64)],
+        answered: &[(i64, i64)],
+        unknown: u64,
+    ) -> OrdersVerdict {
         let books = Books {
             pieces: 2,
             stock,
@@ -218,7 +231,7 @@ mod tests {
 
     #[test]
     fn each_fault_has_its_verdict() {
-        use Verdict::*;
+        use OrdersVerdict::*;
         let (a, b, c) = ((11, 1), (12, 2), (13, 3));
         for (stock, books, answered, unknown, wanted) in [
             (2, &[][..], &[][..], 0, Exact),
@@ -252,7 +265,7 @@ mod tests {
             redis_stock: None,
             orders: entries(&[(11, 1)]),
         };
-        assert_eq!(check(&books, None).verdict, Verdict::Exact);
+        assert_eq!(check(&books, None).verdict, OrdersVerdict::Exact);
     }
 
     #[test]
@@ -268,10 +281,13 @@ mod tests {
         };
         // More in Redis: another step sells the voucher too, and MySQL refuses what is too much.
         for sound in [None, Some(4), Some(5)] {
-            assert_eq!(report(sound).verdict, Verdict::Exact, "{sound:?}");
+            assert_eq!(report(sound).verdict, OrdersVerdict::Exact, "{sound:?}");
         }
         let lost = report(Some(2));
-        assert_eq!((lost.verdict, lost.lost_pieces), (Verdict::LostPieces, 2));
+        assert_eq!(
+            (lost.verdict, lost.lost_pieces),
+            (OrdersVerdict::LostPieces, 2)
+        );
     }
 
     #[test]
@@ -292,7 +308,7 @@ mod tests {
             let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
             let answers = Answers { orders: entries(&sold), unknown: 0 };
             let mut books = Books { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
-            prop_assert_eq!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+            prop_assert_eq!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);
             let which = which % sold.len();
             match how {
                 0 => drop(books.orders.remove(which)),
@@ -301,7 +317,7 @@ mod tests {
                 3 => books.orders.push(Entry { user_id: -1, ..books.orders[which] }),
                 _ => books.orders[which].user_id = -1,
             }
-            prop_assert_ne!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+            prop_assert_ne!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);
         }
     }
 }

@@ -27,19 +27,19 @@ mod steps {
 }
 
 pub use order::{Order, OrderReceipt};
-pub use step::{PlaceOrder, Step, StepSpec};
+pub use step::{PlaceOrder, SeckillStep, StepSpec};
 
 use crate::registry::in_order;
 use std::sync::LazyLock;
 
 /// Every step, in the text's order.
-pub static ALL: LazyLock<Vec<Step>> = LazyLock::new(|| in_order(steps::FILES));
+pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FILES));
 
 /// The step of an order that names none: what the text ends with.
 pub const DEFAULT: &str = "redis-rlock";
 
 /// The step of this name.
 #[must_use]
-pub fn find(slug: &str) -> Option<&'static Step> {
+pub fn find(slug: &str) -> Option<&'static SeckillStep> {
     ALL.iter().find(|step| step.slug == slug)
 }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 pub type PlaceOrder = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<OrderReceipt, Error>>;
 
 /// One way to order a voucher.
-pub type Step = RegistryEntry<StepSpec>;
+pub type SeckillStep = RegistryEntry<StepSpec>;
 
 /// The specification of a step.
 #[derive(Clone, Copy, Serialize, ToSchema)]

@@ -45,7 +45,7 @@ pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct StockRow {
     pub(crate) count: i64,
     /// §1.7.3: grows with each write.
     pub(crate) version: i64,
@@ -53,9 +53,9 @@ pub(crate) struct Row {
     fence: u64,
 }
 
-impl<'r> FromRow<'r, MySqlRow> for Row {
-    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Row> {
-        Ok(Row {
+impl<'r> FromRow<'r, MySqlRow> for StockRow {
+    fn from_row(row: &'r MySqlRow) -> sqlx::Result<StockRow> {
+        Ok(StockRow {
             count: row.try_get("count")?,
             version: row.try_get("version")?,
             fence: row.try_get("fence")?,
@@ -63,14 +63,14 @@ impl<'r> FromRow<'r, MySqlRow> for Row {
     }
 }
 
-impl Row {
+impl StockRow {
     pub(crate) fn fence(self) -> Fence {
         Fence(self.fence)
     }
 }
 
 /// Reads the job's row with `select`, which locks nothing, on a connection of its own.
-pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<Row, Error> {
+pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<StockRow, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = read_on(&mut conn, job, select).await;
     return_to_pool(conn, row)
@@ -81,7 +81,7 @@ pub(crate) async fn read_on(
     conn: &mut MySqlConnection,
     job: &Job,
     select: &'static str,
-) -> Result<Row, Error> {
+) -> Result<StockRow, Error> {
     job.observation.points().sends(|| select);
     let row = sqlx::query_as(select).bind(job.request.stock_id);
     let row = in_time(job, row.fetch_optional(conn)).await?;
@@ -175,7 +175,7 @@ pub(crate) async fn execute_or_deadlock(
 }
 
 /// Passes the point `locked`, with the lock's fencing token if it has one.
-pub(crate) async fn locked(job: &Job, fence: Option<Fence>) {
+pub(crate) async fn report_locked(job: &Job, fence: Option<Fence>) {
     match fence {
         Some(Fence(token)) => job.tell(Point::Locked, token).await,
         None => job.at(Point::Locked).await,

@@ -28,7 +28,7 @@ const WRITE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
 /// Takes a piece under the lock `name`. `outrun` receives the newer token of the row, if there is one.
-pub(super) async fn read_then_write(
+pub(super) async fn fenced_read_then_write(
     ctx: &Ctx,
     job: &Job,
     name: &str,
@@ -36,7 +36,7 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deduction, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
-    mysql::locked(job, Some(fence)).await;
+    mysql::report_locked(job, Some(fence)).await;
     let fenced = |seen: Fence| Error::Fenced {
         name: name.to_owned(),
         fence: fence.0,

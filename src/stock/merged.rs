@@ -44,11 +44,11 @@ pub(super) trait TakeMany: Send + Sync + 'static {
         stock_id: i64,
         wanted: i64,
         wait: Duration,
-    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+    ) -> impl Future<Output = Result<TakeOutcome, Error>> + Send;
 }
 
 /// The outcome of one attempt.
-pub(super) enum Outcome {
+pub(super) enum TakeOutcome {
     /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),
     SoldOut,
@@ -126,7 +126,7 @@ async fn serve<M: TakeMany>(
             until.saturating_duration_since(Instant::now()),
         );
         match M::take(&ctx, stock_id, wanted as i64, wait).await {
-            Ok(Outcome::Pieces(pieces, left)) => {
+            Ok(TakeOutcome::Pieces(pieces, left)) => {
                 let rest = requests.split_off(wanted.min(pieces as usize));
                 for (request, after) in mem::replace(&mut requests, rest)
                     .into_iter()
@@ -144,8 +144,8 @@ async fn serve<M: TakeMany>(
                         .ok();
                 }
             }
-            Ok(Outcome::SoldOut) => return refuse(requests, &Error::SoldOut),
-            Ok(Outcome::Conflict) => {
+            Ok(TakeOutcome::SoldOut) => return refuse(requests, &Error::SoldOut),
+            Ok(TakeOutcome::Conflict) => {
                 retries += 1;
                 expire::<M>(&mut requests);
             }

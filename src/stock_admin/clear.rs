@@ -16,14 +16,14 @@ use zookeeper_client::{Client, Error as Zk};
 
 /// The part of a product to set and clear: that of one strategy, or of one race.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scope<'a> {
+pub struct ResetScope<'a> {
     /// The store of its pieces; none if it takes none.
     pub store: Option<Store>,
     /// Its names in the servers, for product 1.
     pub names: &'a [Name],
 }
 
-impl From<&Strategy> for Scope<'static> {
+impl From<&Strategy> for ResetScope<'static> {
     fn from(strategy: &Strategy) -> Self {
         Self {
             store: Some(strategy.store),
@@ -39,7 +39,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(scope: Option<Scope<'_>>, stock_id: i64) -> Self {
+    pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
         let names = match scope {
             Some(scope) => scope.names.to_vec(),
             None => stock::ALL

@@ -13,7 +13,7 @@ use crate::{
     stock::Store,
 };
 use clear::Names;
-pub use clear::Scope;
+pub use clear::ResetScope;
 pub(crate) use clear::no_zookeeper;
 use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
@@ -51,9 +51,9 @@ const NODES: [&str; 9] = [
 #[schema(as = Shelf)]
 pub struct StockLevels {
     /// The row of `db_stock`; null if there is none, or MySQL is down.
-    pub mysql: Option<Row>,
+    pub mysql: Option<MySqlStock>,
     /// The key of Redis; null if Redis is down.
-    pub redis: Option<Key>,
+    pub redis: Option<RedisStock>,
     /// The servers that did not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!([]))]
@@ -62,7 +62,8 @@ pub struct StockLevels {
 
 /// The row of `db_stock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Row {
+#[schema(as = Row)]
+pub struct MySqlStock {
     #[schema(example = 1)]
     pub id: i64,
     /// The product, as the course writes it.
@@ -78,9 +79,9 @@ pub struct Row {
     pub version: i64,
 }
 
-impl<'r> FromRow<'r, MySqlRow> for Row {
-    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Row> {
-        Ok(Row {
+impl<'r> FromRow<'r, MySqlRow> for MySqlStock {
+    fn from_row(row: &'r MySqlRow) -> sqlx::Result<MySqlStock> {
+        Ok(MySqlStock {
             id: row.try_get("id")?,
             product_code: row.try_get("product_code")?,
             stock_code: row.try_get("stock_code")?,
@@ -92,7 +93,8 @@ impl<'r> FromRow<'r, MySqlRow> for Row {
 
 /// The key of Redis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Key {
+#[schema(as = Key)]
+pub struct RedisStock {
     #[schema(example = "stock")]
     pub key: String,
     /// Pieces left; null if the key does not exist.
@@ -106,10 +108,13 @@ pub struct Key {
 ///
 /// [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
-    let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
+    let (mysql, redis) = tokio::join!(
+        read_mysql_stock(ctx, stock_id),
+        read_redis_stock(ctx, stock_id)
+    );
     let (mysql, redis) = match (mysql, redis) {
         (Err(error), Err(_)) => return Err(error),
-        (Ok(None), Ok(Key { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
+        (Ok(None), Ok(RedisStock { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
         both => both,
     };
     let down = [
@@ -132,8 +137,8 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
 /// [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
-        Store::Redis => read_key(ctx, stock_id).await?.count,
-        Store::MySql => read_row(ctx, stock_id).await?.map(|row| row.count),
+        Store::Redis => read_redis_stock(ctx, stock_id).await?.count,
+        Store::MySql => read_mysql_stock(ctx, stock_id).await?.map(|row| row.count),
     };
     match (count, store) {
         (Some(count), _) => Ok(count),
@@ -154,7 +159,7 @@ pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
     count: i64,
-    scope: Option<Scope<'_>>,
+    scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
     set(ctx, stock_id, Some(count), scope).await
 }
@@ -164,7 +169,7 @@ pub async fn reset(
 pub async fn remove(
     ctx: &Ctx,
     stock_id: i64,
-    scope: Option<Scope<'_>>,
+    scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
     set(ctx, stock_id, None, scope).await
 }
@@ -174,7 +179,7 @@ async fn set(
     ctx: &Ctx,
     stock_id: i64,
     count: Option<i64>,
-    scope: Option<Scope<'_>>,
+    scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = Names::of(scope, stock_id);
@@ -356,7 +361,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     Ok(())
 }
 
-async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
+async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>, Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     let read = sqlx::query_as(READ)
         .bind(stock_id)
@@ -366,7 +371,7 @@ async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
     Ok(row)
 }
 
-async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
+async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error> {
     let key = redis_key::of(ctx, stock_id);
     let mut redis = ctx.redis.connection();
     let count = in_time(
@@ -374,7 +379,7 @@ async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
         redis::cmd("GET").arg(&key).query_async(&mut redis),
     )
     .await??;
-    Ok(Key { key, count })
+    Ok(RedisStock { key, count })
 }
 
 async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {

@@ -4,7 +4,7 @@
 use super::{NoVerdict, Rated, Ratio, java_libraries::JavaLibraries};
 use crate::{
     addresses::Addresses,
-    claims::{Says, Side, Target, places::Places},
+    claims::{Says, Side, Target, placeholders::Placeholders},
     clients::{
         http_client::{Answer, Ask, HttpError, client},
         redis_at::redis_at,
@@ -298,11 +298,11 @@ impl Cluster {
 
     /// The addresses for the lines that a student types.
     #[must_use]
-    pub fn places(&self) -> Places {
+    pub fn placeholders(&self) -> Placeholders {
         let no_redis: [&str; 0] = [];
         match &self.lab {
-            Some(lab) => Places::of_lab(lab),
-            None => Places::new(&self.http, &self.instances, "", &no_redis, ""),
+            Some(lab) => Placeholders::of_lab(lab),
+            None => Placeholders::new(&self.http, &self.instances, "", &no_redis, ""),
         }
     }
 

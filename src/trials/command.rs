@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
-    claims::{ALL, Chapter, Lesson, Verdict, find, lessons},
+    claims::{ALL, Chapter, ClaimVerdict, Lesson, find, lessons},
     clients::http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
@@ -209,7 +209,7 @@ impl Course {
         let is_shown = |tried: &&TrialResult| {
             !args.quick
                 || args.twins
-                || tried.verdict() != Verdict::Reproduced
+                || tried.verdict() != ClaimVerdict::Reproduced
                 || tried.is_otherwise()
         };
         let shown: Vec<_> = found.lessons.iter().filter(is_shown).collect();

@@ -3,7 +3,7 @@
 
 use super::{fault_matrix, last_run::LAST_RUN, table::Lang};
 use crate::{
-    claims::{ALL, Lesson, Verdict},
+    claims::{ALL, ClaimVerdict, Lesson},
     registry::{Rank, RegistryEntry, Spec},
     seckill,
     stock::{self, Promise},
@@ -107,7 +107,7 @@ fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     };
     let words = lang.of(found.verdict.words());
     let words = match found.verdict {
-        Verdict::Reproduced => words.to_owned(),
+        ClaimVerdict::Reproduced => words.to_owned(),
         _ => format!("**{words}**"),
     };
     let timing = lang.of(Bilingual::of("（结果取决于计时）", ", by timing"));
@@ -120,13 +120,13 @@ fn totals(lang: Lang) -> String {
     let all = &LAST_RUN.lessons;
     let of = |verdict| {
         let so = all.iter().filter(|found| found.verdict == verdict);
-        format!("{} {}", so.count(), lang.of(Verdict::words(verdict)))
+        format!("{} {}", so.count(), lang.of(ClaimVerdict::words(verdict)))
     };
     let each = [
-        Verdict::Reproduced,
-        Verdict::NotReproduced,
-        Verdict::Noise,
-        Verdict::Unavailable,
+        ClaimVerdict::Reproduced,
+        ClaimVerdict::NotReproduced,
+        ClaimVerdict::Noise,
+        ClaimVerdict::Unavailable,
     ];
     let claims = lang.of(Bilingual::of(" 条说法：", " claims: "));
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))

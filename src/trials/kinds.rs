@@ -10,9 +10,9 @@ use super::{
     typed,
 };
 use crate::{
-    claims::{Lesson, Run, Says, Side, Target, Twin, Verdict, Words, words},
-    load::{terminal::rate, verdict::Verdict as LoadVerdict},
-    seckill::check::Verdict as Orders,
+    claims::{ClaimVerdict, Lesson, Run, Says, Side, Target, Twin, Words, words},
+    load::{terminal::rate, verdict::Verdict},
+    seckill::check::OrdersVerdict,
     terminal::bilingual::Bilingual,
 };
 
@@ -40,7 +40,7 @@ async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Obser
     for run in &runs[1..] {
         seen = match twin {
             false => seen.and(one(on, lesson, run, false).await?),
-            true if seen.verdict == Verdict::Reproduced => break,
+            true if seen.verdict == ClaimVerdict::Reproduced => break,
             true => one(on, lesson, run, true).await?,
         };
     }
@@ -92,7 +92,7 @@ async fn one(
             orders::crowd(on, step, *target, *orders_each, *comes_to).await
         }
         Run::RefusedBeside(step) => {
-            order_locks::refused_beside(on, or(step, other_step(Orders::Exact))).await
+            order_locks::refused_beside(on, or(step, other_step(OrdersVerdict::Exact))).await
         }
         Run::Deadlock(slug) => deadlocks::deadlock(on, slug, twin).await,
         Run::Burst(burst) => limits::burst(on, burst, or(burst.route, UNLIMITED)).await,
@@ -127,7 +127,7 @@ const MIN_OVERSOLD_SHARE: f64 = 0.1;
 async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
     let row = on.load(strategy, target).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
-    let holds = row.verdict == LoadVerdict::Oversold && far_too_many(sold, gone);
+    let holds = row.verdict == Verdict::Oversold && far_too_many(sold, gone);
     let said = words!(
         "说的是至少占卖出的 10%。",
         "At least 10 % of what was sold is claimed."
@@ -162,7 +162,7 @@ async fn exact(
         plan.wait_ms = Some(MAX_WAIT_MS);
         rows.push(on.send(plan).await?);
     }
-    let holds = rows.iter().all(|row| row.verdict == LoadVerdict::Exact);
+    let holds = rows.iter().all(|row| row.verdict == Verdict::Exact);
     Ok(Observation::holds(holds, sales(&rows)).sales(&rows))
 }
 
@@ -176,7 +176,7 @@ async fn compared(
 ) -> Result<Observation, NoVerdict> {
     let ratio = on.paired(first, second, says).await?;
     let mut seen = Observation::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
-    if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
+    if let (ClaimVerdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
     }
     Ok(seen)
@@ -234,7 +234,7 @@ async fn retries(
         retries[1]
     );
     let (before, after) = (retries[0], retries[1]);
-    let seen = Observation::of(Verdict::Reproduced, words).sales(&rows);
+    let seen = Observation::of(ClaimVerdict::Reproduced, words).sales(&rows);
     Ok((before, after, seen.value("retries_each", retries)))
 }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn of_two_both_must_be_seen() {
-        use Verdict::{Noise, NotReproduced, Reproduced};
+        use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         for (first, second, both) in [
             (Reproduced, Reproduced, Reproduced),
             (Reproduced, Noise, Noise),

@@ -3,7 +3,7 @@
 //!
 //! `make course` writes it, on a quiet machine.
 
-use crate::claims::{Verdict, verdicts::Verdicts};
+use crate::claims::{ClaimVerdict, verdicts::Verdicts};
 use std::sync::LazyLock;
 
 pub(super) static LAST_RUN: LazyLock<Verdicts> =
@@ -11,10 +11,10 @@ pub(super) static LAST_RUN: LazyLock<Verdicts> =
 
 /// The expected verdict of a lesson tried on these systems: that of the last full run, or `Reproduced` if it has none. `None`
 /// if that run tried other systems.
-pub(super) fn verdict(id: &str, on: &[String]) -> Option<Verdict> {
+pub(super) fn verdict(id: &str, on: &[String]) -> Option<ClaimVerdict> {
     match LAST_RUN.of(id) {
-        None => Some(Verdict::Reproduced),
-        Some(found) if found.verdict == Verdict::Unavailable => Some(Verdict::Reproduced),
+        None => Some(ClaimVerdict::Reproduced),
+        Some(found) if found.verdict == ClaimVerdict::Unavailable => Some(ClaimVerdict::Reproduced),
         Some(found) => (found.on == on).then_some(found.verdict),
     }
 }

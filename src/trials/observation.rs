@@ -1,7 +1,7 @@
 //! What an experiment has seen: words for people, figures, and the verdict that they come to.
 
 use crate::{
-    claims::{Says, Side, Verdict, Words, words},
+    claims::{ClaimVerdict, Says, Side, Words, words},
     clients::http_client::HttpError,
     load::{Row, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Observation {
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// One or two sentences with the figures that count.
     #[serde(rename = "seen")]
     pub words: Words,
@@ -128,15 +128,15 @@ pub struct Rated {
 impl Says {
     /// Whether the claim holds in these rounds.
     #[must_use]
-    pub fn verdict(self, ratio: Spread) -> Verdict {
+    pub fn verdict(self, ratio: Spread) -> ClaimVerdict {
         let (least, most) = self.bounds();
         let Spread { min, max, .. } = ratio;
         if min >= least && max <= most {
-            Verdict::Reproduced
+            ClaimVerdict::Reproduced
         } else if max < least || min > most {
-            Verdict::NotReproduced
+            ClaimVerdict::NotReproduced
         } else {
-            Verdict::Noise
+            ClaimVerdict::Noise
         }
     }
 
@@ -155,7 +155,7 @@ impl Says {
             ),
         };
         let (noise_zh, noise_en) = match self.verdict(ratio) {
-            Verdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
+            ClaimVerdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
             _ => ("", ""),
         };
         let Spread {
@@ -174,7 +174,7 @@ impl Says {
 impl Ratio {
     /// Whether the claim holds; noise if rounds lie on both sides of a bound.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClaimVerdict {
         self.says.verdict(self.ratio)
     }
 
@@ -207,7 +207,7 @@ pub(super) const OURS: &str = "oversell";
 
 impl Observation {
     /// Of our service, without figures.
-    pub(super) fn of(verdict: Verdict, words: Words) -> Self {
+    pub(super) fn of(verdict: ClaimVerdict, words: Words) -> Self {
         Self {
             verdict,
             words,
@@ -218,16 +218,16 @@ impl Observation {
 
     /// Reproduced if the claim holds.
     pub(super) fn holds(holds: bool, words: Words) -> Self {
-        Self::of(Verdict::of(holds), words)
+        Self::of(ClaimVerdict::of(holds), words)
     }
 
     /// Joins two: the claim holds only if it holds in both.
     pub(super) fn and(self, other: Self) -> Self {
         let verdict = match [self.verdict, other.verdict] {
-            [Verdict::Reproduced, second] => second,
-            [first, Verdict::Reproduced] => first,
-            [Verdict::Noise, Verdict::Noise] => Verdict::Noise,
-            _ => Verdict::NotReproduced,
+            [ClaimVerdict::Reproduced, second] => second,
+            [first, ClaimVerdict::Reproduced] => first,
+            [ClaimVerdict::Noise, ClaimVerdict::Noise] => ClaimVerdict::Noise,
+            _ => ClaimVerdict::NotReproduced,
         };
         let words = Words::new(
             self.words.zh + &other.words.zh,
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn rounds_that_disagree_about_two_rates_are_noise() {
-        use Verdict::{Noise, NotReproduced, Reproduced};
+        use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         for (rounds, says, verdict) in [
             ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
             ([1.2, 1.5, 1.9], Says::MuchFaster, NotReproduced),

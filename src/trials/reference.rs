@@ -6,7 +6,7 @@
 
 use super::{tools::own_key, typed::carry_out};
 use crate::{
-    claims::{Library, Line, Script, ScriptLine, Verdict, Words, words},
+    claims::{ClaimVerdict, Library, Line, Script, ScriptLine, Words, words},
     clients::peer::{CallError, Java, Peer, PendingAnswer},
     clients::redis_at::redis_at,
     trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP},
@@ -64,7 +64,7 @@ pub(super) async fn beside(
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
         Err(why) => {
-            let nothing = Observation::of(Verdict::Unavailable, why);
+            let nothing = Observation::of(ClaimVerdict::Unavailable, why);
             (
                 None,
                 Observation {
@@ -76,9 +76,9 @@ pub(super) async fn beside(
     };
     let any = versions
         .iter()
-        .any(|version| version.verdict() == Verdict::Reproduced);
+        .any(|version| version.verdict() == ClaimVerdict::Reproduced);
     seen.verdict = match twin {
-        true => Verdict::of(any || of_ours == Some(Verdict::Reproduced)),
+        true => ClaimVerdict::of(any || of_ours == Some(ClaimVerdict::Reproduced)),
         false => versions[0].verdict(),
     };
     seen.words = in_words(script, &versions, of_ours, &seen.words);
@@ -167,7 +167,7 @@ async fn follow(
     lines: &[ScriptLine],
     key: &str,
 ) -> Result<Vec<LineResult>, NoVerdict> {
-    let (places, ports) = (on.places(), [free_port()?, free_port()?]);
+    let (placeholders, ports) = (on.placeholders(), [free_port()?, free_port()?]);
     let mut done: Vec<LineResult> = Vec::new();
     let mut beside: Vec<BackgroundLine> = Vec::new();
     let mut printed: Vec<String> = Vec::new();
@@ -178,7 +178,7 @@ async fn follow(
                 .replace("{port}", &ports[0])
                 .replace("{port-2}", &ports[1]);
             (printed.iter().enumerate()).fold(
-                places.typed(&Line::new(&text, "")).run,
+                placeholders.typed(&Line::new(&text, "")).run,
                 |text, (n, printed)| text.replace(&format!("{{{}}}", n + 1), printed),
             )
         };
@@ -396,8 +396,8 @@ fn shortened(text: &str) -> String {
 }
 
 impl VersionResult {
-    fn verdict(&self) -> Verdict {
-        Verdict::of(self.done.iter().all(LineResult::is_as_said))
+    fn verdict(&self) -> ClaimVerdict {
+        ClaimVerdict::of(self.done.iter().all(LineResult::is_as_said))
     }
 
     fn figures(&self) -> Value {
@@ -442,7 +442,7 @@ impl VersionResult {
 fn in_words(
     script: &Script,
     versions: &[VersionResult],
-    ours: Option<Verdict>,
+    ours: Option<ClaimVerdict>,
     seen: &Words,
 ) -> Words {
     let library = script.on.name();
@@ -516,13 +516,13 @@ mod tests {
             done: vec![done(line, printed, 501)],
         };
         let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
-        assert_eq!(versions[0].verdict(), Verdict::Reproduced);
+        assert_eq!(versions[0].verdict(), ClaimVerdict::Reproduced);
         let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
         let script: Script = toml::from_str(script).unwrap();
         let said = in_words(
             &script,
             &versions,
-            Some(Verdict::Noise),
+            Some(ClaimVerdict::Noise),
             &Words::new("看到", "seen"),
         );
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::{NoVerdict, Observation, last_run};
 use crate::{
-    claims::{Lesson, Verdict, Words},
+    claims::{ClaimVerdict, Lesson, Words},
     terminal::bilingual::Bilingual,
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) struct CourseResults {
 #[derive(Debug, Serialize)]
 pub(super) struct TwinResult {
     pub(super) what: Words,
-    verdict: Verdict,
+    verdict: ClaimVerdict,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,7 +66,7 @@ impl TrialResult {
             let on = Vec::new();
             Observation {
                 on,
-                ..Observation::of(Verdict::Unavailable, words)
+                ..Observation::of(ClaimVerdict::Unavailable, words)
             }
         });
         let verdict = seen.verdict;
@@ -84,24 +84,27 @@ impl TrialResult {
         }
     }
 
-    pub(super) const fn verdict(&self) -> Verdict {
+    pub(super) const fn verdict(&self) -> ClaimVerdict {
         self.seen.verdict
     }
 
     /// Whether the verdict differs from the last full run, unless it rests on timing; or a twin was not refused.
     pub(super) fn is_otherwise(&self) -> bool {
         if self.twin.is_some() {
-            return !matches!(self.verdict(), Verdict::NotReproduced | Verdict::Noise);
+            return !matches!(
+                self.verdict(),
+                ClaimVerdict::NotReproduced | ClaimVerdict::Noise
+            );
         }
         let before = last_run::verdict(self.id, &self.seen.on);
         !self.timing
-            && self.verdict() != Verdict::Unavailable
+            && self.verdict() != ClaimVerdict::Unavailable
             && before.is_some_and(|before| before != self.verdict())
     }
 }
 
 impl CourseResults {
-    pub(super) fn count(&self, verdict: Verdict) -> usize {
+    pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
         let so = self
             .lessons
             .iter()
@@ -140,7 +143,7 @@ mod tests {
     use super::*;
     use crate::claims::find;
 
-    fn found(id: &str, seen: Result<Verdict, &str>) -> CourseResults {
+    fn found(id: &str, seen: Result<ClaimVerdict, &str>) -> CourseResults {
         let seen = match seen {
             Ok(verdict) => Ok(Observation::of(verdict, Words::same("x"))),
             Err(why) => Err(NoVerdict::failed(why)),
@@ -155,17 +158,25 @@ mod tests {
     #[test]
     fn a_changed_verdict_fails_unless_it_rests_on_timing() {
         assert!(matches!(
-            found("1.4", Ok(Verdict::NotReproduced)).verdict(),
+            found("1.4", Ok(ClaimVerdict::NotReproduced)).verdict(),
             Err(Failure::Promise(_))
         ));
-        assert!(found("1.4", Ok(Verdict::Reproduced)).verdict().is_ok());
-        assert!(found("1.4", Ok(Verdict::Unavailable)).verdict().is_ok());
-        assert!(found("1.6.2", Ok(Verdict::NotReproduced)).verdict().is_ok());
+        assert!(found("1.4", Ok(ClaimVerdict::Reproduced)).verdict().is_ok());
+        assert!(
+            found("1.4", Ok(ClaimVerdict::Unavailable))
+                .verdict()
+                .is_ok()
+        );
+        assert!(
+            found("1.6.2", Ok(ClaimVerdict::NotReproduced))
+                .verdict()
+                .is_ok()
+        );
     }
 
     #[test]
     fn a_twin_that_is_not_refused_fails() {
-        use Verdict::{Noise, Reproduced, Unavailable};
+        use ClaimVerdict::{Noise, Reproduced, Unavailable};
         for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
             let mut found = found("1.6.2", Ok(verdict));
             let what = Words::same("x");

@@ -2,7 +2,7 @@
 
 use super::results::{CourseResults, TrialResult};
 use crate::{
-    claims::{Verdict, Words},
+    claims::{ClaimVerdict, Words},
     terminal::{
         bilingual::Bilingual,
         stdout::{columns, has_colours, mark},
@@ -51,7 +51,7 @@ impl Lang {
     }
 }
 
-/// Verdict and claim, cut to one line of the terminal.
+/// ClaimVerdict and claim, cut to one line of the terminal.
 pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
     let verdict = verdict(tried, lang);
     let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
@@ -114,10 +114,10 @@ pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
 /// The number of claims per verdict.
 pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     let (so, otherwise, noise, unavailable) = (
-        found.count(Verdict::Reproduced),
-        found.count(Verdict::NotReproduced),
-        found.count(Verdict::Noise),
-        found.count(Verdict::Unavailable),
+        found.count(ClaimVerdict::Reproduced),
+        found.count(ClaimVerdict::NotReproduced),
+        found.count(ClaimVerdict::Noise),
+        found.count(ClaimVerdict::Unavailable),
     );
     let all = found.lessons.len();
     let sign = mark(if found.verdict().is_ok() {

@@ -5,7 +5,7 @@
 
 use crate::{
     claims::{Lesson, Run, Twin, TwinChange, Words, words},
-    seckill::check::Verdict as Orders,
+    seckill::check::OrdersVerdict,
     terminal::bilingual::Bilingual,
 };
 
@@ -14,9 +14,9 @@ pub(super) const OVERSELLS: &str = "none";
 /// Sells exactly, and never tries again.
 pub(super) const EXACT: &str = "single-update";
 /// A step of the seckill with another verdict of the checker.
-pub(super) const fn other_step(comes_to: Orders) -> &'static str {
+pub(super) const fn other_step(comes_to: OrdersVerdict) -> &'static str {
     match comes_to {
-        Orders::Exact => "check-then-deduct",
+        OrdersVerdict::Exact => "check-then-deduct",
         _ => "redis-rlock",
     }
 }
@@ -99,7 +99,7 @@ fn of(run: &Run, instead: bool) -> Option<Words> {
             )
         }
         Run::Crowd { comes_to, .. } => place(other_step(*comes_to)),
-        Run::RefusedBeside(_) => place(other_step(Orders::Exact)),
+        Run::RefusedBeside(_) => place(other_step(OrdersVerdict::Exact)),
         Run::Deadlock(_) => words!("只有解法", "its cure alone"),
         Run::Burst(burst) => place(if instead { burst.route } else { UNLIMITED }),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),

@@ -1,7 +1,7 @@
 //! A claim about the lines that a student types: they are carried out as they stand, and each must print what it says.
 //!
-//! 1. The lines are those of `redis-cli`, `mysql`, `curl` and `oversell lab fault`, with the places of the lab that runs.
-//! 2. The product and the keys are the experiment's own: the places of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
+//! 1. The lines are those of `redis-cli`, `mysql`, `curl` and `oversell lab fault`, with the placeholders of the lab that runs.
+//! 2. The product and the keys are the experiment's own: the placeholders of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
 //!    empty for a student, who has product 1.
 //! 3. What comes back is worded as the program prints it.
 
@@ -41,7 +41,7 @@ pub(super) async fn typed(
         on.servers()?;
     }
     let (product, key) = (on.product(5000).await?, own_key(KEY));
-    let places = on.places().with_product(product.id);
+    let placeholders = on.placeholders().with_product(product.id);
     let mut lines = lesson.by_hand.clone();
     if twin {
         let (n, run) = match &lesson.twin {
@@ -54,7 +54,7 @@ pub(super) async fn typed(
         }
     }
     let typed = lines.iter().map(|line| {
-        let line = places.typed(line);
+        let line = placeholders.typed(line);
         let run = line.run.replace(KEY, &key);
         Line { run, ..line }
     });
@@ -320,17 +320,17 @@ fn observation(lines: &[Line], printed: &[String]) -> Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::{Run, Verdict, find, lessons, places::Places};
+    use crate::claims::{ClaimVerdict, Run, find, lessons, placeholders::Placeholders};
 
     #[test]
     fn every_line_that_is_carried_out_is_one_that_can_be() {
         let instances = ["http://127.0.0.1:8000"; 3];
         let redis = ["redis://127.0.0.1:16379"; 5];
-        let places = Places::new("http://127.0.0.1:8080", &instances, "", &redis, "");
+        let placeholders = Placeholders::new("http://127.0.0.1:8080", &instances, "", &redis, "");
         let is_typed = |run: &Run| matches!(run, Run::Typed);
         let typed = lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed));
         for line in typed.flat_map(|lesson| &lesson.by_hand) {
-            let line = places.with_product(7).typed(line);
+            let line = placeholders.with_product(7).typed(line);
             let beside = line.run.ends_with(" &");
             let can = match TypedCommand::of(&line.run) {
                 Some(TypedCommand::Curl(_) | TypedCommand::MySql(_)) => true,
@@ -380,8 +380,8 @@ mod tests {
     fn a_line_that_prints_something_else_turns_the_verdict() {
         let lesson = find("001.del").expect("a lesson");
         for (printed, verdict) in [
-            (["OK", "1", "0"], Verdict::Reproduced),
-            (["OK", "1", "1"], Verdict::NotReproduced),
+            (["OK", "1", "0"], ClaimVerdict::Reproduced),
+            (["OK", "1", "1"], ClaimVerdict::NotReproduced),
         ] {
             let printed = printed.map(str::to_owned);
             assert_eq!(observation(&lesson.by_hand, &printed).verdict, verdict);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const HOLD_MS: u64 = 20;
 
 #[derive(Debug)]
-pub(super) struct Voucher<'a> {
+pub(super) struct TrialVoucher<'a> {
     on: &'a Cluster,
     pub id: i64,
 }
@@ -27,7 +27,7 @@ impl Cluster {
         pieces: i64,
         from: TimeDelta,
         until: TimeDelta,
-    ) -> Result<Voucher<'_>, NoVerdict> {
+    ) -> Result<TrialVoucher<'_>, NoVerdict> {
         let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
         let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
         let added: Value = self
@@ -40,10 +40,10 @@ impl Cluster {
         let id = added["id"]
             .as_i64()
             .ok_or_else(|| NoVerdict::failed("a voucher without a number"))?;
-        Ok(Voucher { on: self, id })
+        Ok(TrialVoucher { on: self, id })
     }
 
-    pub(super) async fn on_sale(&self, pieces: i64) -> Result<Voucher<'_>, NoVerdict> {
+    pub(super) async fn on_sale(&self, pieces: i64) -> Result<TrialVoucher<'_>, NoVerdict> {
         self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
             .await
     }
@@ -66,7 +66,7 @@ impl Cluster {
     }
 }
 
-impl Voucher<'_> {
+impl TrialVoucher<'_> {
     /// Orders it for one of its own users; returns status and answer.
     pub(super) async fn order(
         &self,

@@ -3,7 +3,7 @@
 use crate::support::{labs, *};
 use oversell::{
     addresses::Addresses,
-    claims::{self, Chapter, Lesson, Line, places::Places},
+    claims::{self, Chapter, Lesson, Line, placeholders::Placeholders},
 };
 use std::{
     collections::HashMap,
@@ -69,10 +69,10 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
     ];
     labs::with_lab_command(&options, async |lab_json: &Path, at: Addresses| {
         let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
-        let places = Places::of_lab(&at).with_fault(&fault);
+        let placeholders = Placeholders::of_lab(&at).with_fault(&fault);
         let mut wrong = Vec::new();
         for lesson in lessons {
-            let typed = follow(&lesson.by_hand, &places).await;
+            let typed = follow(&lesson.by_hand, &placeholders).await;
             wrong.extend(typed.err().map(|why| format!("{}: {why:#}", lesson.id)));
         }
         ensure!(wrong.is_empty(), wrong.join("\n"));
@@ -84,7 +84,7 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
             &[beside.clone(), Line::new("echo 1", "1")],
             &[beside, Line::new("wait", "")],
         ] {
-            caught(follow(twin, &places).await, "expected: 4998")?;
+            caught(follow(twin, &placeholders).await, "expected: 4998")?;
         }
         Ok(())
     })
@@ -121,10 +121,10 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
 
 /// Types the lines in order, and repeats a line that says so. A line that ends in ` &` runs beside the next ones; its
 /// output is read when its terminal waits for it, or at the end.
-async fn follow(lines: &[Line], places: &Places) -> Result<()> {
+async fn follow(lines: &[Line], placeholders: &Placeholders) -> Result<()> {
     let mut beside: Vec<(Line, JoinHandle<Result<Output>>)> = Vec::new();
     let mut wrong = Vec::new();
-    for line in lines.iter().map(|line| places.typed(line)) {
+    for line in lines.iter().map(|line| placeholders.typed(line)) {
         if line.run == "wait" {
             let waits = |(other, _): &mut (Line, _)| other.terminal == line.terminal;
             for (line, output) in beside.extract_if(.., waits) {

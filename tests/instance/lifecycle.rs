@@ -7,7 +7,7 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::Instance,
+    addresses::InstanceAddress,
     ctx::Ctx,
     lab::{Lab, Options, Part},
     stock::{self, Store},
@@ -101,7 +101,7 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    let at = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
+    let at = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
     wait_until("its address", || async { Ok(at().is_some()) }).await?;
     let url = at().context("no address")?.url;
     let address = url.trim_start_matches("http://");
@@ -187,7 +187,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    let read = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
+    let read = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
     wait_until("its address", || async { Ok(read().is_some()) }).await?;
     let url = read().context("no address")?.url;
     let is_ready = async || -> Result<bool> {

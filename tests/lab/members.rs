@@ -213,10 +213,10 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     })
     .await?;
     let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
-    let ask = |instance: &addresses::Instance, path: &str| {
+    let ask = |instance: &addresses::InstanceAddress, path: &str| {
         ask(format!("{}/check/lock/{path}", instance.url))
     };
-    let answers = async |instance: &addresses::Instance, status: StatusCode| {
+    let answers = async |instance: &addresses::InstanceAddress, status: StatusCode| {
         let (seen, words) = ask(instance, "redis-script").await?;
         let known = [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE].contains(&seen);
         ensure!(known, "{}: {seen} {words}", instance.name);

@@ -7,7 +7,7 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::Instance,
+    addresses::InstanceAddress,
     clients::redis_at::redis_at,
     lab::{Lab, Options},
 };
@@ -31,7 +31,7 @@ async fn group(env: &[(&str, &str)]) -> Result<Lab> {
     Ok(Lab::start(options).await?)
 }
 
-async fn ready(instance: &Instance) -> Result<bool> {
+async fn ready(instance: &InstanceAddress) -> Result<bool> {
     Ok(status(format!("{}/health/ready", instance.url)).await? == StatusCode::OK)
 }
 

@@ -6,7 +6,7 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::{Addresses, Instance},
+    addresses::{Addresses, InstanceAddress},
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
@@ -218,8 +218,8 @@ async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
 }
 
 /// Two such races start on two instances at once; at most one goes on.
-async fn not_both_begin(instances: &[Instance]) -> Result<()> {
-    let begin = async |at: &Instance| {
+async fn not_both_begin(instances: &[InstanceAddress]) -> Result<()> {
+    let begin = async |at: &InstanceAddress| {
         let start = client().post(format!("{}/replays/2.10.4?pace=fast", at.url));
         answer(start).await
     };

@@ -9,7 +9,7 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     seckill::{
-        check::{Answers, Entry, Report, Verdict, check},
+        check::{Answers, Entry, OrdersVerdict, Report, check},
         stream::{self, Backlog},
         voucher,
     },
@@ -182,7 +182,8 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     ensure!(
-        report.verdict == Verdict::Exact && report.orders >= users - answers.unknown.cast_signed(),
+        report.verdict == OrdersVerdict::Exact
+            && report.orders >= users - answers.unknown.cast_signed(),
         "{} without an answer, and {report:?}",
         answers.unknown
     );
@@ -221,8 +222,8 @@ async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
     let ctx = Arc::new(Ctx::new(config(lab.addresses()))?);
     migrate(&ctx).await;
     for (fsync, verdict) in [
-        ("always", Verdict::Exact),
-        ("everysec", Verdict::LostOrders),
+        ("always", OrdersVerdict::Exact),
+        ("everysec", OrdersVerdict::LostOrders),
     ] {
         let report = orders_after_a_failure(&mut lab, &ctx, fsync).await?;
         ensure!(

@@ -10,7 +10,7 @@ use oversell::{
     replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     seckill::{
         self, Order, OrderReceipt,
-        check::{Answers, Entry, Report, Verdict, check},
+        check::{Answers, Entry, OrdersVerdict, Report, check},
         voucher,
     },
     section::Point,
@@ -27,7 +27,7 @@ async fn is_judged(
     slug: &'static str,
     pieces: i64,
     steps: &'static [Step],
-    verdict: Verdict,
+    verdict: OrdersVerdict,
 ) -> Result<()> {
     const JUDGED: &[Step] = &[Step::Custom(|play| Box::pin(judge(play)))];
     let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
@@ -91,8 +91,8 @@ async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Server
         A.fails_as("sold-out"),
     ];
     for (slug, steps, verdict) in [
-        ("check-then-deduct", BOTH_TAKE_IT, Verdict::Oversold),
-        ("conditional-update", ONE_TAKES_IT, Verdict::Exact),
+        ("check-then-deduct", BOTH_TAKE_IT, OrdersVerdict::Oversold),
+        ("conditional-update", ONE_TAKES_IT, OrdersVerdict::Exact),
     ] {
         is_judged(servers, slug, 1, steps, verdict).await?;
     }
@@ -122,16 +122,16 @@ async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> R
         (
             "user-mutex-new",
             AT_THE_SAME_INSTANCE,
-            Verdict::DuplicateOrders,
+            OrdersVerdict::DuplicateOrders,
         ),
-        ("user-mutex", WAITS_IN_VAIN, Verdict::Exact),
-        ("user-mutex", AT_ANOTHER, Verdict::DuplicateOrders),
-        ("global-mutex", WAITS_IN_VAIN, Verdict::Exact),
-        ("global-mutex", AT_ANOTHER, Verdict::DuplicateOrders),
-        ("redis-lock-fixed-id", IS_REFUSED, Verdict::Exact),
-        ("redis-lock-owner", IS_REFUSED, Verdict::Exact),
-        ("redis-lock-lua", IS_REFUSED, Verdict::Exact),
-        ("redis-rlock", IS_REFUSED, Verdict::Exact),
+        ("user-mutex", WAITS_IN_VAIN, OrdersVerdict::Exact),
+        ("user-mutex", AT_ANOTHER, OrdersVerdict::DuplicateOrders),
+        ("global-mutex", WAITS_IN_VAIN, OrdersVerdict::Exact),
+        ("global-mutex", AT_ANOTHER, OrdersVerdict::DuplicateOrders),
+        ("redis-lock-fixed-id", IS_REFUSED, OrdersVerdict::Exact),
+        ("redis-lock-owner", IS_REFUSED, OrdersVerdict::Exact),
+        ("redis-lock-lua", IS_REFUSED, OrdersVerdict::Exact),
+        ("redis-rlock", IS_REFUSED, OrdersVerdict::Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -158,8 +158,15 @@ async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
             .finishes(),
         A.finishes(),
     ];
-    is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Verdict::Exact).await?;
-    is_judged(servers, "user-mutex", 10, GOES_AHEAD, Verdict::Exact).await
+    is_judged(
+        servers,
+        "global-mutex",
+        10,
+        WAITS_FOR_A,
+        OrdersVerdict::Exact,
+    )
+    .await?;
+    is_judged(servers, "user-mutex", 10, GOES_AHEAD, OrdersVerdict::Exact).await
 }
 
 /// 事务. The first stops before its commit; the difference is whether it still has its lock.
@@ -179,8 +186,8 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
-        ("user-mutex-in-tx", FLAW, Verdict::DuplicateOrders),
-        ("user-mutex", CURE, Verdict::Exact),
+        ("user-mutex-in-tx", FLAW, OrdersVerdict::DuplicateOrders),
+        ("user-mutex", CURE, OrdersVerdict::Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -223,10 +230,18 @@ async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) ->
         Step::All(LEAVES_ANOTHERS),
     ];
     for (slug, steps, verdict) in [
-        ("redis-lock-fixed-id", FIXED_ID, Verdict::DuplicateOrders),
-        ("redis-lock-owner", OWNER, Verdict::Exact),
-        ("redis-lock-owner", OWNER_COMPARED, Verdict::DuplicateOrders),
-        ("redis-lock-lua", LUA, Verdict::Exact),
+        (
+            "redis-lock-fixed-id",
+            FIXED_ID,
+            OrdersVerdict::DuplicateOrders,
+        ),
+        ("redis-lock-owner", OWNER, OrdersVerdict::Exact),
+        (
+            "redis-lock-owner",
+            OWNER_COMPARED,
+            OrdersVerdict::DuplicateOrders,
+        ),
+        ("redis-lock-lua", LUA, OrdersVerdict::Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -256,10 +271,14 @@ async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Resul
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
-        ("redis-lock-lua", IS_NOT_ALONE, Verdict::DuplicateOrders),
-        ("redis-rlock", IS_NOT_ALONE, Verdict::DuplicateOrders),
-        ("unique-key", THE_DATABASE_REFUSES, Verdict::Exact),
-        ("redis-rlock", IS_RENEWED, Verdict::Exact),
+        (
+            "redis-lock-lua",
+            IS_NOT_ALONE,
+            OrdersVerdict::DuplicateOrders,
+        ),
+        ("redis-rlock", IS_NOT_ALONE, OrdersVerdict::DuplicateOrders),
+        ("unique-key", THE_DATABASE_REFUSES, OrdersVerdict::Exact),
+        ("redis-rlock", IS_RENEWED, OrdersVerdict::Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -280,7 +299,7 @@ async fn renewed(play: &Play) -> Result<(), Error> {
 }
 
 struct Shop {
-    step: &'static seckill::Step,
+    step: &'static seckill::SeckillStep,
     ctxs: Vec<Arc<Ctx>>,
     voucher: i64,
     answers: Arc<Mutex<Answers>>,
@@ -341,7 +360,7 @@ impl Shop {
     }
 
     /// Removes the test's data, and checks the verdict.
-    async fn close(self, verdict: Verdict) -> Result<()> {
+    async fn close(self, verdict: OrdersVerdict) -> Result<()> {
         let report = self.report().await?;
         voucher::remove(&self.ctxs[0], self.voucher).await?;
         // Users have six digits after the voucher's number, so no other voucher's users begin the same.
@@ -382,9 +401,9 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
             step.slug
         );
         shop.close(if asks {
-            Verdict::Exact
+            OrdersVerdict::Exact
         } else {
-            Verdict::DuplicateOrders
+            OrdersVerdict::DuplicateOrders
         })
         .await?;
     }
@@ -392,7 +411,7 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
 }
 
 /// Steps with a promise.
-fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::Step)> {
+fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillStep)> {
     seckill::ALL
         .iter()
         .filter(|step| step.promise != Promise::Unsafe)
@@ -402,7 +421,7 @@ fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::Step)> {
 /// Under load: 40 users with 3 orders each for 15 pieces, on as many instances as the step promises for.
 #[apply(test!)]
 #[over(promising())]
-async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> Result<()> {
+async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillStep) -> Result<()> {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
     let instances = if step.promise == Promise::OneProcess {
@@ -421,7 +440,7 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> R
     }
     let report = shop.report().await?;
     ensure!(report.orders == PIECES, "{}: {report:?}", step.slug);
-    shop.close(Verdict::Exact).await
+    shop.close(OrdersVerdict::Exact).await
 }
 
 /// Every step refuses before the sale, after it, when sold out, and for an unknown voucher, and leaves nothing.
@@ -461,7 +480,7 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         let books = voucher::books(ctx, voucher).await?;
         let report = check(&books, Some(&Answers::default()));
         ensure!(
-            report.verdict == Verdict::Exact && report.orders == 0,
+            report.verdict == OrdersVerdict::Exact && report.orders == 0,
             "{report:?}"
         );
         voucher::remove(ctx, voucher).await?;

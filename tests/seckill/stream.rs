@@ -9,7 +9,7 @@ use oversell::{
     error::Error,
     seckill::{
         self, Order, OrderReceipt,
-        check::{Answers, Entry, Report, Verdict, check},
+        check::{Answers, Entry, OrdersVerdict, Report, check},
         consumer::Consumer,
         id_worker,
         stream::{self, Backlog, State},
@@ -87,7 +87,7 @@ impl VoucherSale {
         Ok(check(&books, Some(&self.answers)))
     }
 
-    pub(crate) async fn close(self, verdict: Verdict) -> Result<()> {
+    pub(crate) async fn close(self, verdict: OrdersVerdict) -> Result<()> {
         let report = self.settled().await?;
         voucher::remove(&self.ctx, self.voucher).await?;
         self.ctx.close(TEST_WAIT_LIMIT).await;
@@ -138,7 +138,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
             stall.state(stall.answers.orders[0].order_id).await? == State::Stored,
             "it is not stored"
         );
-        stall.close(Verdict::Exact).await?;
+        stall.close(OrdersVerdict::Exact).await?;
     }
     Ok(())
 }
@@ -160,7 +160,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
         stream::backlog(&stall.ctx).await?.dead == 0,
         "it has buried what is written"
     );
-    stall.close(Verdict::Exact).await
+    stall.close(OrdersVerdict::Exact).await
 }
 
 /// The twins die at the same points.
@@ -169,8 +169,8 @@ async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     for (twin, verdict) in [
-        (Twin::AcknowledgesFirst, Verdict::LostOrders),
-        (Twin::WritesAnew, Verdict::DuplicateOrders),
+        (Twin::AcknowledgesFirst, OrdersVerdict::LostOrders),
+        (Twin::WritesAnew, OrdersVerdict::DuplicateOrders),
     ] {
         let mut stall = VoucherSale::of(servers).await?;
         stall.order(0..USERS).await?;
@@ -260,7 +260,7 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
         .redis_key(&format!("seckill:stock:{}", stall.voucher));
     let in_redis: i64 = redis.hget(&key, "stock").await?;
     ensure!(
-        (report.verdict, report.stock, in_redis) == (Verdict::Exact, USERS, USERS),
+        (report.verdict, report.stock, in_redis) == (OrdersVerdict::Exact, USERS, USERS),
         "{in_redis} in Redis, {report:?}"
     );
     ensure!(
@@ -270,11 +270,11 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
     let _: i64 = redis.hincr(&key, "stock", -1).await?;
     let twin = stall.report().await?;
     ensure!(
-        (twin.verdict, twin.lost_pieces) == (Verdict::LostPieces, 1),
+        (twin.verdict, twin.lost_pieces) == (OrdersVerdict::LostPieces, 1),
         "{twin:?}"
     );
     let _: i64 = redis.hincr(&key, "stock", 1).await?;
-    stall.close(Verdict::Exact).await
+    stall.close(OrdersVerdict::Exact).await
 }
 
 /// Two consumers reject one entry: its piece returns once.
@@ -302,7 +302,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
         .redis_key(&format!("seckill:stock:{}", stall.voucher));
     let in_redis: i64 = redis.hget(&key, "stock").await?;
     ensure!(in_redis == 2 * USERS - 1, "{in_redis} in Redis");
-    stall.close(Verdict::Exact).await
+    stall.close(OrdersVerdict::Exact).await
 }
 
 /// An empty entry, and orders that MySQL refuses for their user, their stock, or another reason: each becomes a dead
@@ -410,8 +410,8 @@ async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> R
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
     let report = stall.report().await?;
-    ensure!(report.verdict == Verdict::Exact, "{report:?}");
-    stall.close(Verdict::Exact).await
+    ensure!(report.verdict == OrdersVerdict::Exact, "{report:?}");
+    stall.close(OrdersVerdict::Exact).await
 }
 
 /// Redis lost a voucher that was sold from there: nobody restores it.
@@ -428,5 +428,5 @@ async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Res
     let as_expected =
         matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
     ensure!(as_expected, "{refused:?}");
-    stall.close(Verdict::Exact).await
+    stall.close(OrdersVerdict::Exact).await
 }

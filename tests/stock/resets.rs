@@ -133,7 +133,7 @@ async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
         let strategy = stock::find(slug).context("no such strategy")?;
         let held = hold(&site, slug, bought(strategy)).await?;
         writes(&site, slug).await?;
-        let other_scope = stock::find(other).map(stock_admin::Scope::from);
+        let other_scope = stock::find(other).map(stock_admin::ResetScope::from);
         stock_admin::reset(&site.ctxs[1], site.id, STOCK, other_scope).await?;
         ensure!(
             !left(&site).await?.is_empty(),
@@ -303,7 +303,7 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
         if !killed.is_empty() {
             lab.kill(killed).await?;
         }
-        let scope = stock::find(slug).map(stock_admin::Scope::from);
+        let scope = stock::find(slug).map(stock_admin::ResetScope::from);
         let mut missing = stock_admin::reset(&ctx, 1, count, scope).await.ok();
         missing
             .iter_mut()
@@ -394,7 +394,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
 /// changed, and a missing answer, are unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
-    const REDIS_SCOPE: stock_admin::Scope<'static> = stock_admin::Scope {
+    const REDIS_SCOPE: stock_admin::ResetScope<'static> = stock_admin::ResetScope {
         store: Some(Store::Redis),
         names: &[Name::Redis("lock")],
     };

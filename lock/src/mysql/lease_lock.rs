@@ -268,7 +268,7 @@ impl Share for RowShare {
         &self.hold.row.name
     }
 
-    async fn lost(&self, sure_until: &SureUntil) {
+    async fn renew_until_lost(&self, sure_until: &SureUntil) {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
             () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}

@@ -291,7 +291,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.claim.name()
     }
 
-    async fn lost(&self, sure_until: &SureUntil) {
+    async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let disconnects = self.hold.claim.client().disconnects();
         let renew = || self.hold.renew(self.lease);
         tokio::select! {

@@ -15,7 +15,7 @@
 
 use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
-    Step::{A, B},
+    Statement::{A, B},
 };
 use crate::terminal::bilingual::Bilingual;
 
@@ -24,7 +24,7 @@ const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 const TAKE_P500: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P500'";
 const TAKE_P700: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P700'";
 
-const STEPS: &[super::lesson::Step] = &[
+const STEPS: &[super::lesson::Statement] = &[
     A(BEGIN),
     B(BEGIN),
     A(TAKE_10),

@@ -15,7 +15,7 @@
 
 use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
-    Step::{A, B},
+    Statement::{A, B},
 };
 use crate::terminal::bilingual::Bilingual;
 

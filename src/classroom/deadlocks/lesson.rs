@@ -53,19 +53,19 @@ pub struct DeadlockLesson {
     #[serde(skip)]
     pub(crate) explain: Option<&'static str>,
     #[serde(skip)]
-    pub(super) uncured: &'static [Step],
+    pub(super) uncured: &'static [Statement],
     #[serde(skip)]
-    pub(super) cured: &'static [Step],
+    pub(super) cured: &'static [Statement],
 }
 
 /// One statement of one of the two transactions. The table is called `goods` here.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum Statement {
     A(&'static str),
     B(&'static str),
 }
 
-impl Step {
+impl Statement {
     fn parts(self) -> (Side, &'static str) {
         match self {
             Self::A(sql) => (Side::A, sql),

@@ -14,7 +14,7 @@
 
 use super::lesson::{
     BEGIN, COMMIT, DeadlockLesson, LOCK_WAIT_TIMEOUT,
-    Step::{A, B},
+    Statement::{A, B},
 };
 use crate::terminal::bilingual::Bilingual;
 

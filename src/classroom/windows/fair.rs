@@ -15,7 +15,7 @@ use crate::classroom::window::{StepKind, next};
 
 const LOCK: &str = "fairLock";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
     windows: &[Window {
         path: "/test/fair",
@@ -34,7 +34,7 @@ pub(super) const LESSON: Lesson = Lesson {
 ///
 /// Cancel safety: Dropping it leaves nothing in the queue.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
+    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(LOCK));
     visit.step(
         job,
         StepKind::Arrived,

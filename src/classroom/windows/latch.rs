@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 
 const LATCH: &str = "latch";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::RedisCount(LATCH)],
     windows: &[
         Window {

@@ -14,7 +14,7 @@ use redis::AsyncCommands;
 
 const RED: &str = "redLock";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[
         Name::Redis(PARTS[0]),
         Name::Redis(PARTS[1]),
@@ -49,7 +49,7 @@ pub(super) const LESSON: Lesson = Lesson {
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let visit = Visit::of(ctx);
+    let visit = Visit::with_new_owner(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
     let parts = names
         .iter()
@@ -67,7 +67,7 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
 async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
+    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED));
     let lock = Redlock::new(&ctx.nodes, &name)
         .owner(visit.holder)
         .lease(job.watchdog(ctx));

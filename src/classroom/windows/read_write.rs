@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 const LOCK: &str = "rwLock";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
     windows: &[
         Window {

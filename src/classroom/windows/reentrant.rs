@@ -13,7 +13,7 @@ use crate::classroom::prelude::*;
 
 const LOCK: &str = "reentrantLock";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
     windows: &[Window {
         path: "/test/reentrant",
@@ -30,7 +30,7 @@ pub(super) const LESSON: Lesson = Lesson {
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
+    let (visit, name) = (Visit::with_new_owner(ctx), job.redis_name(LOCK));
     let lock = ctx
         .redis
         .lock(&name)

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const SEMAPHORE: &str = "semaphore";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::RedisCount(SEMAPHORE)],
     windows: &[Window {
         path: "/test/semaphore",

@@ -12,7 +12,7 @@ use oversell_lock::LockError;
 
 const BARRIER: &str = "/curator/barrier";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(BARRIER)],
     windows: &[
         Window {

@@ -19,7 +19,7 @@ use oversell_lock::{MultiLock, zk::ZkRwLock};
 const READ_WRITE: &str = "/curator/rwlock";
 const REENTRANT: &str = "/curator/reentrant";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[
         Name::ZooKeeper(READ_WRITE),
         Name::ZooKeeper(REENTRANT),
@@ -97,7 +97,7 @@ async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answe
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let visit = Visit::of(ctx);
+    let visit = Visit::with_new_owner(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
     let parts = paths
         .iter()
@@ -109,7 +109,7 @@ async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
+    let (visit, path) = (Visit::with_new_owner(ctx), job.zk_path(REENTRANT));
     let lock = ctx.zk.lock(&path).owner(visit.holder);
     visit.twice(ctx, job, &path, lock).await
 }

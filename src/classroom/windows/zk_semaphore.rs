@@ -17,7 +17,7 @@ const LEASES: u32 = 5;
 const SEMAPHORE: &str = "/locks/semaphore";
 const LOG: &str = "log";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(SEMAPHORE), Name::Redis(LOG)],
     windows: &[Window {
         path: "/test/zk/semaphore",

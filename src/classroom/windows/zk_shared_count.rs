@@ -12,7 +12,7 @@ use crate::classroom::{window::LessonDetails, zk_atomic::written};
 
 const COUNT: &str = "/curator/count";
 
-pub(super) const LESSON: Lesson = Lesson {
+pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(COUNT)],
     windows: &[Window {
         path: "/test/zk/share/count",

@@ -98,7 +98,7 @@ async fn take(
     let deducted = result?;
     let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = PurchaseBody {
-        took: JobSummary::of(app, Outcome::Sold, strategy.slug, &job),
+        took: JobSummary::of(app, AnswerOutcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
         left_us,

@@ -2,7 +2,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    claims::{self, Chapter, Lesson, Rates, places::Places, verdicts::Verdicts},
+    claims::{self, Chapter, Lesson, Rates, placeholders::Placeholders, verdicts::Verdicts},
     ctx::Ctx,
     http::{
         extract::Admin,
@@ -35,10 +35,10 @@ pub(in crate::http) async fn list(
     State(app): State<AppState>,
     Query(HowMuch { brief }): Query<HowMuch>,
 ) -> axum::Json<Course> {
-    let places = places(&app.ctx);
+    let placeholders = placeholders(&app.ctx);
     let mut chapters: Vec<_> = claims::ALL
         .iter()
-        .map(|chapter| places.fill(chapter))
+        .map(|chapter| placeholders.fill(chapter))
         .collect();
     if brief {
         let lessons = chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons);
@@ -59,7 +59,7 @@ pub(in crate::http) async fn one(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Lesson>, Error> {
     let lesson = claims::find(&id).ok_or(Error::NoLesson(id))?;
-    Ok(axum::Json(places(&app.ctx).lesson(lesson)))
+    Ok(axum::Json(placeholders(&app.ctx).lesson(lesson)))
 }
 
 /// The rates that a lesson's claim compares: none if it compares none.
@@ -102,14 +102,14 @@ pub(in crate::http) async fn keep(
 }
 
 /// Where this cluster's servers are, as its configuration has them.
-pub(super) fn places(ctx: &Ctx) -> Places {
+pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
     let config = &ctx.config;
     let redis: Vec<_> = match &config.redis.nodes[..] {
         [] => vec![config.redis.url.expose_secret()],
         nodes => nodes.iter().map(ExposeSecret::expose_secret).collect(),
     };
     let (cluster, mysql) = (&config.cluster, config.mysql.url.expose_secret());
-    Places::new(
+    Placeholders::new(
         &cluster.http,
         &cluster.instances,
         mysql,

@@ -28,7 +28,7 @@ pub(in crate::http) struct How {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DeadlockPlayed)]
 pub(in crate::http) struct DeadlockBody {
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
@@ -65,7 +65,7 @@ pub(in crate::http) async fn play(
     };
     let text = told.render().map_err(|e| Domain::Internal(e.to_string()))?;
     let played = DeadlockBody {
-        outcome: Outcome::Done,
+        outcome: AnswerOutcome::Done,
         instance: app.ctx.instance.clone(),
         replay,
     };

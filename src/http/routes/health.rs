@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     http::{
         neighbours::{self, Neighbour, Note},
-        terms::Product,
+        terms::ProductQuery,
         under_way::Answer,
     },
     instance::States,
@@ -49,7 +49,7 @@ pub(in crate::http) struct Ready {
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Scope {
+pub(in crate::http) struct ReadyQuery {
     /// Whether to ask all instances: a server is then up if one of them reaches it.
     #[serde(default)]
     #[garde(skip)]
@@ -75,14 +75,14 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
 }
 
 /// Which servers are there, and which strategies wait for one that is not.
-#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Scope),
+#[utoipa::path(get, path = "/health/ready", tag = "operating", params(ReadyQuery),
     responses(
         (status = 200, description = "Every server is there", body = Ready),
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
 pub(in crate::http) async fn ready(
     State(app): State<AppState>,
-    Query(scope): Query<Scope>,
+    Query(scope): Query<ReadyQuery>,
 ) -> Result<Response, Error> {
     let asked = scope
         .instances
@@ -117,11 +117,11 @@ pub(in crate::http) async fn ready(
 }
 
 /// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
-#[utoipa::path(get, path = "/health/under-way", tag = "operating", params(Product),
+#[utoipa::path(get, path = "/health/under-way", tag = "operating", params(ProductQuery),
     responses((status = 200, description = "How many", body = Answer)))]
 pub(in crate::http) async fn under_way(
     State(app): State<AppState>,
-    Query(product): Query<Product>,
+    Query(product): Query<ProductQuery>,
 ) -> Json<Answer> {
     let under_way = app.under_way.of(product.id());
     Json(Answer {

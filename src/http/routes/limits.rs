@@ -26,7 +26,7 @@ pub(in crate::http) struct Stay {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct LetThrough {
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
@@ -90,7 +90,7 @@ async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
     let came_ms = Utc::now().timestamp_millis();
     tokio::time::sleep(stay.hold_ms.map(Whole::millis).unwrap_or_default()).await;
     let passed = LetThrough {
-        outcome: Outcome::Done,
+        outcome: AnswerOutcome::Done,
         instance: app.ctx.instance.clone(),
         who: stay.who.map(Who::into_inner),
         came_ms,

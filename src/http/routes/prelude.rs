@@ -5,7 +5,7 @@ pub(super) use crate::http::{
     error::Error,
     extract::{Json, Own, Path, Query, Whole},
     format::Format,
-    problem::Outcome,
+    problem::AnswerOutcome,
 };
 pub(super) use axum::{
     extract::State,

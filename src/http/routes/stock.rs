@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     http::{
         extract::Admin,
-        terms::{Product, StockId},
+        terms::{ProductQuery, StockId},
     },
     stock,
     stock_admin::{self, StockLevels},
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Scope {
+pub(in crate::http) struct ResetQuery {
     /// Which product; 1 without it.
     #[garde(dive)]
     #[param(inline, default = 1)]
@@ -70,7 +70,7 @@ pub(in crate::http) struct RemovalResult {
 }
 
 /// What both stores hold.
-#[utoipa::path(get, path = "/stock", tag = "course", params(Product),
+#[utoipa::path(get, path = "/stock", tag = "course", params(ProductQuery),
     responses(
         (status = 200, description = "The row and the key; a store that is down is null and named under `missing`", body = StockLevels),
         (status = 404, description = "There is no such product"),
@@ -78,13 +78,13 @@ pub(in crate::http) struct RemovalResult {
     ))]
 pub(in crate::http) async fn read(
     State(app): State<AppState>,
-    Query(product): Query<Product>,
+    Query(product): Query<ProductQuery>,
 ) -> Result<axum::Json<StockLevels>, Error> {
     Ok(axum::Json(stock_admin::read(&app.ctx, product.id()).await?))
 }
 
 /// Sets the stores and clears every lock of the product, whoever holds it.
-#[utoipa::path(put, path = "/stock", tag = "course", params(Scope), request_body = NewCount, security((), ("admin" = [])),
+#[utoipa::path(put, path = "/stock", tag = "course", params(ResetQuery), request_body = NewCount, security((), ("admin" = [])),
     responses(
         (status = 200, description = "It is done", body = ResetResult),
         (status = 404, description = "There is no such strategy"),
@@ -93,7 +93,7 @@ pub(in crate::http) async fn read(
 pub(in crate::http) async fn put(
     _: Admin,
     State(app): State<AppState>,
-    Query(Scope { stock_id, strategy }): Query<Scope>,
+    Query(ResetQuery { stock_id, strategy }): Query<ResetQuery>,
     Json(NewCount { count }): Json<NewCount>,
 ) -> Result<axum::Json<ResetResult>, Error> {
     let stock_id = stock_id.map_or(1, Whole::get);
@@ -127,8 +127,8 @@ pub(in crate::http) async fn remove(
     })
 }
 
-fn of(strategy: Option<String>) -> Result<Option<stock_admin::Scope<'static>>, Error> {
+fn of(strategy: Option<String>) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;
-    Ok(strategy.map(stock_admin::Scope::from))
+    Ok(strategy.map(stock_admin::ResetScope::from))
 }

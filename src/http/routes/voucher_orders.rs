@@ -10,7 +10,7 @@ use crate::{
     },
     registry::{RegistryEntry, Text},
     seckill::{
-        self, Order, Step, StepSpec,
+        self, Order, SeckillStep, StepSpec,
         stream::{self, State as OrderState},
     },
     section::LockState,
@@ -82,7 +82,7 @@ pub(in crate::http) async fn place(
     let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
     let ordered = (step.spec.place)(&app.ctx, &order).await?;
     Ok(Json(OrderBody {
-        took: JobSummary::of(&app, Outcome::Sold, step.slug, &order.job),
+        took: JobSummary::of(&app, AnswerOutcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),
         lock: ordered.lock,
     }))
@@ -108,7 +108,7 @@ pub(in crate::http) async fn state(
 /// Every step, in the text's order.
 #[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
     responses((status = 200, description = "The registry", body = [RegistryEntry<StepSpec>])))]
-pub(in crate::http) async fn list() -> Json<&'static [Step]> {
+pub(in crate::http) async fn list() -> Json<&'static [SeckillStep]> {
     Json(&seckill::ALL)
 }
 
@@ -134,6 +134,6 @@ pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<Response
     Ok(text_answer(find(&slug)?.source))
 }
 
-fn find(slug: &str) -> Result<&'static Step, Error> {
+fn find(slug: &str) -> Result<&'static SeckillStep, Error> {
     seckill::find(slug).ok_or_else(|| Error::NoOrderStrategy(slug.to_owned()))
 }

@@ -12,7 +12,7 @@ use chrono::{DateTime, Datelike, Utc};
 use http::header;
 use serde::{Deserializer, de::Error as _};
 
-const TIME: &str = "must be a time with its offset from UTC, of the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00 or \
+const TIME_RULE: &str = "must be a time with its offset from UTC, of the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00 or \
                     2026-11-10T16:00:00Z";
 
 /// A voucher to add.
@@ -131,7 +131,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::
         .and_then(|text| DateTime::parse_from_rfc3339(&text).ok());
     let time = time.and_then(|time| DateTime::from_timestamp_micros(time.timestamp_micros()));
     time.filter(|time| (1970..=9998).contains(&time.year()))
-        .ok_or_else(|| D::Error::custom(TIME))
+        .ok_or_else(|| D::Error::custom(TIME_RULE))
 }
 
 fn later_than(begin: &DateTime<Utc>) -> impl FnOnce(&DateTime<Utc>, &()) -> garde::Result + '_ {

@@ -115,7 +115,7 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
 }
 
 fn let_through(play: &Play) -> String {
-    format!("{} let through", play.results().sum::<i64>())
+    format!("{} let through", play.reported_numbers().sum::<i64>())
 }
 
 /// The window ends by itself; the key of the limiter stays until it is deleted.

@@ -20,7 +20,7 @@ struct Full;
 impl TakeMany for Full {
     const WHAT: &'static str = "till";
 
-    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<Outcome, Error> {
+    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<TakeOutcome, Error> {
         let till = ctx.local.of::<Till>();
         let first = {
             let mut groups = till.groups.lock();
@@ -30,9 +30,9 @@ impl TakeMany for Full {
         if first {
             till.first.notified().await;
         } else if till.conflicts.fetch_add(1, Ordering::Relaxed) < 2 {
-            return Ok(Outcome::Conflict);
+            return Ok(TakeOutcome::Conflict);
         }
-        Ok(Outcome::Pieces(wanted, Some(100)))
+        Ok(TakeOutcome::Pieces(wanted, Some(100)))
     }
 }
 
@@ -42,7 +42,7 @@ struct Stuck;
 impl TakeMany for Stuck {
     const WHAT: &'static str = "till";
 
-    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<Outcome, Error> {
+    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
         if ctx.local.of::<Till>().groups.lock().is_empty() {
             return Full::take(ctx, id, wanted, wait).await;
         }

@@ -24,7 +24,7 @@ pub(super) async fn read_then_write(
     job: &Job,
     fence: Option<Fence>,
 ) -> Result<Deduction, Error> {
-    mysql::locked(job, fence).await;
+    mysql::report_locked(job, fence).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
     let count = mysql::read(ctx, job, select).await?.count;
     if count <= 0 {

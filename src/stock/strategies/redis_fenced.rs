@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
     under(guard, async |fence| {
-        let outcome = fenced::read_then_write(ctx, job, lock.name(), fence, lift).await;
+        let outcome = fenced::fenced_read_then_write(ctx, job, lock.name(), fence, lift).await;
         if let Err(Error::NoProduct(_)) = outcome {
             // No row remembers a token. Without this each number that a client makes up leaves a counter behind.
             lock.forget().await?;

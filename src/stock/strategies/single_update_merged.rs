@@ -1,6 +1,6 @@
 #![doc = include_str!("single_update_merged.md")]
 
-use crate::stock::merged::{self, Outcome, TakeMany};
+use crate::stock::merged::{self, TakeOutcome, TakeMany};
 use crate::stock::prelude::*;
 
 /// A plain read, which locks nothing.
@@ -35,16 +35,16 @@ impl TakeMany for OneUpdate {
         stock_id: i64,
         mut wanted: i64,
         wait: Duration,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<TakeOutcome, Error> {
         let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
             let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);
             if mysql::execute(ctx, &job, take).await? == 1 {
-                return Ok(Outcome::Pieces(wanted, None));
+                return Ok(TakeOutcome::Pieces(wanted, None));
             }
             wanted = wanted.min(mysql::read(ctx, &job, READ).await?.count);
             if wanted <= 0 {
-                return Ok(Outcome::SoldOut);
+                return Ok(TakeOutcome::SoldOut);
             }
         }
     }

@@ -12,14 +12,14 @@ use futures::future::try_join_all;
 use std::time::{Duration, Instant};
 
 experiments! {
-    "1.4.printed" => lines(|stats| [stats.p90_line, stats.p95_line, stats.p99_line]), twin(|stats| [stats.p90_line; 3]);
+    "1.4.printed" => percentiles_cover_their_share(|stats| [stats.p90_line, stats.p95_line, stats.p99_line]), twin(|stats| [stats.p90_line; 3]);
 }
 
 /// Buyers at once, and the purchases of each.
 const LOAD: [usize; 2] = [20, 50];
 
 /// Claim: each line of `oversell compare` covers the share of the samples that it names.
-async fn lines(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
+async fn percentiles_cover_their_share(on: &Cluster, of: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();

@@ -18,13 +18,13 @@ experiments! {
 struct DeadlockRun {
     error: Option<u16>,
     committed: Vec<String>,
-    steps: Vec<Step>,
+    steps: Vec<StatementResult>,
     #[serde(default)]
     plans: Vec<Plan>,
 }
 
 #[derive(Deserialize)]
-struct Step {
+struct StatementResult {
     row_locks: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 //! its COMMIT a transaction is held against those of the other nodes.
 
 use crate::{
-    claims::{Says, Verdict, Words, words},
+    claims::{Says, ClaimVerdict, Words, words},
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,
@@ -330,7 +330,7 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
     );
     let verdict = match is_exact && by_three > 0 && [by_one, by_each] == [0, 0] {
         true => Says::Faster.verdict(ratio),
-        false => Verdict::NotReproduced,
+        false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words)
         .value("ratio", json!(ratio))

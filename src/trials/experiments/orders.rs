@@ -2,8 +2,8 @@
 
 use crate::{
     claims::{Target, Words, words},
-    seckill::check::Verdict as Checked,
-    trials::{Cluster, NoVerdict, Observation, voucher::Voucher},
+    seckill::check::OrdersVerdict,
+    trials::{Cluster, NoVerdict, Observation, voucher::TrialVoucher},
 };
 use chrono::TimeDelta;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(in crate::trials) async fn crowd(
     step: &str,
     target: Target,
     repeats: u64,
-    verdict: Checked,
+    verdict: OrdersVerdict,
 ) -> Result<Observation, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
@@ -71,9 +71,9 @@ pub(in crate::trials) async fn crowd(
 
 /// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
 /// must have been placed, and written, and no request may have failed.
-fn comes_to(verdict: Checked, faults: &[Checked], orders: [i64; 3], all: i64) -> bool {
+fn comes_to(verdict: OrdersVerdict, faults: &[OrdersVerdict], orders: [i64; 3], all: i64) -> bool {
     match verdict {
-        Checked::Exact => faults.is_empty() && orders == [all, all, 0],
+        OrdersVerdict::Exact => faults.is_empty() && orders == [all, all, 0],
         fault => faults.contains(&fault),
     }
 }
@@ -84,7 +84,7 @@ pub(super) async fn one_each(
     step: &str,
     target: Target,
 ) -> Result<Observation, NoVerdict> {
-    crowd(on, step, target, 3, Checked::Exact).await
+    crowd(on, step, target, 3, OrdersVerdict::Exact).await
 }
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
@@ -115,7 +115,7 @@ async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVer
 /// An order that stays inside, while another of the same user comes to another instance: what the second hears.
 pub(super) async fn beside(
     on: &Cluster,
-    voucher: &Voucher<'_>,
+    voucher: &TrialVoucher<'_>,
     step: &str,
 ) -> Result<(u16, String), NoVerdict> {
     let second = async {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn orders_that_are_not_there_are_not_exact() {
-        use Checked::{DuplicateOrders, Exact, Oversold};
+        use OrdersVerdict::{DuplicateOrders, Exact, Oversold};
         for (verdict, faults, placed_written_and_failed, holds) in [
             (Exact, &[][..], [40, 40, 0], true),
             (Exact, &[], [40, 40, 80], false),

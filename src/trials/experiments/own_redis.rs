@@ -2,7 +2,7 @@
 
 use crate::programs::path as program;
 use crate::{
-    claims::{Says, Verdict, Words, words},
+    claims::{Says, ClaimVerdict, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
     trials::{Cluster, NoVerdict, Observation, tools::ask},
@@ -196,7 +196,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
     let everysec = default == "everysec";
     let verdict = match everysec && left.is_some() {
         true => Says::Faster.verdict(ratio),
-        false => Verdict::NotReproduced,
+        false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words))
 }

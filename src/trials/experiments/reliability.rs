@@ -74,14 +74,14 @@ const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
 
 /// The result of one lock under one fault.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Cell {
+struct LockResult {
     /// Sales beyond the pieces that left the stock.
     lost: i64,
     /// How long the second buyer waited; `None` if in vain.
     blocked_ms: Option<u64>,
 }
 
-impl Cell {
+impl LockResult {
     /// Whether it oversold, or needs a repair.
     fn fails(self) -> bool {
         self.lost > 0 || self.blocked_ms.is_none()
@@ -166,7 +166,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Counts the stock as soon as it can be read again.
-    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<Cell, NoVerdict> {
+    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<LockResult, NoVerdict> {
         let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
         let counted = async {
             loop {
@@ -180,7 +180,7 @@ impl<'a> Contest<'a> {
         let late = |_| NoVerdict::failed("the shelf cannot be counted");
         let left = timeout(MAX_WAIT, counted).await.map_err(late)?;
         let lost = sold - (5000 - left);
-        Ok(Cell { lost, blocked_ms })
+        Ok(LockResult { lost, blocked_ms })
     }
 }
 
@@ -189,7 +189,7 @@ async fn of_holder(
     on: &Cluster,
     locks: &[&'static str],
     fault: Fault,
-) -> Result<Vec<Cell>, NoVerdict> {
+) -> Result<Vec<LockResult>, NoVerdict> {
     let contests = try_join_all(locks.iter().map(|lock| Contest::new(on, lock))).await?;
     let holder = on.servers()?.instances.last();
     let holder = holder.map_or("", |instance| instance.name.as_str());
@@ -227,7 +227,7 @@ async fn of_holder(
     Ok(cells)
 }
 
-async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<Cell, NoVerdict> {
+async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
     let server = match lock {
         "redis-lock" => "redis".to_owned(),
@@ -368,7 +368,7 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
 }
 
 /// `持有者被杀：zk-lock 等 9.8 s，…；`
-fn row_words(fault: &Words, locks: &[&str], cells: &[Cell]) -> Words {
+fn row_words(fault: &Words, locks: &[&str], cells: &[LockResult]) -> Words {
     let cells: Vec<_> = locks
         .iter()
         .zip(cells)

@@ -1,7 +1,7 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
 use crate::{
-    claims::{Says, Verdict, Words, words},
+    claims::{Says, ClaimVerdict, Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     load::spread::Spread,
@@ -73,7 +73,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     let apart = refused && left[0].is_some() && left[1].is_none();
     let verdict = match apart {
         true => Says::Faster.verdict(ratio),
-        false => Verdict::NotReproduced,
+        false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words))
 }

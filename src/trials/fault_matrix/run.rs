@@ -11,7 +11,7 @@ use crate::{
         own_lab::OwnLab,
         purchases::{Purchases, STOCK, outcome},
         tools::{ask, get_json},
-        voucher::Voucher,
+        voucher::TrialVoucher,
     },
 };
 use futures::future::{join_all, try_join_all};
@@ -39,19 +39,19 @@ const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 /// A strategy or step, what it sells, and what its buyers were answered.
 struct StrategyUnderTest<'a> {
     slug: &'static str,
-    goods: Offer<'a>,
+    goods: Goods<'a>,
     purchases: Purchases,
     told: Mutex<BuyerAnswers>,
 }
 
-enum Offer<'a> {
+enum Goods<'a> {
     /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),
     /// A voucher, and the number of its users; each orders once.
-    Voucher(Voucher<'a>, AtomicI64),
+    Voucher(TrialVoucher<'a>, AtomicI64),
 }
 
-impl<'a> Offer<'a> {
+impl<'a> Goods<'a> {
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
             return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
@@ -156,7 +156,7 @@ pub(super) async fn run(
     let stalls = try_join_all(engine.strategies.iter().map(|slug| async move {
         Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
-            goods: Offer::of(on, slug).await?,
+            goods: Goods::of(on, slug).await?,
             purchases: Purchases::default(),
             told: Mutex::default(),
         })

@@ -10,7 +10,7 @@ use super::{
     results::{CourseResults, TrialResult},
 };
 use crate::{
-    claims::{ALL, Chapter, Lesson, Verdict, Words, find},
+    claims::{ALL, Chapter, ClaimVerdict, Lesson, Words, find},
     terminal::bilingual::Bilingual,
 };
 use crate::{
@@ -50,11 +50,11 @@ struct LessonFigures<'a> {
     tried: &'a TrialResult,
     sales: Vec<Bar<'a>>,
     ratios: Vec<Scale<'a>>,
-    races: Vec<Race<'a>>,
+    races: Vec<RaceFigure<'a>>,
 }
 
 /// A race that is drawn.
-struct Race<'a> {
+struct RaceFigure<'a> {
     /// Its index among all races of the page.
     number: usize,
     play: &'a Play,
@@ -112,19 +112,19 @@ impl<'a> Report<'a> {
     }
 
     fn so(&self) -> usize {
-        self.found.count(Verdict::Reproduced)
+        self.found.count(ClaimVerdict::Reproduced)
     }
 
     fn otherwise(&self) -> usize {
-        self.found.count(Verdict::NotReproduced)
+        self.found.count(ClaimVerdict::NotReproduced)
     }
 
     fn noise(&self) -> usize {
-        self.found.count(Verdict::Noise)
+        self.found.count(ClaimVerdict::Noise)
     }
 
     fn unavailable(&self) -> usize {
-        self.found.count(Verdict::Unavailable)
+        self.found.count(ClaimVerdict::Unavailable)
     }
 }
 
@@ -147,7 +147,7 @@ impl<'a> LessonFigures<'a> {
         let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
         let race = |play: &'a Play| {
             plays.push(play);
-            Race {
+            RaceFigure {
                 number: plays.len() - 1,
                 play,
             }
@@ -168,10 +168,10 @@ impl<'a> LessonFigures<'a> {
 
     fn class(&self) -> &'static str {
         match self.tried.verdict() {
-            Verdict::Reproduced => "so",
-            Verdict::NotReproduced => "not",
-            Verdict::Noise => "noise",
-            Verdict::Unavailable => "none",
+            ClaimVerdict::Reproduced => "so",
+            ClaimVerdict::NotReproduced => "not",
+            ClaimVerdict::Noise => "noise",
+            ClaimVerdict::Unavailable => "none",
         }
     }
 

@@ -52,7 +52,11 @@ fn race() -> Play {
     }
 }
 
-fn tried(id: &str, verdict: Verdict, with: impl FnOnce(Observation) -> Observation) -> TrialResult {
+fn tried(
+    id: &str,
+    verdict: ClaimVerdict,
+    with: impl FnOnce(Observation) -> Observation,
+) -> TrialResult {
     let seen = with(Observation::of(
         verdict,
         Words::new("看到了", "this was seen"),
@@ -99,12 +103,12 @@ fn page() -> String {
         seen
     };
     let lessons = vec![
-        tried("1.1", Verdict::Reproduced, |seen| {
+        tried("1.1", ClaimVerdict::Reproduced, |seen| {
             seen.plays([race(), cure])
         }),
-        tried("1.4", Verdict::NotReproduced, sold),
-        tried("1.6.2", Verdict::Noise, |seen| seen.ratios([ratio])),
-        tried("1.5", Verdict::Unavailable, |seen| seen),
+        tried("1.4", ClaimVerdict::NotReproduced, sold),
+        tried("1.6.2", ClaimVerdict::Noise, |seen| seen.ratios([ratio])),
+        tried("1.5", ClaimVerdict::Unavailable, |seen| seen),
     ];
     html(&CourseResults {
         conditions: Conditions::default(),

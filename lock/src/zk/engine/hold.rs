@@ -280,7 +280,7 @@ impl Share for SessionShare {
     }
 
     /// The session's heartbeat keeps the hold, and reports its loss.
-    async fn lost(&self, _: &SureUntil) {
+    async fn renew_until_lost(&self, _: &SureUntil) {
         std::future::pending().await
     }
 

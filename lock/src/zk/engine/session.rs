@@ -269,7 +269,7 @@ impl Supervisor {
     async fn keep(&self, last: &mut Option<Arc<Session>>) {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.connect().await {
+            match self.open_session().await {
                 Ok(session) => {
                     pause = FIRST_PAUSE;
                     *last = Some(session.clone());
@@ -294,7 +294,7 @@ impl Supervisor {
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Session>, Error> {
+    async fn open_session(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
         let server = self
             .options

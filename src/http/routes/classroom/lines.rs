@@ -12,7 +12,7 @@ use crate::{
     claims,
     http::{
         extract::Admin,
-        routes::{course::places, replays::check_enabled},
+        routes::{course::placeholders, replays::check_enabled},
     },
 };
 use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
@@ -28,9 +28,9 @@ const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub(in crate::http) struct Typing(Semaphore);
+pub(in crate::http) struct LineSlots(Semaphore);
 
-impl Default for Typing {
+impl Default for LineSlots {
     fn default() -> Self {
         Self(Semaphore::new(MAX_RUNNING_LINES))
     }
@@ -61,7 +61,7 @@ pub(in crate::http) struct LineOutput {
 pub(in crate::http) async fn type_line(
     _: Admin,
     State(app): State<AppState>,
-    Own(typing): Own<Typing>,
+    Own(typing): Own<LineSlots>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn type_line(
     let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;
     let _place = typing.0.try_acquire().map_err(|_| Error::Overloaded)?;
-    let line = places(&app.ctx).typed(line);
+    let line = placeholders(&app.ctx).typed(line);
     // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run);
     let output = Command::new("timeout")

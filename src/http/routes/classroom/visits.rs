@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-const MAX_VISITS: usize = 120;
+const MAX_VISITS_UNDER_WAY: usize = 120;
 
 /// A killed instance is known at once; a slow one must not be left out.
 const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -38,7 +38,7 @@ pub(in crate::http) struct SentVisits {
 impl Default for SentVisits {
     fn default() -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(MAX_VISITS)),
+            permits: Arc::new(Semaphore::new(MAX_VISITS_UNDER_WAY)),
             turn: AtomicUsize::new(0),
         }
     }
@@ -133,8 +133,8 @@ pub(in crate::http) async fn send(
     let mut permits = Arc::clone(&sent.permits)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
-            under_way: MAX_VISITS.saturating_sub(sent.permits.available_permits()),
-            most: MAX_VISITS,
+            under_way: MAX_VISITS_UNDER_WAY.saturating_sub(sent.permits.available_permits()),
+            most: MAX_VISITS_UNDER_WAY,
         })?;
     let instances = live_instances(&app).await;
     let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);

@@ -24,6 +24,6 @@ pub(super) fn response(
     object: &'static str,
     Answer { text, facts }: Answer,
 ) -> Response {
-    let took = JobSummary::of(app, Outcome::Done, object, job);
+    let took = JobSummary::of(app, AnswerOutcome::Done, object, job);
     format.answer(text, LessonBody { took, facts })
 }

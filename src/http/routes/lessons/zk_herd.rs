@@ -23,7 +23,7 @@ pub(in crate::http) struct Size {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Woken)]
 pub(in crate::http) struct HerdBody {
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
@@ -65,7 +65,7 @@ pub(in crate::http) async fn herd(
         line(predecessor)
     );
     let woken = HerdBody {
-        outcome: Outcome::Done,
+        outcome: AnswerOutcome::Done,
         instance: app.ctx.instance.clone(),
         waiters,
         releases,

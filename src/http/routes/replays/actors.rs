@@ -29,7 +29,7 @@ pub(in crate::http) async fn play(
     if replays.actors.lock().len() >= MAX_ACTORS {
         return Err(Error::Overloaded);
     }
-    let mut actor = replay::start(&app.ctx, spec)?;
+    let mut actor = replay::start_by_name(&app.ctx, spec)?;
     replays.actors.lock().insert(id, actor.stops());
     let playing = RegisteredActor { replays, id };
     let events = stream! {

@@ -5,9 +5,9 @@ use crate::addresses::Addresses;
 use http::Uri;
 
 #[derive(Debug, Clone)]
-pub struct Places(Vec<(String, String)>);
+pub struct Placeholders(Vec<(String, String)>);
 
-impl Places {
+impl Placeholders {
     #[must_use]
     pub fn new(
         http: &str,
@@ -16,7 +16,7 @@ impl Places {
         redis: &[impl AsRef<str>],
         zookeeper: &str,
     ) -> Self {
-        let mut places = vec![
+        let mut placeholders = vec![
             ("{http}".to_owned(), http.trim_end_matches('/').to_owned()),
             ("{mysql}".to_owned(), mysql_options(mysql)),
             ("{zookeeper}".to_owned(), format!("-server {zookeeper}")),
@@ -36,8 +36,8 @@ impl Places {
         for (course, url) in ["8000", "8100", "8200"].iter().zip(instances) {
             let url = url.as_ref().trim_end_matches('/');
             let name = url.rsplit(':').next().unwrap_or_default();
-            places.push((format!("{{{course}}}"), url.to_owned()));
-            places.push((format!("{{name-{course}}}"), name.to_owned()));
+            placeholders.push((format!("{{{course}}}"), url.to_owned()));
+            placeholders.push((format!("{{name-{course}}}"), name.to_owned()));
         }
         for (n, url) in redis.iter().enumerate() {
             let name = if n == 0 {
@@ -46,9 +46,9 @@ impl Places {
                 format!("{{redis-{}}}", n + 1)
             };
             let (host, port) = host_and_port(url.as_ref(), 6379);
-            places.push((name, format!("-h {host} -p {port}")));
+            placeholders.push((name, format!("-h {host} -p {port}")));
         }
-        Self(places)
+        Self(placeholders)
     }
 
     #[must_use]
@@ -78,10 +78,10 @@ impl Places {
     }
 
     fn with(&self, name: &str, place: &str) -> Self {
-        let mut places = self.0.clone();
-        places.retain(|(known, _)| known != name);
-        places.push((name.to_owned(), place.to_owned()));
-        Self(places)
+        let mut placeholders = self.0.clone();
+        placeholders.retain(|(known, _)| known != name);
+        placeholders.push((name.to_owned(), place.to_owned()));
+        Self(placeholders)
     }
 
     /// Fills the lines of a chapter.
@@ -107,8 +107,8 @@ impl Places {
     #[must_use]
     pub fn typed(&self, line: &Line) -> Line {
         let fill = |text: &str| {
-            let places = self.0.iter();
-            places.fold(text.to_owned(), |text, (name, place)| {
+            let placeholders = self.0.iter();
+            placeholders.fold(text.to_owned(), |text, (name, place)| {
                 text.replace(name, place)
             })
         };
@@ -154,14 +154,14 @@ mod tests {
     fn filled(run: &'static str, mysql: &str) -> String {
         let instances = ["http://127.0.0.1:8000", "http://127.0.0.1:8100/"];
         let redis = ["redis://127.0.0.1:16379", "redis://127.0.0.1:16380"];
-        let places = Places::new(
+        let placeholders = Placeholders::new(
             "http://127.0.0.1:8080",
             &instances,
             mysql,
             &redis,
             "127.0.0.1:12181",
         );
-        places.typed(&Line::new(run, "")).run
+        placeholders.typed(&Line::new(run, "")).run
     }
 
     #[test]
