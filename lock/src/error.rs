@@ -43,9 +43,9 @@ pub enum LockError {
         reason: Cause,
     },
     /// An argument breaks a rule: a name, a lease, an address, a number out of its range.
-    #[error("lock {name}: {rule}")]
+    #[error("{name}: {rule}")]
     Invalid {
-        /// The lock's name, or the argument's.
+        /// The name of the lock, limiter or semaphore, or of the argument.
         name: String,
         /// The broken rule, with its bounds.
         rule: &'static str,

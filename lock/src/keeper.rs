@@ -65,10 +65,11 @@ pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Completes when the hold is lost. Until then it renews the lease, if there is one.
+    /// Renews the lease, if there is one, and completes when the hold is lost.
     fn renew_until_lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
-    /// Runs after its holder was told of the loss: the next waiter of this process may try.
+    /// Called once, after the holder was told that the hold is lost. A share that lets the next waiter of this process try
+    /// does so here.
     fn on_loss(&mut self) {}
 
     /// Ends the share: releases the hold with the last one, unless it is `lost`.

@@ -15,6 +15,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+/// A renewal without an answer is tried often within the third of a lease that is left for it.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a hold lasts: 1 ms to ten years, in whole milliseconds.

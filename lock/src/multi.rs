@@ -19,9 +19,10 @@ use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a contender waits for each part after the first, in its first round.
+/// How long a contender waits in its first round for each part after the first: short, for it holds parts meanwhile that
+/// others may need.
 const FURTHER_PART_WAIT: Duration = Duration::from_millis(100);
-/// The longest pause before the next round.
+/// The longest pause before the next round: about one wait for a part, so that one contender gets through.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all, of one kind or of several ([`Lock::boxed`]). Each part has its
@@ -60,7 +61,7 @@ pub struct MultiLock<L> {
 
 impl<L: Lock> MultiLock<L> {
     /// Makes one lock of `parts`, at least one, which are taken in this order. Its name is their names, joined by
-    /// commas.
+    /// commas. With no parts, `acquire` fails with [`LockError::Invalid`].
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
         let names: Vec<_> = parts.iter().map(Lock::name).collect();
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_misses_one_part_keeps_none() {
+    async fn an_acquire_that_misses_one_part_keeps_none() {
         let log = Log::default();
         let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         let other = parts[2].try_acquire().await.unwrap();
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_those_that_are_refused_or_lost_every_one_is_named_too() {
+    async fn an_error_of_several_parts_names_each_failed_part() {
         let refused = || LockError::Refused {
             server: "redis",
             reason: "no right".into(),

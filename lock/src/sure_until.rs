@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_told_of_an_early_end_and_not_of_an_extension() {
+    async fn over_completes_at_an_early_end_and_not_at_an_extension() {
         let sure = SureUntil::new(Instant::now() + LONG);
         let mut waiter = Box::pin(sure.over());
         assert!(futures::poll!(&mut waiter).is_pending());

@@ -239,6 +239,8 @@ impl Nodes {
         made
     }
 
+    /// Opens a connection, with its id and its HOST: a restarted server gives the same ids again, and HOST has the client's
+    /// port, so that both together name this connection.
     async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
         const OWN_ID: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;

@@ -35,6 +35,7 @@ pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
+/// The width of `tb_lock.lock_name`.
 const MAX_NAME_LENGTH: usize = 50;
 
 const TABLE: &str = include_str!("tb_lock.sql");

@@ -1,23 +1,30 @@
 //! What every object in Redis shares: waiting, running a command to its end, undoing one that was not answered.
 //!
-//! 1. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
+//! 1. [`AcquireRequest::guard`] asks for a guard: of the hold that its owner has, or of a new one.
+//! 2. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
 //!    are one contender there.
-//! 2. [`wait_for`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
+//! 3. [`wait_for`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
-//! 3. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
+//! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
-//! 4. Readers, and waiters for whom there are permits, share the head ([`Head::invite`]).
-//! 5. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
+//! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite`]).
+//! 6. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
 //!
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
 //! one that undoes it. One that comes later still keeps the lock until its lease ends.
 //!
 //! Next to read: `hold.rs`.
 
-use super::{client::RedisClient, failure::Failure, wakeups::Subscription};
+use super::{
+    client::RedisClient,
+    failure::{Failure, SERVER},
+    hold::{Claim, Hold},
+    wakeups::Subscription,
+};
 use crate::{
-    LockError, left,
+    Guard, Lease, LockError, Owner, deadline, left,
     local::line::{Head, Line, Turn},
+    reentry::{Reentry, slot_of},
     registry::Registration,
 };
 use std::{future::Future, sync::Arc, time::Duration};
@@ -29,10 +36,80 @@ pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
 pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 
+/// The pauses between the tries of an undo: nobody waits for it, and the server may be down.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The shortest pause between two tries.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
+
+/// The terms of one acquire.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AcquireRequest {
+    pub(super) owner: Option<Owner>,
+    pub(super) lease: Lease,
+    pub(super) wait: Duration,
+    pub(super) until: Instant,
+    /// The guard must have a fencing token.
+    pub(super) fenced: bool,
+}
+
+impl AcquireRequest {
+    /// A request that begins now.
+    pub(super) fn new(
+        name: &str,
+        owner: Option<Owner>,
+        lease: Lease,
+        wait: Duration,
+    ) -> Result<Self, LockError> {
+        lease.check(name)?;
+        Ok(Self {
+            owner,
+            lease,
+            wait,
+            until: deadline(wait),
+            fenced: false,
+        })
+    }
+
+    /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
+    /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
+    pub(super) async fn guard<C: Claim, F>(
+        &self,
+        name: &str,
+        held: &Reentry<Hold<C>>,
+        shared: bool,
+        first_hold: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
+    ) -> Result<Guard, LockError>
+    where
+        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
+    {
+        let taken = || LockError::taken(name, self.wait);
+        let Some(owner) = self.owner else {
+            let hold = first_hold(None).await?.ok_or_else(taken)?;
+            return Ok(Arc::new(hold.replicated().await?).guard());
+        };
+        let mut slot = held
+            .enter(name, owner, self.until)
+            .await
+            .ok_or_else(taken)?;
+        let place = slot_of(&slot);
+        let (same, other) = slot.of(shared);
+        if let Some(hold) = same.upgrade() {
+            if self.fenced && hold.fence.is_none() && hold.is_live() {
+                let rule = "its owner holds it without a token, and cannot have one before it has given it back";
+                return Err(LockError::invalid(name, rule));
+            }
+            if let Some(guard) = hold.again(self.lease).await? {
+                return Ok(guard);
+            }
+        }
+        let other = other.upgrade().filter(|hold| hold.is_live());
+        let hold = first_hold(other).await?.ok_or_else(taken)?;
+        let hold = hold.replicated().await?.named(place);
+        *same = Arc::downgrade(&hold);
+        Ok(hold.guard())
+    }
+}
 
 /// What all handles of one object share in this process: the line of its waiters, and its channel.
 #[derive(Debug)]
@@ -171,7 +248,7 @@ where
 {
     match client.spawn(task).await {
         Ok(outcome) => outcome,
-        Err(stopped) => Err(LockError::unavailable("redis", stopped)),
+        Err(stopped) => Err(LockError::unavailable(SERVER, stopped)),
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_has_not_run_and_is_asked_again() {
+    fn a_command_that_was_never_sent_is_sent_again() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let login = || make_extension_error("WRONGPASS".into(), None);
         assert_eq!(answers(refused.into(), false), (false, true));

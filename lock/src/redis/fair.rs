@@ -16,9 +16,9 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{TryResult, hint, run_to_end, undo, wait_for},
+    engine::{AcquireRequest, TryResult, hint, run_to_end, undo, wait_for},
     failure::{Failure, MAX_COMMAND_DELAY},
-    hold::{AcquireRequest, Claim, Hold},
+    hold::{Claim, Hold},
     scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };

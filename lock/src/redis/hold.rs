@@ -18,9 +18,9 @@ use super::{
     failure::{Failure, SERVER},
 };
 use crate::{
-    Fence, Guard, Lease, LockError, Owner, deadline,
+    Fence, Guard, Lease, LockError,
     keeper::{Share, keep},
-    reentry::{OwnerSlot, Reentry, slot_of},
+    reentry::OwnerSlot,
     sure_until::SureUntil,
 };
 use futures::{FutureExt, future};
@@ -69,7 +69,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
 /// One identity that this process has in Redis. Dropping it releases it in the background.
 pub(super) struct Hold<C: Claim> {
     claim: Arc<C>,
-    fence: Option<Fence>,
+    pub(super) fence: Option<Fence>,
     lease: Lease,
     /// When the command that began the lease was sent.
     leased: Instant,
@@ -139,7 +139,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Returns the hold once enough replicas have it; otherwise it is released.
-    async fn replicated(mut self) -> Result<Self, LockError> {
+    pub(super) async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.replicated(self.lease).await {
             Ok(false) => return Ok(self),
@@ -341,75 +341,6 @@ impl<C: Claim> Drop for Hold<C> {
             let turn = state.turn.take();
             undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
         }
-    }
-}
-
-/// The terms of one acquire.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AcquireRequest {
-    pub(super) owner: Option<Owner>,
-    pub(super) lease: Lease,
-    pub(super) wait: Duration,
-    pub(super) until: Instant,
-    /// The guard must have a fencing token.
-    pub(super) fenced: bool,
-}
-
-impl AcquireRequest {
-    /// A request that begins now.
-    pub(super) fn new(
-        name: &str,
-        owner: Option<Owner>,
-        lease: Lease,
-        wait: Duration,
-    ) -> Result<Self, LockError> {
-        lease.check(name)?;
-        Ok(Self {
-            owner,
-            lease,
-            wait,
-            until: deadline(wait),
-            fenced: false,
-        })
-    }
-
-    /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
-    /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
-    pub(super) async fn guard<C: Claim, F>(
-        &self,
-        name: &str,
-        held: &Reentry<Hold<C>>,
-        shared: bool,
-        first_hold: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
-    ) -> Result<Guard, LockError>
-    where
-        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
-    {
-        let taken = || LockError::taken(name, self.wait);
-        let Some(owner) = self.owner else {
-            let hold = first_hold(None).await?.ok_or_else(taken)?;
-            return Ok(Arc::new(hold.replicated().await?).guard());
-        };
-        let mut slot = held
-            .enter(name, owner, self.until)
-            .await
-            .ok_or_else(taken)?;
-        let place = slot_of(&slot);
-        let (same, other) = slot.of(shared);
-        if let Some(hold) = same.upgrade() {
-            if self.fenced && hold.fence.is_none() && hold.is_live() {
-                let rule = "its owner holds it without a token, and cannot have one before it has given it back";
-                return Err(LockError::invalid(name, rule));
-            }
-            if let Some(guard) = hold.again(self.lease).await? {
-                return Ok(guard);
-            }
-        }
-        let other = other.upgrade().filter(|hold| hold.is_live());
-        let hold = first_hold(other).await?.ok_or_else(taken)?;
-        let hold = hold.replicated().await?.named(place);
-        *same = Arc::downgrade(&hold);
-        Ok(hold.guard())
     }
 }
 

@@ -12,9 +12,9 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{SharedObject, TryResult, fail, hint, wait_for},
+    engine::{AcquireRequest, SharedObject, TryResult, fail, hint, wait_for},
     failure::{Failure, failed},
-    hold::{AcquireRequest, Claim, Hold},
+    hold::{Claim, Hold},
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{

@@ -185,7 +185,9 @@ impl RateLimiter {
         let after = match Reply::of(code) {
             Reply::Admitted => return Ok(TryResult::Acquired(true)),
             Reply::NoRate => return Err(self.invalid("no rate is set")),
-            Reply::MoreThanTheRate => return Err(self.invalid("at most the rate at once")),
+            Reply::MoreThanTheRate => {
+                return Err(self.invalid("permits: more than the rate gives in one interval"));
+            }
             Reply::Wait(after) => after,
         };
         Ok(if Instant::now() + after > until {

@@ -11,9 +11,9 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
+    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
     failure::Failure,
-    hold::{AcquireRequest, Claim, Hold},
+    hold::{Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};

@@ -15,9 +15,9 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, undo},
-    failure::{Failure, MAX_COMMAND_DELAY},
-    hold::{AcquireRequest, Claim, Hold},
+    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, undo},
+    failure::{Failure, MAX_COMMAND_DELAY, SERVER},
+    hold::{Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
@@ -412,7 +412,7 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
     );
     // Each node is undone by itself.
     Failure {
-        error: LockError::unavailable("redis", reason),
+        error: LockError::unavailable(SERVER, reason),
         may_have_run: false,
         retryable: false,
     }

@@ -157,7 +157,10 @@ impl RedisSemaphore {
     /// background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
-            return Err(LockError::invalid(&self.name, "at least 1 permit"));
+            return Err(LockError::invalid(
+                &self.name,
+                "permits: must be at least 1",
+            ));
         }
         let until = deadline(wait);
         let attempt = |head| self.clone().attempt(permits, head);

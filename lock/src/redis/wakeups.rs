@@ -38,6 +38,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// The pauses between attempts to subscribe; meanwhile waiters look again by themselves.
 const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_lacks_is_named() {
+    fn a_missing_field_of_a_request_is_named() {
         let long = "x".repeat(MAX_VALUE_LENGTH);
         for (uri, wrong) in [
             ("/?a=1", "b: is missing"),

@@ -7,6 +7,7 @@ use crate::LockError;
 use std::{fmt, num::NonZeroU16, time::Duration};
 use zookeeper_client::{Acls, Client, Connector};
 
+/// The upper end of what an option may ask: more is a mistake in its unit.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// How to reach ZooKeeper, and the nodes to make there. [`ZkClient::new`](super::ZkClient::new) checks it.

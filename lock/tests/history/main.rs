@@ -99,7 +99,7 @@ fn a_hold_that_was_never_sure_excludes_nobody() {
 
 /// A task may wait for another of its owner, and a reader is no writer.
 #[test]
-fn an_owner_that_is_kept_out_of_what_it_holds_is_caught() {
+fn a_lock_that_keeps_out_its_own_owner_is_caught() {
     let reader = |by| hold(by, Reader, None, 0, [0, 100]);
     let tries = |by, share| call(by, Hold(share), 20, 40, No);
     kept([alone(1, 0, 100), tries(2, Alone)]);
@@ -245,7 +245,7 @@ fn a_wait_that_is_cut_short_is_caught() {
 }
 
 #[test]
-fn one_that_takes_silence_for_taken_is_caught() {
+fn a_lock_that_takes_silence_for_taken_is_caught() {
     let tries = |asked| call(2, Hold(Alone), asked, asked + 1, No);
     let release = |of, asked, answer| call(1, Release { of }, asked, asked + 1, answer);
     kept([alone(1, 0, 10), tries(5)]);
@@ -384,7 +384,7 @@ fn leave(of: usize, asked: u64, answered: u64) -> Call {
 }
 
 #[test]
-fn one_that_enters_alone_is_caught() {
+fn a_barrier_that_lets_one_member_in_alone_is_caught() {
     kept([
         enter(1, 0, 10),
         enter(2, 9, 11),
@@ -420,7 +420,7 @@ fn one_that_enters_alone_is_caught() {
 }
 
 #[test]
-fn one_that_leaves_while_another_is_inside_is_caught() {
+fn a_member_that_leaves_while_one_is_inside_is_caught() {
     let inside = || vec![enter(1, 0, 10), enter(2, 0, 10)];
     let then = |calls: &[Call]| [&inside(), calls].concat();
     kept(then(&[leave(0, 12, 30), leave(1, 29, 31)]));
@@ -435,7 +435,7 @@ fn one_that_leaves_while_another_is_inside_is_caught() {
 
 /// It comes late, and is let in beside one that takes itself for the last.
 #[test]
-fn one_that_leaves_beside_a_late_member_is_caught() {
+fn a_barrier_that_opens_beside_a_late_member_is_caught() {
     let round = [
         enter(1, 0, 10),
         enter(2, 0, 10),
@@ -457,7 +457,7 @@ fn one_that_leaves_beside_a_late_member_is_caught() {
 }
 
 #[test]
-fn what_is_counted_twice_or_not_at_all_is_caught() {
+fn a_counter_that_counts_twice_or_not_at_all_is_caught() {
     let add = |asked, answer| call(1, Add, asked, asked + 1, answer);
     let get = |asked, value| call(2, Get, asked, asked + 1, Yes(Some(value)));
     kept([
@@ -482,7 +482,7 @@ fn what_is_counted_twice_or_not_at_all_is_caught() {
 }
 
 #[test]
-fn what_is_left_is_caught() {
+fn keys_left_at_the_end_are_caught() {
     let mut left = history([alone(1, 0, 10)]);
     left.left.push("a key".into());
     assert_eq!(
@@ -492,7 +492,7 @@ fn what_is_left_is_caught() {
 }
 
 #[test]
-fn a_history_says_what_it_came_to() {
+fn a_history_counts_its_results() {
     let mut lost = alone(1, 5, 20);
     lost.looks.push(Look {
         at: ms(21),

@@ -108,7 +108,9 @@ pub(in crate::zk) async fn turn(
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::invalid(directory, rule));
             }
-            Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing again"),
+            Err(error) if over(&error) => {
+                tracing::debug!(%error, directory, "the session ended: queueing again");
+            }
             Err(error) => return Err(failed(error)),
         }
     }
@@ -342,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_hold_it_are_freed_and_nobody_behind_them() {
+    fn an_unlock_frees_the_holders_and_no_waiter() {
         const WRITE: Recipe = Recipe {
             marker: "W-",
             markers: &["R-", "W-"],

@@ -294,6 +294,7 @@ impl Supervisor {
         }
     }
 
+    /// One try: connects, and makes the chroot. `keep` retries.
     async fn open_session(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
         let server = self
