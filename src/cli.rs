@@ -23,6 +23,7 @@ use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
+/// The bench also measures how long a lab takes to start, as often as this.
 const STARTS: usize = 3;
 
 /// A mistyped value is answered with all values up to this number, else with the nearest ones.

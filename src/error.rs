@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cluster_refuses_names_the_setting_that_cures_it() {
+    fn a_cluster_s_refusal_names_the_setting_that_cures_it() {
         for (line, words) in [
             (
                 "CROSSSLOT Keys in request don't hash to the same slot",

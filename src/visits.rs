@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 const MAX_KEPT_EVENTS: usize = 1000;
+/// As long as a visit may wait at most.
 const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
 
 /// A watcher that falls behind by more events misses some.

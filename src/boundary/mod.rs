@@ -227,7 +227,7 @@ fn a_circle_is_seen() {
 
 /// A strategy is there to be read: what only one strategy does stands in that strategy's file, not in a module beside.
 #[test]
-fn what_one_strategy_does_stands_in_its_own_file() {
+fn helpers_in_stock_serve_more_than_one_strategy() {
     let files = sources("src/stock");
     let modules: BTreeSet<_> = files.iter().filter_map(|file| file.module.get(1)).collect();
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

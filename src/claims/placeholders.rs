@@ -4,6 +4,7 @@ use super::{Chapter, Lesson, Line};
 use crate::addresses::Addresses;
 use http::Uri;
 
+/// The words in braces of a line that a student types, such as `{redis}`, each with what it stands for in this cluster.
 #[derive(Debug, Clone)]
 pub struct Placeholders(Vec<(String, String)>);
 

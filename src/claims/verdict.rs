@@ -4,7 +4,7 @@ use crate::terminal::bilingual::Bilingual;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a claim came to.
+/// Whether a lesson's claim was reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = LessonVerdict)]

@@ -50,6 +50,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     Ok(held.unlock().await)
 }
 
+/// The lock of the first demo, as a stage.
 struct Demo1;
 
 impl Stage for Demo1 {

@@ -89,6 +89,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     Ok(held.unlock().await)
 }
 
+/// The lock of the second demo, which is taken by force in the end.
 struct SyncLock {
     /// The lock is taken by force from this time on.
     forced: Instant,

@@ -40,6 +40,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 /// How many may wait. Each watcher of the directory reads all of it each time, so the work grows with the third power.
 pub const WAITERS: RangeInclusive<u16> = 1..=100;
 
+/// Longer than a drain: no waiter may lose its node in the middle.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One herd at a time: each has a connection for every waiter.
@@ -76,6 +77,7 @@ impl Drain {
     }
 }
 
+/// What a waiter watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
     /// The directory of all nodes.

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::{iter::once, time::Duration};
 use utoipa::ToSchema;
 
+/// A live instance answers within a few milliseconds.
 const LIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Longer than an instance waits for a server that does not answer.

@@ -14,6 +14,7 @@ use std::{
 };
 use utoipa::ToSchema;
 
+/// An instance that is silent for longer is counted by what the others do not have.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many requests are under way in this instance, by product.
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_nobody_else_has_waits_in_the_silent_one() {
+    async fn requests_of_a_silent_instance_are_counted_as_the_rest() {
         let nobody = "http://127.0.0.1:1".to_owned();
         let mut asked = InstancePoll::new(std::slice::from_ref(&nobody));
         assert_eq!(asked.of(7, 99).await, BTreeMap::from([(nobody, 99)]));

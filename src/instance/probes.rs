@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Less than `PROBE_TIMEOUT`, so that one silent member does not use it up.
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long states are cached: if all servers are up, and if not.
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_tells_who_of_its_kind_does_what() {
+    fn roles_of_servers_are_read_from_their_own_answers() {
         let status = [
             ("wsrep_incoming_addresses", "127.0.0.1:11,127.0.0.1:12"),
             ("wsrep_local_index", "1"),

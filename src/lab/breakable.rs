@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 /// After SIGSTOP all threads of a process must have stopped within this time.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Threads stop within a few milliseconds.
 const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lab {

@@ -29,6 +29,7 @@ pub(super) const OFFSET_FILE: &str = "clock";
 pub(super) const NO_OFFSET: &str = "\0\0\0\0\0\0\0\0";
 /// How long a node may take to show a new time.
 const JUMP_TIMEOUT: Duration = Duration::from_secs(6);
+/// Short beside the jump, so that it is seen at once.
 const JUMP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the library in the lab's folder.
@@ -37,9 +38,12 @@ const LIBRARY_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"
 
 /// A Redis that does not answer in this time does not work with the library.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Short beside a start of Redis.
 const TRIAL_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// More than any clock is off by itself, so that only the library can show it.
 const TRIAL_OFFSET: Duration = Duration::from_secs(1_000);
 
+/// The clock of one Redis node, which a fault may move: the offset is in `file`.
 #[derive(Debug)]
 pub(super) struct Clock {
     pub(super) node: String,

@@ -67,6 +67,7 @@ const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
 
 /// Used by a lab at its start; a load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
+/// Enough for a load of 1,000 connections: each is open at both ends, and once more behind nginx.
 const MIN_OPEN_FILES: u64 = 4_096;
 
 /// Says what this machine lacks for a lab, and how to get it.

@@ -20,6 +20,7 @@ const LAB_JSON: &str = "lab.json";
 /// Unnamed folders are `target/lab-PID-N`.
 const UNNAMED: &str = "lab-";
 
+/// The folder of a lab, locked as long as the lab runs.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,

@@ -117,6 +117,7 @@ pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
 
+/// An instance of the service that the lab starts.
 #[derive(Debug)]
 pub(super) struct LabInstance {
     pub(super) port: u16,

@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long ZooKeeper may take to end a session.
+/// How long ZooKeeper may take to end a session: an ensemble first agrees on it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A link from each instance to each server.
@@ -82,6 +82,8 @@ pub(super) fn authority(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
+/// The link from one instance to one server. It also notes the latest ZooKeeper session that was opened on it, for
+/// [`expire`](Self::expire).
 #[derive(Debug)]
 pub(super) struct ProxyLink {
     pub(super) instance: String,
@@ -90,6 +92,7 @@ pub(super) struct ProxyLink {
     latest_zk_session: Arc<Mutex<Option<Session>>>,
 }
 
+/// A session of ZooKeeper, with what a client needs to end it.
 #[derive(Debug, Clone, Copy)]
 struct Session {
     number: [u8; 8],

@@ -45,12 +45,14 @@ const NO_TLS_OPTIONS: [(Kind, &str); 2] = [
     (Kind::MySql, "--tls-version="),
 ];
 
+/// Whose MySQL it is: the two differ in options and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     MariaDb,
     MySql,
 }
 
+/// The MySQL or MariaDB that is installed here.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
@@ -108,6 +110,7 @@ const INSTALLER: &str = "mariadb-install-db";
 const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
      GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
 
+/// A server of MySQL that the lab starts: a single one, or a node of a Galera cluster.
 #[derive(Debug)]
 pub(super) struct MySql {
     pub(super) program: Program,
@@ -118,6 +121,7 @@ pub(super) struct MySql {
     pub(super) galera: Option<Galera>,
 }
 
+/// The place of a node in its Galera cluster.
 #[derive(Debug)]
 pub(super) struct Galera {
     pub(super) index: usize,
@@ -143,6 +147,7 @@ const SYNCED: &str = "Synced";
 
 /// How long the first node may take to bootstrap the cluster.
 const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Short beside a bootstrap of seconds.
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";

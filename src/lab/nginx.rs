@@ -17,6 +17,7 @@ pub(super) const NAME: &str = "nginx";
 const MAIN: &str = include_str!("../../nginx/nginx.conf");
 const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.template");
 
+/// The nginx that the lab starts: the load balancer, and the page's files.
 #[derive(Debug)]
 pub(super) struct Nginx {
     pub(super) program: PathBuf,

@@ -30,6 +30,7 @@ use std::{
 };
 use tokio::task::JoinSet;
 
+/// The servers' programs that this machine has.
 struct Programs {
     redis: PathBuf,
     mysql: mysql::Program,

@@ -12,6 +12,7 @@ use core::{
 
 const VARIABLE: &CStr = c"OVERSELL_CLOCK";
 
+/// C's `timespec` and `timeval`, which have the same layout.
 #[repr(C)]
 pub struct Time {
     seconds: i64,

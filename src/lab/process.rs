@@ -39,8 +39,10 @@ const TAIL_LINES: usize = 12;
 const LOW_DISK_SPACE: u64 = 128 << 20;
 /// How long the rest of a group may take to vanish after SIGKILL.
 const GROUP_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A killed group vanishes in a few milliseconds.
 const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Where a process is on its way to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Running,
@@ -50,6 +52,7 @@ enum State {
     Gone(ExitResult),
 }
 
+/// How a process has exited, if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExitResult(Option<ExitStatus>);
 
@@ -68,6 +71,7 @@ impl fmt::Display for ExitResult {
     }
 }
 
+/// What to start, and where its output goes.
 pub(super) struct ProcessSpec<'a> {
     pub(super) name: &'a str,
     pub(super) command: &'a Command,

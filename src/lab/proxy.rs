@@ -25,8 +25,10 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// More than most commands and answers have, so that each passes as one piece.
 const MAX_PIECE_BYTES: usize = 16 * 1024;
 
+/// What a proxy does with its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     Open,
@@ -57,6 +59,7 @@ pub struct Proxy {
     _serving: DropGuard,
 }
 
+/// What all connections of a proxy watch.
 #[derive(Debug)]
 struct State {
     server: String,
@@ -198,6 +201,7 @@ async fn forward<'a>(
     }
 }
 
+/// One direction of a connection: from the client to the server, or back.
 struct Direction<'a> {
     connection: u64,
     from_server: bool,

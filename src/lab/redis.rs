@@ -74,6 +74,7 @@ pub(super) fn numbered(name: &str, index: usize) -> String {
     }
 }
 
+/// A Redis server that the lab starts.
 #[derive(Debug)]
 pub(super) struct Redis {
     pub(super) program: PathBuf,
@@ -84,6 +85,7 @@ pub(super) struct Redis {
     pub(super) grouped: bool,
 }
 
+/// What a Redis is to the others of its lab.
 #[derive(Debug)]
 pub(super) enum Role {
     /// The main node. A Sentinel reaches it at `announced_port`: the port of its link, if that can be cut. The Sentinel

@@ -51,9 +51,11 @@ const CONFIG: &str = "sentinel.conf";
 
 /// The Sentinels' name for the main Redis and its replicas.
 pub(super) const GROUP_NAME: &str = "main";
+/// Short beside a fail-over of seconds.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// A fail-over that is not done by then was given up: the setting `failover-timeout`.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Two fail-overs: the first may be given up and begun again.
 const PROMOTION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A main Redis with one replica and one Sentinel, which both reach it by a link.

@@ -35,6 +35,7 @@ use tokio::{
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
 /// One health check. A server that accepts a connection and does not answer is asked again.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// Short beside the start of any server.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How to start a server and check its health. `folder` is the server's own.
@@ -96,6 +97,7 @@ pub(super) enum Tier {
     Gate,
 }
 
+/// A server or an instance of a lab, with its folder and, while it runs, its process.
 #[derive(Debug)]
 pub(super) struct MemberSettings {
     pub(super) user: User,

@@ -59,6 +59,7 @@ pub(super) struct Peer {
     pub(super) election: u16,
 }
 
+/// A server of ZooKeeper that the lab starts: a single one, or a member of an ensemble.
 #[derive(Debug)]
 pub(super) struct ZooKeeper {
     /// None: Debian's class path.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 const STATIC_PATHS: [&str; 2] = ["/favicon.svg", "/"];
 /// A path that every instance answers without asking a server.
 const LIVENESS_PATHS: [&str; 1] = ["/health/live"];
+/// Warm-up and measurement; short, for a path that asks no server is soon at its rate.
 const CEILING_TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
 /// Above this share of the ceiling it is the generator that is measured.
 const BOUNDED_SHARE: f64 = 0.7;

@@ -18,9 +18,11 @@ use tokio::{process::Command, time::timeout};
 
 const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
+/// A server that answers later is left out: its conditions are a remark.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// A lab keeps its data under it.
 const SYNC_FOLDER: &str = "target";
+/// An odd number, so that one of them is the median.
 const FDATASYNC_SAMPLES: usize = 101;
 
 /// Where and how figures were measured.

@@ -97,7 +97,7 @@ pub(super) struct LoadProgress {
     clock: Instant,
 }
 
-/// A load that has ended.
+/// What a load that has ended has measured.
 pub(super) struct LoadResult {
     /// The requests that count: all, or those of the measured time.
     pub(super) counted: History,

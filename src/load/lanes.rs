@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lanes_those_around_the_most_crowded_are_drawn() {
+    fn only_the_lanes_around_the_most_crowded_one_are_drawn() {
         let mut all: Vec<_> = (0..200)
             .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
             .collect();

@@ -24,6 +24,7 @@ pub(super) const INSTANCES: u64 = 3;
 pub(super) const PLENTIFUL_STOCK: i64 = 1_000_000_000;
 /// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
 const MAX_REQUESTS: u64 = 1_000_000;
+/// Ten minutes: a run that holds longer looks as if it hung.
 const MAX_TOTAL_HOLD_MS: u64 = 600_000;
 
 /// The target and the workload of a run.

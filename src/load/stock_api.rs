@@ -25,6 +25,7 @@ pub(super) struct StockApi<'a> {
     pub(super) token: Option<&'a SecretString>,
 }
 
+/// An entry of the list of strategies, as far as it is read.
 #[derive(Deserialize)]
 struct RegistryEntry {
     slug: String,

@@ -41,7 +41,7 @@ fn http_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// The addresses that were found.
+/// The addresses that the load is sent to.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     /// The load balancer.
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_url_is_refused_with_one_that_is() {
+    fn a_bad_url_is_refused_with_a_good_example() {
         for url in ["http://127.0.0.1:8080", "http://[::1]:80/", "http://shop"] {
             assert_eq!(http_url(url), Ok(url.to_owned()));
         }

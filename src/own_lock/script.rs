@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_named() {
+    fn a_refusal_names_the_script_at_fault() {
         let whole = || Scripts {
             acquire: "return 1".into(),
             release: "return 1".into(),

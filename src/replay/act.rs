@@ -15,6 +15,7 @@ use chrono::{TimeDelta, Utc};
 /// The lock of a user in Redis. In a replay, user and product have the same number.
 pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
 
+/// The course's stock.
 pub(super) const INITIAL_PIECES: i64 = 5000;
 
 #[derive(Clone, Copy)]
@@ -76,6 +77,7 @@ impl Act {
         }
     }
 
+    /// What a reset of its product sets and clears.
     pub(super) fn reset_scope(self) -> ResetScope<'static> {
         match self {
             Self::Strategy(slug) => stock::find(slug).map(ResetScope::from).unwrap_or_default(),

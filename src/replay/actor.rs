@@ -1,6 +1,6 @@
-//! One side of a race: a job that is followed and stopped at its points, in this instance or in another one.
+//! An actor of a race: a job that is followed and stopped at its points, in this instance or in another one.
 //!
-//! 1. [`start`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
+//! 1. [`start_here`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
 //!    the result; between them there is one event for each point that it passes.
 //! 2. It stops at the points among its stops until it is given others.
 //! 3. Another instance is asked over HTTP: `POST /replays/actors` starts the actor there and answers with its events,

@@ -6,8 +6,8 @@ use super::{
     faults::{Faults, Need},
     options::Pace,
     play::{Play, poll_until},
-    role::Role,
     servers,
+    step::Role,
 };
 use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;

@@ -8,7 +8,8 @@
 //!
 //! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race, `race.rs`, `run.rs`, `play.rs`,
 //! `running_actor.rs`, `actor.rs`, `http/routes/replays/actors.rs`, `act.rs`, the strategy and what it calls. Leases end in
-//! `leases.rs`, faults come from `inject.rs`.
+//! `leases.rs`, faults come from `inject.rs`. The strategy is the `act` of the race's variant: for lesson 2.3
+//! `redis-setnx-ttl` without the cure, and `redis-setnx-owner` with it.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
 //! that stands still for seconds may let one end too soon. The replay then fails.
@@ -27,7 +28,6 @@ mod play;
 mod prelude;
 mod race;
 mod races;
-mod role;
 mod run;
 mod running_actor;
 mod servers;
@@ -39,9 +39,9 @@ pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Control, Faults};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
-pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
-pub use role::{A, B, C, Role};
-pub use step::{ExpectedEnd, RoleStep, Step, say};
+pub use race::{Anomaly, ExpectedResult, Race, Schedule, Variant};
+pub use run::Script;
+pub use step::{A, B, C, ExpectedEnd, Role, RoleStep, Step, say};
 
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;

@@ -10,9 +10,9 @@ use super::{
     faults::{Control, Faults},
     observer::Observer,
     options::{Pace, PlayOptions, STEP_TIMEOUT, Timing},
-    role::{A, B, Lease, Role},
     running_actor::RunningActor,
     servers::ServerReader,
+    step::{A, B, Lease, Role},
 };
 use crate::{
     ctx::Ctx,
@@ -149,7 +149,7 @@ impl Play {
         self.observer.acquisition_order()
     }
 
-    /// What each actor believes is left.
+    /// The number that each actor reported at its end: what it believes is left, or a count of the race.
     pub(super) fn reported_numbers(&self) -> impl Iterator<Item = i64> {
         self.actor_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
@@ -172,13 +172,13 @@ impl Play {
     }
 
     pub(super) fn actor(&mut self, role: &Role) -> Result<&mut RunningActor, Error> {
-        let side = self.actors.get_mut(&role.letter);
-        side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
+        let actor = self.actors.get_mut(&role.letter);
+        actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
     pub(super) fn take_actor(&mut self, role: &Role) -> Result<RunningActor, Error> {
-        let side = self.actors.remove(&role.letter);
-        side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
+        let actor = self.actors.remove(&role.letter);
+        actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
     /// Lets a role run until it comes to one of these stops. Starts it if it does not run yet.
@@ -188,10 +188,10 @@ impl Play {
         stops: &[Point],
     ) -> Result<&mut RunningActor, Error> {
         match self.actors.get(&role.letter) {
-            Some(side) => side.set_stops(stops),
+            Some(actor) => actor.set_stops(stops),
             None => {
-                let side = self.start_actor(role, stops).await?;
-                self.actors.insert(role.letter, side);
+                let actor = self.start_actor(role, stops).await?;
+                self.actors.insert(role.letter, actor);
             }
         }
         self.actor(role)
@@ -225,7 +225,7 @@ impl Play {
     pub(super) async fn advance(&mut self, role: &Role) -> Result<(), Error> {
         let stops = self.stops;
         match self.actors.get_mut(&role.letter) {
-            Some(side) => side.advance(stops),
+            Some(actor) => actor.advance(stops),
             None => drop(self.run(role, stops).await?),
         }
         Ok(())
@@ -256,10 +256,10 @@ impl Play {
 
     /// A role that stands at a stop dies there.
     pub(super) fn freeze_if_stopped(&mut self, role: &Role) {
-        if let Some(side) = self.actors.get_mut(&role.letter)
-            && side.is_stopped()
+        if let Some(actor) = self.actors.get_mut(&role.letter)
+            && actor.is_stopped()
         {
-            side.freeze();
+            actor.freeze();
             self.record_forced(true);
             self.record_gone(role, ["dead", "dead"]);
         }

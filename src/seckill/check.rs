@@ -51,7 +51,7 @@ pub struct Answers {
     pub unknown: u64,
 }
 
-/// The kinds of faults, the worst first.
+/// What the checker found: nothing (`Exact`), or the worst fault. The faults stand from the worst to the least.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]

@@ -33,12 +33,13 @@ use redis::{
 use std::{pin::pin, time::Duration};
 use tokio::time::Instant;
 
+/// Bounds a transaction, and with it what is written again after a failure.
 const MAX_BATCH: usize = 200;
 /// The longest wait for new entries.
 const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// The pause before the next read, in which entries gather: a transaction for a few entries costs more than it writes.
 const GATHER_TIME: Duration = Duration::from_millis(50);
-/// An entry that is unsettled after this time is claimed.
+/// An entry that another consumer has read and not settled for this long is taken over: a live one settles a batch sooner.
 const CLAIM_IDLE: Duration = Duration::from_secs(5);
 /// How often such entries are looked for.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
@@ -47,9 +48,10 @@ const MAX_DELIVERIES: usize = 5;
 /// The pauses between tries while a server is down.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// An instance that is stopped writes what it has read, within the grace that it is given.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A consumer, not running yet.
+/// Reads the stream of orders and writes them to the database, once it is started.
 #[derive(Debug)]
 pub struct Consumer {
     ctx: Ctx,

@@ -27,6 +27,7 @@ use utoipa::ToSchema;
 
 /// 2022-01-01T00:00:00Z.
 const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
+/// The text's layout: 31 bits of seconds, 32 of the count.
 const COUNT_BITS: u32 = 32;
 const MAX_SECONDS: i64 = (1 << 31) - 1;
 const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;

@@ -35,6 +35,7 @@ const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 const GIVE_BACK: &str = include_str!("steps/lua/give_back.lua");
 
 const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
+/// A person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An order as an entry has it.

@@ -12,6 +12,7 @@ use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
 use std::time::Duration;
 use utoipa::ToSchema;
 
+/// A person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);

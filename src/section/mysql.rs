@@ -42,6 +42,7 @@ const MIN_COMMIT_TIMEOUT: Duration = Duration::from_secs(3);
 pub const DEADLOCK: u16 = 1213;
 /// A row lock was not acquired in time; only the statement was undone, the transaction stays open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+/// The statement was ended by `KILL QUERY` or a time limit.
 const INTERRUPTED: u16 = 1317;
 
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +175,7 @@ pub(crate) async fn execute_or_deadlock(
     }
 }
 
-/// Passes the point `locked`, with the lock's fencing token if it has one.
+/// Reports the point `locked`, with the lock's fencing token if it has one.
 pub(crate) async fn report_locked(job: &Job, fence: Option<Fence>) {
     match fence {
         Some(Fence(token)) => job.tell(Point::Locked, token).await,

@@ -19,6 +19,7 @@ use crate::{
 };
 use std::time::Duration;
 
+/// The bounds of the random pauses; the bound doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(32);
 
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_rolled_back_is_run_again_and_each_retry_is_told() {
+    async fn a_rolled_back_transaction_is_retried_and_counted() {
         static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
         let (attempts, sold) = ran(&ATTEMPTS, Duration::from_secs(60), |_, job| {
             Box::pin(async {

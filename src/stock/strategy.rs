@@ -109,34 +109,6 @@ impl Strategy {
             _ => None,
         })
     }
-
-    /// Takes one piece. The console shows a request with a name arrive, enter and leave.
-    ///
-    /// # Errors
-    ///
-    /// As the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves no lock behind; the piece may be sold or not.
-    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-        let printed = job.print();
-        if printed {
-            job.say(format_args!("来了：{}", self.slug));
-        }
-        let outcome = (self.spec.deduct)(ctx, job).await;
-        if printed {
-            match &outcome {
-                Ok(Deduction {
-                    remaining: Some(left),
-                    ..
-                }) => job.say(format_args!("买到了，还剩 {left} 件")),
-                Ok(_) => job.say("买到了"),
-                Err(error) => job.say(format_args!("没买到：{error}")),
-            }
-        }
-        outcome
-    }
 }
 
 impl Spec for StrategySpec {
@@ -146,45 +118,5 @@ impl Spec for StrategySpec {
 
     fn chapter(&self) -> &'static str {
         self.chapter
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{stock, terminal::console::Log};
-
-    #[tokio::test]
-    async fn only_a_named_request_prints_on_the_console() {
-        let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
-        let (log, _listening) = Log::listen();
-        let spec = StrategySpec {
-            deduct: |_, job| {
-                Box::pin(async {
-                    job.enter_and_stay().await;
-                    Ok(Deduction::left(7))
-                })
-            },
-            ..*stock::ALL[0]
-        };
-        let strategy = Strategy {
-            spec,
-            ..stock::ALL[0].clone()
-        };
-        let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
-        strategy.take(&ctx, &job()).await.expect("a piece");
-        assert!(log.lines().is_empty());
-        strategy
-            .take(&ctx, &job().with_options(None, Some("小明".into())))
-            .await
-            .expect("a piece");
-        let printed = log.lines();
-        let words = printed.iter().filter_map(|line| line.split_once("小明 "));
-        let words: Vec<_> = words.map(|(_, words)| words).collect();
-        assert_eq!(
-            words,
-            ["来了：none", "进来了", "买到了，还剩 7 件"],
-            "{printed:?}"
-        );
     }
 }

@@ -23,6 +23,7 @@ use std::{future::Future, time::Duration};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
 
+/// A person waits for the answer.
 const STEP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// §1.2: what the course starts with.

@@ -320,7 +320,7 @@ pub(crate) mod tests {
 
     /// A text without its Chinese is found, and so is Chinese of no text.
     #[test]
-    fn what_lacks_its_chinese_is_found_and_so_is_what_is_left_over() {
+    fn missing_and_unused_chinese_texts_are_found() {
         let odd = Command::new("x")
             .about("No such text")
             .after_help("Examples:\n  x y   nor this");
@@ -379,7 +379,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_beside_an_example_goes_below_it() {
+    fn words_too_long_for_an_example_s_line_go_below_it() {
         let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
         assert_eq!(
             fitted(text, 31),
@@ -389,7 +389,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_example_keeps_its_command() {
+    fn commands_in_translated_help_stay_as_they_are() {
         let said = translated(
             "Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.",
         );

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_with_its_name() {
+    fn a_write_error_names_the_file() {
         for (path, words) in [
             ("/no/such/folder/x.json", "no folder /no/such/folder"),
             ("/proc/x.json", "/proc/x.json: "),

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_piece_too_many_is_not_what_the_text_shows() {
+    fn a_small_oversale_does_not_count_as_far_too_many() {
         for (sold, gone, far) in [
             (5000, 4999, false),
             (5000, 4501, false),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_both_must_be_seen() {
+    fn a_claim_of_two_parts_needs_both() {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         for (first, second, both) in [
             (Reproduced, Reproduced, Reproduced),

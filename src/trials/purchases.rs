@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_counts_are_of_sales_alone() {
+    fn only_sales_count_for_gaps_and_counts() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let refused = || Outcome::Refused(String::new());

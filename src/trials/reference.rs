@@ -25,6 +25,7 @@ use zookeeper_client::{Client, Error as Zk};
 
 /// Default timeout of a line; added to a line's own duration.
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Short beside what a line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a line printed, and how long it took.

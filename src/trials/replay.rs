@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_read_to_its_end() {
+    async fn a_replay_is_judged_by_the_expected_end_not_its_own_word() {
         let ends = r#"{"sold":3,"gone":2,"inside":2,"saw":"","as_meant":true}"#;
         let meant = r#"{"sold":3,"gone":2,"inside":2,"saw":"","said":{"zh":"","en":""}}"#;
         for (gone, as_meant) in [("2", true), ("3", false)] {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_fails_or_is_cut_off_is_no_end() {
+    async fn a_failed_or_cut_off_stream_gives_no_verdict() {
         for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
             assert!(
                 matches!(

@@ -26,6 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 const KEY: &str = "by-hand";
 /// Bounds an answer, and the repetitions of a line.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Short beside what a line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn typed(

@@ -15,6 +15,7 @@ const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
                          AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
 
+/// Longer than any play: an older table was left over by a dead instance.
 const MAX_PLAY_TIME: Duration = Duration::from_secs(600);
 
 /// An existing table. Dropping it without [`remove`](Self::remove) drops the table in the background.

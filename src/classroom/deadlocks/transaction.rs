@@ -42,6 +42,7 @@ pub(super) struct Transaction {
     pub(super) failed: bool,
 }
 
+/// What a transaction is doing.
 pub(super) enum State {
     Idle(Conn),
     /// Its statement is on its way.

@@ -59,6 +59,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     ],
 };
 
+/// The course's `lock(10, TimeUnit.SECONDS)`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
 /// Takes a half and leaves it to its lease.

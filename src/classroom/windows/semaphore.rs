@@ -30,8 +30,10 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
+/// The course's: three places.
 const PERMITS: u32 = 3;
 
+/// The course's `TimeUnit.SECONDS.sleep(5)`.
 const DEFAULT_STAY: Duration = Duration::from_secs(5);
 
 /// Comes in, stays as long as the job says, and leaves.

@@ -79,6 +79,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     ],
 };
 
+/// Long enough for people to see in another window who waits.
 const DEFAULT_STAY: Duration = Duration::from_secs(10);
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {

@@ -12,6 +12,7 @@
 
 use crate::classroom::prelude::*;
 
+/// The course's `new InterProcessSemaphoreV2(client, path, 5)`.
 const LEASES: u32 = 5;
 
 const SEMAPHORE: &str = "/locks/semaphore";
@@ -32,7 +33,9 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
+/// The log grows with each visit and is shown as a whole.
 const MAX_LOG_LINES: isize = 1000;
+/// The course's `sleep(10 + new Random().nextInt(10))`, in seconds.
 const MIN_STAY: Duration = Duration::from_secs(10);
 const MAX_STAY: Duration = Duration::from_secs(20);
 

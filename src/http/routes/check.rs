@@ -1,4 +1,10 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
+//!
+//! From request to effect, for `redis-lock`: [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct` in
+//! `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire` in `lock/src/redis/lock.rs`,
+//! `AcquireRequest::guard` and `wait_for` in `engine.rs`, `lua/acquire.lua`. Then `stock::under` runs
+//! `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases: `Guard::release`, `keeper.rs`,
+//! `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
 
 use super::replays;
 use crate::http::routes::prelude::*;

@@ -15,6 +15,7 @@ use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 
+/// A scrape must not wait for a server that is down.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// This instance runs.

@@ -12,6 +12,7 @@ use chrono::{DateTime, Datelike, Utc};
 use http::header;
 use serde::{Deserializer, de::Error as _};
 
+/// What a time must be, for the answer that refuses one.
 const TIME_RULE: &str = "must be a time with its offset from UTC, of the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00 or \
                     2026-11-10T16:00:00Z";
 

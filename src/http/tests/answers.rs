@@ -213,7 +213,7 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_logged_while_a_request_is_handled_names_the_request() {
+async fn log_lines_of_a_request_carry_its_id() {
     let noisy = axum::routing::get(async || tracing::warn!("the lock was not released cleanly"));
     let service = lone(&[], "/noisy", noisy);
     let (log, _listening) = Log::listen();

@@ -41,7 +41,7 @@ async fn only_an_admin_types_lines_and_only_those_of_a_lesson() {
 }
 
 #[tokio::test]
-async fn a_guess_and_the_lesson_on_show_are_of_a_lesson_that_there_is() {
+async fn guesses_and_the_lesson_on_show_must_name_a_known_lesson() {
     let service = service(&[]);
     for (request, status) in [
         (r#"PUT /classroom/lesson {"lesson":"1.3"}"#, 204),

@@ -99,7 +99,7 @@ GET /voucher-order/9223372036854775807 | 不可用
 "#;
 
 #[tokio::test]
-async fn what_is_asked_wrongly_is_refused_by_field_and_rule() {
+async fn a_bad_request_is_refused_with_its_field_and_rule() {
     let service = service(&[]);
     for (request, wanted) in table(WRONG) {
         let (field, rule) = wanted.split_once(' ').unwrap_or((wanted, ""));

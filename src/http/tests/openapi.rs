@@ -340,7 +340,7 @@ GET /Cargo.toml | 404
 "#;
 
 #[tokio::test]
-async fn what_is_answered_is_documented() {
+async fn answers_have_the_expected_and_documented_status() {
     let service = service(&[]);
     for (request, status) in table(ANSWERS) {
         let answer = ask(&service, request).await;
@@ -475,7 +475,7 @@ async fn every_default_is_of_the_type_that_it_stands_beside() {
 
 /// Types of one name would stand under one schema: `Listed` of the strategies stood under that of the replays.
 #[tokio::test]
-async fn what_gets_answer_fits_its_schema() {
+async fn answers_to_get_fit_their_schema() {
     let service = service(&[]);
     for path in [
         "/strategies",

@@ -25,6 +25,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 /// How long each is measured.
 const MEASURED_TIME: Duration = Duration::from_secs(1);
+/// Many times a measurement: one that takes longer hangs.
 const CEILING_TIMEOUT: Duration = Duration::from_secs(30);
 /// Keeps the keys apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";

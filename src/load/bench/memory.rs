@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_is_read_from_the_line_that_has_it() {
+    fn peak_memory_is_read_from_vmhwm() {
         let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
         assert_eq!(
             (kilobytes(status, "VmHWM"), kilobytes(status, "VmRSS")),

@@ -25,7 +25,7 @@ const LOCK_TIME: Timed = timed(3000, 2000);
 /// For a step of the seckill.
 const ORDER_TIME: Timed = timed(500, 1000);
 
-/// A measurement.
+/// What one figure of the bench measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {
     /// Pieces that a strategy sells to three instances, from 100 connections.

@@ -17,6 +17,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 static CLAIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/claim.lua")));
 
+/// The return codes of `lua/claim.lua`.
 const CLAIMED: u8 = 0;
 const NOT_THERE: u8 = 1;
 const NOT_BEGUN: u8 = 2;

@@ -18,7 +18,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     read_then_write(ctx, job, None).await
 }
 
-/// The section of this strategy, and of those that do the same under a lock. It is only as safe as what surrounds it.
+/// The section of this strategy, and of those that do the same under a lock. It is only as safe as what surrounds it: the
+/// lock's fencing token is reported, and the row does not check it.
 pub(super) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,

@@ -14,6 +14,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// A sixteenth of the buyers contend for each row.
 const BUCKETS: u32 = 16;
 /// How many pieces move at once: a bucket is refilled that much more seldom than it sells.
 const LOT: i64 = 50;

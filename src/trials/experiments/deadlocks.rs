@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_answers_is_read() {
+    fn a_route_s_answer_is_read() {
         let answer: serde_json::Value = json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
         let played: DeadlockRun = serde_json::from_value(answer).unwrap();
         assert_eq!(

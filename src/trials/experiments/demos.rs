@@ -24,6 +24,7 @@ const WORK_MS: u64 = 500;
 /// The script of §2.6.1: returns 1 if the lock is free or its owner takes it again.
 const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
+/// The first request is inside by then.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Claim: the second of two requests, on another instance, waits for the first.

@@ -13,7 +13,7 @@ experiments! {
     "003.limits" => each_instance(false), twin(true);
 }
 
-/// How a burst was answered, in seconds.
+/// How many requests of a burst came through, and how long they took, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct BurstResult {
     through: usize,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bucket_for_all_is_not_thirty_and_one_for_each_is_not_ten() {
+    fn only_buckets_of_their_own_let_three_times_as_many_through() {
         for (own, shared, holds) in [
             (30, 10, true),
             (32, 11, true),

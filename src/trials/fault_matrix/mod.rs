@@ -55,6 +55,7 @@ enum Hits {
     ZooKeeper,
 }
 
+/// What happens to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Fault {
@@ -231,7 +232,7 @@ struct FaultRun {
     cells: Vec<Cell>,
 }
 
-/// The result of one strategy.
+/// What one strategy came to under one fault: what its buyers were answered, and what left the stock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cell {
     strategy: String,

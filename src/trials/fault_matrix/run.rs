@@ -27,9 +27,11 @@ use tokio::time::{sleep, timeout};
 
 /// Each request holds 10 ms, so that others must wait, and waits 3 s at most.
 const TERMS: &str = "&hold_ms=10&wait_ms=3000";
+/// Short beside a fault of seconds.
 const POLL_PAUSE: Duration = Duration::from_millis(50);
 /// Longer than other servers wait before they go on without it.
 const FAULT_DURATION: Duration = Duration::from_secs(8);
+/// Many sales of each strategy, to compare with.
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
 /// Bounds the start of instances, and the time until all sell again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +46,7 @@ struct StrategyUnderTest<'a> {
     told: Mutex<BuyerAnswers>,
 }
 
+/// What the buyers of one strategy buy.
 enum Goods<'a> {
     /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),

@@ -16,9 +16,11 @@ use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
 use tokio::sync::Semaphore;
 
+/// A slow instance must not be left out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Each watcher has a stream to every other instance.
 const MAX_WATCHERS: usize = 300;
+/// A restarted instance is seen within a second.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The watchers of this instance.

@@ -18,15 +18,19 @@ use crate::{
 use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
 use tokio::{process::Command, sync::Semaphore};
 
+/// Each is a shell that may start a JVM (`zkCli.sh`): more would burden the machine.
 const MAX_RUNNING_LINES: usize = 16;
 
+/// Longer than any lesson's line takes, so that only one that hangs is ended.
 const TIMEOUT_SECONDS: &str = "60";
 
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
 const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
+/// Longer output does not fit the page.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
+/// The slots of the lines that may run at once.
 #[derive(Debug)]
 pub(in crate::http) struct LineSlots(Semaphore);
 
@@ -61,14 +65,14 @@ pub(in crate::http) struct LineOutput {
 pub(in crate::http) async fn type_line(
     _: Admin,
     State(app): State<AppState>,
-    Own(typing): Own<LineSlots>,
+    Own(slots): Own<LineSlots>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;
     let lines = claims::find(&lesson).map(|lesson| &lesson.by_hand);
     let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;
-    let _place = typing.0.try_acquire().map_err(|_| Error::Overloaded)?;
+    let _slot = slots.0.try_acquire().map_err(|_| Error::Overloaded)?;
     let line = placeholders(&app.ctx).typed(line);
     // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run);

@@ -5,6 +5,7 @@ use crate::{classroom, error::Error};
 use axum::Json;
 use tokio::time::timeout;
 
+/// A server that is down is shown as missing, without a wait.
 const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The objects; null if a server does not answer.

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
+/// Four requests with all the names that one may have: each visit holds a connection of this instance.
 const MAX_VISITS_UNDER_WAY: usize = 120;
 
 /// A killed instance is known at once; a slow one must not be left out.

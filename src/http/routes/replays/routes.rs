@@ -48,10 +48,10 @@ struct ReplayListing {
     /// What mends it.
     cure: Bilingual,
     /// The act of its actors.
-    #[schema(example = "redis-setnx-owner")]
+    #[schema(example = "redis-setnx-ttl")]
     runs: &'static str,
     /// Their act on the cure.
-    #[schema(example = "redis-setnx-lua")]
+    #[schema(example = "redis-setnx-owner")]
     cured_runs: &'static str,
     /// The result that it must have.
     ends: ExpectedResult,

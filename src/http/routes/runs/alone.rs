@@ -22,6 +22,7 @@ const NAME: &str = "run";
 /// Also how long a dead instance blocks the others.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
+/// A person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \

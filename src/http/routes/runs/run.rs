@@ -16,7 +16,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+/// As often as people see a bar move.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+/// Each poll asks every instance.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A run of load.
@@ -286,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_told_once_there_is_something_to_tell_it_from() {
+    fn the_time_left_is_estimated_from_the_first_sample_on() {
         let at = |samples| Snapshot {
             samples,
             planned: 100,
