@@ -28,7 +28,8 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 /// How long [`RedisClient::close`] waits for releases.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One process's client for all locks in one Redis. Cloning it is cheap.
+/// One process's client for all locks in one Redis: a single server, the primary that Sentinels name
+/// ([`RedisOptions::sentinels`]), or a Redis Cluster ([`RedisOptions::cluster`]). Cloning it is cheap.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};

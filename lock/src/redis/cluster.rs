@@ -490,3 +490,84 @@ impl fmt::Debug for Cluster {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::parse_redis_value;
+
+    #[test]
+    fn a_slot_is_that_of_the_text_in_the_first_braces() {
+        // As `CLUSTER KEYSLOT` says.
+        assert_eq!(slot(b"123456789"), 12739);
+        assert_eq!(slot(b"foo"), 12182);
+        for (key, same) in [
+            ("{user1000}.following", "user1000"),
+            ("redisson_lock__channel:{lock}", "lock"),
+            ("foo{bar}{zap}", "bar"),
+            ("foo{{bar}}zap", "{bar"),
+        ] {
+            assert_eq!(slot(key.as_bytes()), slot(same.as_bytes()), "{key}");
+        }
+        assert_ne!(
+            slot(b"foo{}{bar}"),
+            slot(b"bar"),
+            "empty braces do not count"
+        );
+    }
+
+    #[test]
+    fn a_command_is_sent_by_its_first_key() {
+        let key = |words: &[&str]| {
+            let mut command = redis::cmd(words[0]);
+            command.arg(&words[1..]);
+            key_of_command(&command).map(|key| String::from_utf8_lossy(key).into_owned())
+        };
+        assert_eq!(key(&["GET", "a"]).as_deref(), Some("a"));
+        assert_eq!(
+            key(&["evalsha", "5f1", "2", "a", "b", "c"]).as_deref(),
+            Some("a")
+        );
+        assert_eq!(key(&["EVALSHA", "5f1", "0", "c"]), None);
+        assert_eq!(key(&["SCRIPT", "LOAD", "return 1"]), None);
+        assert_eq!(key(&["PING"]), None);
+    }
+
+    #[test]
+    fn only_a_refusal_that_did_nothing_leads_on() {
+        let said = |line: &str| {
+            let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            let cmd = redis::cmd("GET");
+            refusal(Request::One(&cmd), &Ok(vec![value]))
+        };
+        let at = |host: &str| (host.to_owned(), 6381);
+        assert_eq!(
+            said("MOVED 3999 10.0.0.1:6381"),
+            Some(Refusal::Moved(3999, at("10.0.0.1")))
+        );
+        assert_eq!(
+            said("MOVED 3999 ::1:6381"),
+            Some(Refusal::Moved(3999, at("::1")))
+        );
+        assert_eq!(said("MOVED 3999 :6381"), Some(Refusal::Moved(3999, at(""))));
+        assert_eq!(
+            said("ASK 3999 10.0.0.1:6381"),
+            Some(Refusal::Ask(at("10.0.0.1")))
+        );
+        assert_eq!(said("TRYAGAIN Multiple keys request"), Some(Refusal::Later));
+        assert_eq!(
+            said("CLUSTERDOWN Hash slot not served"),
+            Some(Refusal::Later)
+        );
+        assert_eq!(said("MOVED 99999 10.0.0.1:6381"), None);
+        assert_eq!(said("ERR Script attempted to access a non local key"), None);
+        let broken = Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        assert_eq!(refusal(Request::One(&redis::cmd("GET")), &broken), None);
+        // One that ran beside one that was refused: nothing is sent again.
+        let mut both = redis::pipe();
+        both.cmd("GET").arg("a").cmd("GET").arg("b");
+        let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
+        let answers = Ok(vec![moved, Value::Nil]);
+        assert_eq!(refusal(Request::Several(&both, 0, 2), &answers), None);
+    }
+}

@@ -1,7 +1,9 @@
 //! A Redis Cluster of three primaries with a replica each. Clients reach each node through a proxy, whose address the
 //! nodes announce, so a node's connections can be cut or muted for all clients.
 
-use crate::support::*;
+use crate::mute::Mute;
+use anyhow::{Context, Result, ensure};
+use futures::future::join_all;
 use oversell::{clients::redis_at::redis_at, lab::Port, programs::path as program};
 use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
@@ -9,6 +11,7 @@ use std::{
     path::PathBuf,
     process::{self, Stdio},
     sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
 };
 use tokio::{
     process::{Child, Command},
@@ -105,7 +108,7 @@ impl OwnCluster {
     }
 
     /// Waits until every node sees all slots served, and each primary has a replica with its data.
-    pub(crate) async fn until_whole(&self) -> Result {
+    pub(crate) async fn until_whole(&self) -> Result<()> {
         let is_whole = async || {
             let each = self.nodes.iter().map(async |node| {
                 let info: String = node.ask(&["CLUSTER", "INFO"]).await?;
@@ -122,15 +125,10 @@ impl OwnCluster {
             let each = join_all(each).await;
             each.iter().all(|whole| matches!(whole, Ok(true)))
         };
-        for _ in 0..3 {
-            if until("the cluster is whole", is_whole).await.is_ok() {
-                return Ok(());
-            }
-        }
-        bail!("the cluster is never whole")
+        until("the cluster is whole", is_whole).await
     }
 
-    /// A client that knows one node.
+    /// What a client needs to know.
     pub(crate) fn options(&self) -> RedisOptions {
         let first = format!("redis://{}", self.nodes[0].way.address());
         let further = self.nodes[1..].iter();
@@ -197,7 +195,7 @@ impl OwnCluster {
     }
 
     /// Moves the keys.
-    pub(crate) async fn move_keys(&self, key: &str, from: usize, to: usize) -> Result {
+    pub(crate) async fn move_keys(&self, key: &str, from: usize, to: usize) -> Result<()> {
         let slot = self.slot(key).await?;
         let port = self.nodes[to].ports[0].number().to_string();
         loop {
@@ -222,7 +220,7 @@ impl OwnCluster {
     }
 
     /// Ends the move.
-    pub(crate) async fn end_move(&self, key: &str, from: usize, to: usize) -> Result {
+    pub(crate) async fn end_move(&self, key: &str, from: usize, to: usize) -> Result<()> {
         let (slot, id) = (self.slot(key).await?, &self.nodes[to].id);
         for node in [to, from].into_iter().chain(0..self.nodes.len()) {
             let set = ["CLUSTER", "SETSLOT", &slot, "NODE", id];
@@ -251,7 +249,7 @@ impl OwnCluster {
         self.nodes.iter().position(is).context("no replica")
     }
 
-    pub(crate) async fn until_primary(&self, node: usize) -> Result {
+    pub(crate) async fn until_primary(&self, node: usize) -> Result<()> {
         let leads = async || {
             let role = self.nodes[node]
                 .ask::<String>(&["INFO", "replication"])
@@ -261,7 +259,7 @@ impl OwnCluster {
         until("the replica leads", leads).await
     }
 
-    pub(crate) async fn kill(&self, node: usize) -> Result {
+    pub(crate) async fn kill(&self, node: usize) -> Result<()> {
         Ok(self.nodes[node].server.lock().await.kill().await?)
     }
 }
@@ -278,6 +276,18 @@ impl ClusterNode {
         let mut command = redis::cmd(words[0]);
         Ok(command.arg(&words[1..]).query_async(&mut outsider).await?)
     }
+}
+
+/// Waits until `condition` holds.
+async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Result<()> {
+    let holds = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), holds)
+        .await
+        .with_context(|| format!("never came: {what}"))
 }
 
 /// The first word of a server's refusal.
