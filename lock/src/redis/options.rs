@@ -39,7 +39,7 @@ pub enum Replicas {
 /// # Rights
 ///
 /// A user other than `default` needs the keys and channels of the locks, and commands of these categories; `ROLE` where there are
-/// Sentinels or replicas:
+/// Sentinels or replicas, and in a cluster `CLUSTER SLOTS` and `ASKING`:
 ///
 /// ```text
 /// ACL SETUSER app on >secret ~* &* +@read +@write +@scripting +@pubsub +@connection +time +role
@@ -177,21 +177,36 @@ impl RedisOptions {
     }
 
     /// Treats the address as that of a node of a Redis Cluster, and these, each as `redis://host:port`, as further nodes,
-    /// which are asked if it is down; there may be none. The client finds each lock's node, follows a slot that moves
-    /// (`MOVED`, `ASK`) and a replica that is promoted, and never sends a command again that may have run. Of these
-    /// options' address, user, password and TLS count for every node.
+    /// which are asked if it is down; there may be none. Of these options, user, password and TLS count for every node.
     ///
-    /// A lock is in one slot, by its name, and so are a semaphore, a latch and a rate limiter; a
-    /// [`MultiLock`](crate::MultiLock) may have parts in several. While a slot moves, what has several keys (fair and
-    /// read-write locks, semaphores, latches, and a fenced lock) waits until its keys have moved, for the
-    /// [`timeout`](Self::timeout) at most; a plain lock goes on.
+    /// A lock with its keys and its channel is in one slot, by its name, and so is a semaphore, a latch or a rate
+    /// limiter; a [`MultiLock`](crate::MultiLock) may have parts in several. The client keeps a map of the slots, and
+    /// sends each command to the node that has its key. Waiters are woken as by Redisson 3.22 and later, with
+    /// `SPUBLISH` where the nodes know it (Redis 7), and with `PUBLISH` for older versions of Redisson, whose own
+    /// messages are not heard there: our waiters then look twice a second.
     ///
-    /// Waiters are woken as by Redisson 3.22 and later, by `SPUBLISH` where the nodes know it (Redis 7), and by `PUBLISH`
-    /// for older versions, whose own messages are not heard there: our waiters then look twice a second.
+    /// Source: the Redis documentation, "Redis cluster specification".
     ///
-    /// What breaks it: a primary that fails before its replica has the key, unless
-    /// [`wait_replicas`](Self::wait_replicas) is set. A primary that is cut off from the others accepts writes for up to
-    /// the cluster's `cluster-node-timeout`, which a promoted replica does not have.
+    /// # Survives
+    ///
+    /// - a slot that moves (`MOVED`, `ASK`): a plain lock goes on; what has several keys (fenced, fair and read-write
+    ///   locks, semaphores, latches) waits until all have moved, for the [`timeout`](Self::timeout) at most;
+    /// - a replica that is promoted, planned or not: commands that did not go out are sent to it;
+    /// - a broken or silent connection: a command that may have run is **never sent again**. Its caller is told, and what
+    ///   it may have taken is undone.
+    ///
+    /// # What breaks it
+    ///
+    /// A primary that fails before its replica has the key, unless [`wait_replicas`](Self::wait_replicas) is set. One
+    /// that is cut off from the others grants locks for up to the cluster's `cluster-node-timeout`, which the promoted
+    /// replica does not have.
+    ///
+    /// # Cost
+    ///
+    /// Two connections to each node that is used. `CLUSTER SLOTS` after each change and each failed command. A release
+    /// publishes twice, and the cluster sends the second message to all of its nodes.
+    ///
+    /// # Example
     ///
     /// ```
     /// # use oversell_lock::redis::{RedisOptions, Replicas};
