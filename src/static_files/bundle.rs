@@ -99,12 +99,12 @@ impl Bundles {
         earlier: &BTreeSet<String>,
         end: &str,
     ) -> String {
-        let linked = link(entries, earlier, |path, known| {
+        let script = link(entries, earlier, |path, known| {
             let end = format!("\nexport default {};", place(path));
             let later = self.script(&format!("{name}-later"), &[path.to_owned()], known, &end);
             format!("./{later}")
         });
-        self.add(name, "js", format!("{READ_ALONE}{}{end}", linked.script))
+        self.add(name, "js", format!("{READ_ALONE}{script}{end}"))
     }
 
     /// Keeps a file under a name that has its hash.
@@ -136,4 +136,39 @@ fn last_change() -> SystemTime {
     let changed = StaticFiles::iter()
         .filter_map(|path| fs::metadata(folder.join(&*path)).ok()?.modified().ok());
     changed.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_one_script_and_one_style_of_its_own() {
+        let bundles = Bundles::make();
+        for page in ["index", "class", "mine", "limits", "cache"] {
+            let served = bundles.get(&format!("{page}.html")).unwrap();
+            for start in [SCRIPT, STYLE] {
+                let found: Vec<_> = served
+                    .lines()
+                    .filter_map(|line| address(line, start))
+                    .collect();
+                assert_eq!(found.len(), 1, "{page}");
+                let content = bundles.get(&found[0]).unwrap();
+                assert!(
+                    found[0].contains(&format!("{:016x}", hash(content))),
+                    "{page}"
+                );
+            }
+        }
+        let names: Vec<_> = bundles
+            .0
+            .keys()
+            .filter(|path| path.contains("index-later"))
+            .collect();
+        assert_eq!(
+            names.len(),
+            1,
+            "what the first view leads to is a script of its own"
+        );
+    }
 }

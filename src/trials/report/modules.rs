@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 /// This module and all that it imports. Nothing in it ends a script element.
 pub(super) fn script(module: &str) -> String {
-    let linked = link(&[module.to_owned()], &BTreeSet::new(), |path, _| {
+    let script = link(&[module.to_owned()], &BTreeSet::new(), |path, _| {
         unreachable!("a report needs no other file, as {path}")
     });
-    linked.script.replace("</", r"<\/")
+    script.replace("</", r"<\/")
 }
 
 /// The style rules for timelines; each is one line.
