@@ -97,7 +97,7 @@ export async function loadRaces() {
   }
 }
 
-/** Joins active replays, whoever started them: after a reload, or in a second window. */
+/** Joins this visitor's active replays: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
@@ -107,7 +107,7 @@ export async function joinRunning() {
 
 /** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
-  if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
+  if (!playing.own || activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = newRecording(playing.lesson, playing.cured);
   followEvents(playing, recording);
   if (shownRace?.lesson === playing.lesson) loadPlayer();
