@@ -4,4 +4,4 @@ use rust_embed::Embed;
 
 #[derive(Embed)]
 #[folder = "static/"]
-pub(crate) struct StaticFiles;
+pub struct StaticFiles;

@@ -2,7 +2,11 @@
 //! each, with its status and its words.
 
 use super::problem::{Outcome, Problem};
-use crate::{error::Error as Domain, seckill, stock};
+use crate::{
+    error::Error as Domain,
+    seckill::{self, SeckillError},
+    stock,
+};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -187,10 +191,6 @@ impl From<&Domain> for Problem {
                 outcome: Outcome::SoldOut,
                 ..P::in_the_words("sold-out", "库存不足！")
             },
-            Domain::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
-            Domain::Over => P::in_the_words("over", "秒杀已经结束!"),
-            Domain::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
-            Domain::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
             Domain::Taken(_) => P::in_the_words("lock-taken", "获取锁失败，有并发"),
             Domain::Lost(_) => P::in_the_words("lock-lost", "锁已失效"),
             Domain::Limited => P {
@@ -209,15 +209,9 @@ impl From<&Domain> for Problem {
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
                 .one_of(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
-            Domain::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
-            Domain::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
             Domain::NoStock(id) => P::unavailable(
                 "no-stock",
                 format!("redis 里没有商品 {id} 的库存，请重置库存"),
-            ),
-            Domain::NoVoucherStock(id) => P::unavailable(
-                "no-voucher-stock",
-                format!("redis 里没有优惠券 {id} 的库存"),
             ),
             Domain::WrongType => {
                 P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的")
@@ -249,10 +243,30 @@ impl From<&Domain> for Problem {
                 ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
             },
             Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
+            Domain::Seckill(error) => Self::from(error),
             Domain::Panicked(_) => P::internal("内部错误，结果未知").unknown(),
             Domain::Internal(_) => P::internal("内部错误"),
         };
         detailed(problem, error)
+    }
+}
+
+/// The same for the seckill, in the words of \[002\].
+impl From<&SeckillError> for Problem {
+    fn from(error: &SeckillError) -> Self {
+        use {Problem as P, SeckillError as E};
+        match error {
+            E::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
+            E::Over => P::in_the_words("over", "秒杀已经结束!"),
+            E::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
+            E::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
+            E::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
+            E::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
+            E::NoVoucherStock(id) => P::unavailable(
+                "no-voucher-stock",
+                format!("redis 里没有优惠券 {id} 的库存"),
+            ),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ const FDATASYNC_SAMPLES: usize = 101;
 
 /// Where and how figures were measured.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Conditions {
+pub struct Conditions {
     /// The command line, wherever the program is.
     pub(crate) command: String,
     /// The version of this program.
@@ -48,7 +48,7 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Reads them; `lab` is the lab that is measured, where it is one.
-    pub(crate) async fn of(lab: Option<&Addresses>) -> Self {
+    pub async fn of(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: ["oversell".to_owned()]
                 .into_iter()

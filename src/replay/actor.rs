@@ -15,6 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill,
+    seckill::SeckillError,
     section::{Follower, FollowerEvent, Job, Point},
     stock_admin,
 };
@@ -191,8 +192,8 @@ fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
         Error::Timeout { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
-        Error::AlreadyOrdered => "already-ordered",
-        Error::OrderUnderWay => "under-way",
+        Error::Seckill(SeckillError::AlreadyOrdered) => "already-ordered",
+        Error::Seckill(SeckillError::OrderUnderWay) => "under-way",
         Error::Fenced { .. } => "fenced",
         Error::Lost(_) => "lost",
         _ => "error",

@@ -59,7 +59,7 @@ impl RedisClient {
         };
         let known: Option<(u32, u32)> = known.await.map_err(failed)?;
         let Some((needed, have)) = known else {
-            let reason = "the primary is another one by now, and does not have the lock";
+            let reason = "its lease ended, or another primary does not have it: it is given back";
             return Err(LockError::unavailable(SERVER, reason));
         };
         self.inner().idle.lock().push(connection);

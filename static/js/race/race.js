@@ -36,7 +36,7 @@ import * as classGuesses from './class-guesses.js';
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
-/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
+/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
 /** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */

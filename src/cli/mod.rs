@@ -1,12 +1,14 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
+mod help;
+
 use crate::{
     addresses::Addresses,
     claims::Lesson,
     http, lab, load,
     shutdown::Shutdown,
     terminal::{
-        chinese::{self, told},
+        chinese::{by_locale, told},
         failure::{Failure, unusable},
         stdout::{self, Output, Outputs, note},
     },
@@ -108,7 +110,7 @@ fn open(args: &impl Outputs) -> Result<(), Failure> {
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken or what was found
 /// cannot be written, 2 bad usage or something missing, 130 cut short by a signal.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let cli = parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -138,13 +140,13 @@ pub fn main() -> ExitCode {
 
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
-    let is_chinese = chinese::by_locale();
-    let parsed = chinese::spoken(Cli::command(), stdout::columns())
+    let is_chinese = by_locale();
+    let parsed = help::spoken(Cli::command(), stdout::columns())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {
         name_the_nearest(&mut error);
-        match chinese::wrong(&error).filter(|_| is_chinese) {
+        match help::wrong(&error).filter(|_| is_chinese) {
             Some(words) => {
                 note(format_args!("oversell: {words}"));
                 std::process::exit(error.exit_code());
@@ -254,6 +256,6 @@ mod tests {
 
     #[test]
     fn no_option_lacks_its_chinese() {
-        chinese::tests::assert_is_whole(Cli::command());
+        help::tests::assert_is_whole(Cli::command());
     }
 }
