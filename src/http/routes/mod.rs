@@ -101,8 +101,8 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::routes::step))
         .routes(routes!(replays::routes::next))
         .routes(routes!(replays::routes::events))
-        .routes(routes!(replays::actors::play))
-        .routes(routes!(replays::actors::direct))
+        .routes(routes!(replays::routes::start_actor))
+        .routes(routes!(replays::routes::direct_actor))
         // a lock of one's own
         .routes(routes!(mine::read, mine::keep))
         .routes(routes!(mine::grade))

@@ -36,7 +36,7 @@ import * as classGuesses from './class-guesses.js';
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
-/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
+/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
 /** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
@@ -97,7 +97,7 @@ export async function loadRaces() {
   }
 }
 
-/** Joins active replays, whoever started them: after a reload, or in a second window. */
+/** Joins this visitor's active replays: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
@@ -107,7 +107,7 @@ export async function joinRunning() {
 
 /** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
-  if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
+  if (!playing.own || activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = newRecording(playing.lesson, playing.cured);
   followEvents(playing, recording);
   if (shownRace?.lesson === playing.lesson) loadPlayer();
