@@ -4,7 +4,7 @@ mod bundle;
 mod linker;
 
 pub(crate) use bundle::{Bundles, FOLDER, hash};
-pub(crate) use linker::link;
+pub use linker::link;
 
 use rust_embed::Embed;
 

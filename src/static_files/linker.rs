@@ -12,7 +12,7 @@ const LATER: &str = "await import('";
 
 /// These modules and all that they import, but for those that an earlier script has. `later` names the script for a module that is
 /// imported when the script runs; it is given the modules that are there by then.
-pub(crate) fn link(
+pub fn link(
     entries: &[String],
     earlier: &BTreeSet<String>,
     mut later: impl FnMut(&str, &BTreeSet<String>) -> String,
