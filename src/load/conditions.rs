@@ -28,6 +28,8 @@ const FDATASYNC_SAMPLES: usize = 101;
 pub struct Conditions {
     /// The command line, wherever the program is.
     pub(crate) command: String,
+    /// The day of the run, as in `2026-11-26`.
+    pub(crate) date: String,
     /// The version of this program.
     pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
@@ -58,6 +60,7 @@ impl Conditions {
             version: env!("CARGO_PKG_VERSION"),
             commit: env!("OVERSELL_COMMIT"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
+            date: chrono::Utc::now().format("%F").to_string(),
             cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             kernel: kernel(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()),
             ..Self::default()

@@ -118,6 +118,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         // every claim, and its verdict
         .routes(routes!(course::list))
         .routes(routes!(course::last, course::keep))
+        .routes(routes!(course::stored))
         .routes(routes!(course::one))
         .routes(routes!(course::rates))
         // breaking servers and instances by hand

@@ -30,6 +30,7 @@ lang.translate();
 setText($('fold'), lang.t('lessons'));
 const [lesson, races] = await Promise.all([requests.lesson, requests.races]);
 if (lesson) {
+  $('opening').hidden = lesson.id !== '1.1';
   // A strategy's title may be the claim; it comes with the rest.
   headline.draw(lesson, lesson.claim?.[lang.currentLanguage()] ?? '');
   const [race] = lesson.deadlocks.length ? [] : races?.replays ?? [];

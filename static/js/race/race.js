@@ -21,6 +21,7 @@ import * as ownTimes from './own-times.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
+import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
 import * as classGuesses from './class-guesses.js';
 
@@ -262,7 +263,7 @@ function finish(at, recording, ending, why) {
   }
   isCureNext = false;
   isJustOver = activeReplays.size === 0;
-  if (ending && !ninetyMinutes.isFinished(lesson)) {
+  if (ending && !activeReplays.size && !ninetyMinutes.isFinished(lesson)) {
     ninetyMinutes.markFinished(lesson);
     if (ninetyMinutes.isFinished(lesson)) onFinished();
   }
@@ -341,8 +342,12 @@ function draw() {
   const isTold = performance.now() >= revealedAt.why;
   $('race-why').classList.toggle('later', !isTold || !(shownRace.alone ? isOver(halves[0]) : halves.every(isOver)));
   const isEnded = isTold && !isPlaying && halves.every(isOver);
-  if (isEnded && !$('race').classList.contains('ended')) showEnd();
+  if (isEnded && !$('race').classList.contains('ended')) {
+    if (isPlayedHere && classGuesses.isAsked(shownRace.lesson)) classGuesses.end();
+    showEnd();
+  }
   $('race').classList.toggle('ended', isEnded);
+  legend.draw($('race-legend'), shownRace.lesson, isEnded);
 }
 
 /** With `data-stage` a projector shows little beside the pictures. @param {boolean} isOn */
@@ -426,7 +431,7 @@ function frame(its) {
     $(`race-${name}-what`).title = (cured ? its.cure : its.breaks)[lang];
     const recording = both[i];
     setText($(`race-${name}-end`), recording?.failed ? t('failed', recording.failed) : recording?.ending ? endingText(recording.ending, its, cured) : '');
-    $(`race-${name}-end`).classList.toggle('red', isOversold(recording?.ending, its));
+    $(`race-${name}-end`).classList.toggle('red', isWrong(recording?.ending, its, cured));
   });
   $('race-why').replaceChildren(...explanation(its, both[0]));
   outcomeGuess.draw(its, both[0]?.ending ?? null, classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
@@ -457,13 +462,24 @@ const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 
 /** @param {Race} its */
 const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
 
+/** What goes wrong without overselling: nobody gets on, somebody overtakes, or a piece leaves the shelf twice. @param {Race} its @returns {'stuck' | 'overtaken' | 'doubled' | ''} */
+function otherFlaw({ ends, cured_ends, scheduled }) {
+  const { sold = 0, gone = 0, inside = 0 } = ends;
+  if (gone > sold) return 'doubled';
+  if (scheduled?.goal === 'overtaken') return 'overtaken';
+  return !sold && inside > 0 && (cured_ends.sold ?? 0) > 0 ? 'stuck' : '';
+}
+
+/** @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its @param {boolean} cured */
+const isWrong = (ending, its, cured) => isOversold(ending, its) || (!cured && ending?.as_meant === true && otherFlaw(its) !== '');
+
 /** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
 function endingText(ending, its, cured) {
   const { sold = 0, gone = 0, inside = 0 } = ending;
   const meant = ending.as_meant && (cured ? its.cured_ends : its.ends);
   const saw = meant ? meant.said[currentLanguage()] : ending.saw;
   // A commit after the unlock lets another in before it: then "one inside" explains nothing.
-  const alone = inside === 1 && sold === gone;
+  const alone = inside === 1 && sold === gone && (cured || !otherFlaw(its));
   const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
@@ -487,6 +503,8 @@ function anomalies(its, model) {
   if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
   if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
   if (isVoucherRace(its)) names.push('check-then-act');
+  const other = otherFlaw(its);
+  if (other) names.push(other);
   if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');
   return names;
 }

@@ -49,6 +49,9 @@ export const course = async () => (await request('course?brief=true', { accept: 
 export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
 /** The results of the last `oversell course`; null if there was none. */
+/** The full run that comes with the program. */
+export const storedRun = async () => (await request('course/last-run')).json;
+
 export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;
 
 /** @param {string} slug @param {'stock' | 'seckill'} of */
@@ -111,6 +114,9 @@ export const typeLine = async (id, number) => (await request(`classroom/lines/${
 
 /** Tells the class's pages which lesson is on show. @param {string} lesson */
 export const showLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson } });
+
+/** Phones say the answer to what was guessed. @param {string} lesson */
+export const endLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson, ended: true } });
 
 /** A guess in the class how a race will end. @param {{lesson: string, who: string, guess: number}} one */
 export const sendGuess = (one) => request('classroom/guesses', { method: 'POST', body: one });
