@@ -15,7 +15,7 @@ use oversell::{
     stock,
 };
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -326,7 +326,8 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
     let (one, other) = ("1".repeat(32), "2".repeat(32));
     for (visitors, alone) in [([Some(&*one), Some(&*other)], true), ([None, None], false)] {
         for (n, (visitor, release)) in visitors.into_iter().zip(["1", "2"]).enumerate() {
-            let scripts = json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
+            let scripts =
+                json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
             let (status, kept) = visit(n, visitor, Method::PUT, "/mine", scripts).await?;
             ensure!(status == StatusCode::OK, "{status} {kept}");
         }
@@ -339,7 +340,14 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
         );
     }
     for (visitor, left) in [(&one, 4999), (&one, 4998), (&other, 4999)] {
-        let (status, sold) = visit(0, Some(visitor), Method::POST, "/check/lock/mine", Value::Null).await?;
+        let (status, sold) = visit(
+            0,
+            Some(visitor),
+            Method::POST,
+            "/check/lock/mine",
+            Value::Null,
+        )
+        .await?;
         ensure!(
             status == StatusCode::OK && sold["remaining"] == left,
             "{visitor}: {status} {sold}"
@@ -352,7 +360,11 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
             "{status} {refused}"
         );
     }
-    for key in [format!("mine:{one}"), format!("mine:{other}"), "mine:at:127.0.0.1".to_owned()] {
+    for key in [
+        format!("mine:{one}"),
+        format!("mine:{other}"),
+        "mine:at:127.0.0.1".to_owned(),
+    ] {
         let _: i64 = labs::query_redis(&lab, "DEL", &key).await?;
     }
     labs::keep_for_next_test(lab);

@@ -105,7 +105,10 @@ impl Runs {
                     Err(other) => run.note_elsewhere(other),
                 }
             }
-            drop(first_try.take().map(|sender| sender.send(())));
+            if let Some(sender) = first_try.take() {
+                // The client may have hung up.
+                sender.send(()).ok();
+            }
             tokio::select! {
                 () = run.cancelled() => {
                     run.fail("it was cancelled before it began");
