@@ -26,9 +26,10 @@ use super::{
     openapi::{self, Api},
     page,
 };
-use axum::Router;
+use axum::{Router, handler::Handler};
 use http::header;
 use std::future::ready;
+use tower_http::compression::CompressionLayer;
 use utoipa::{OpenApi, openapi::OpenApi as Document};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -43,7 +44,7 @@ pub(super) fn router(app: &AppState) -> Router {
         // /openapi.json and /docs
         .merge(page::docs(openapi::ui(api).into()))
         // / and the files of the page
-        .fallback(page::file);
+        .fallback(page::file.layer(CompressionLayer::new()));
     let service = middleware::surround(app, routes, operating.with_state(app.clone()));
     middleware::called_by_name(app, service)
 }
