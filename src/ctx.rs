@@ -39,6 +39,8 @@ const ACTOR_POOL_SIZE: usize = 256;
 pub struct Ctx {
     inner: Arc<Inner>,
     pub db: MySqlPool,
+    /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
+    pub admin_pool: MySqlPool,
     /// Exclusive Redis connections, for WATCH.
     pub(crate) watch: RedisPool,
     /// State of strategies and lessons in this process, by type.
@@ -52,8 +54,6 @@ pub struct Inner {
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
-    pub admin_pool: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
@@ -142,8 +142,9 @@ impl Ctx {
                 .build()
                 .map_err(|e| no_redis(e.to_string()))
         };
-        let (db, watch) = (
+        let (db, admin_pool, watch) = (
             MySqlPool::new(mysql(config.mysql.pool))?,
+            MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,
             redis_pool(config.redis.pool)?,
         );
         let inner = Inner {
@@ -153,7 +154,6 @@ impl Ctx {
                 redis_pool(ACTOR_POOL_SIZE)?,
             ),
             actor_states: Mutex::default(),
-            admin_pool: MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,
             process,
             redis,
             nodes,
@@ -170,9 +170,23 @@ impl Ctx {
         Ok(Self {
             inner: Arc::new(inner),
             db,
+            admin_pool,
             watch,
             local: Arc::default(),
         })
+    }
+
+    /// The same clients with connections that are not the course's, for whoever plays a replay.
+    #[must_use]
+    pub(crate) fn for_replays(&self) -> Self {
+        let (db, watch) = self.actor_pools.clone();
+        Self {
+            inner: Arc::clone(&self.inner),
+            admin_pool: db.clone(),
+            db,
+            watch,
+            local: Arc::clone(&self.local),
+        }
     }
 
     /// The same clients for the actors of one product: their connections are not the course's, and nothing that they
@@ -185,12 +199,9 @@ impl Ctx {
         let local = shared.unwrap_or_default();
         states.insert(stock_id, Arc::downgrade(&local));
         drop(states);
-        let (db, watch) = self.actor_pools.clone();
         Self {
-            inner: Arc::clone(&self.inner),
-            db,
-            watch,
             local,
+            ..self.for_replays()
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
         stdout::{self, Output, Outputs, note},
     },
     trials::{
+        class,
         command::{self, Course},
         fault_matrix,
     },
@@ -59,6 +60,8 @@ enum Command {
     /// Tries every claim of the course, and says which came out so.
     Course(WithLab<command::Args>),
     Faults(fault_matrix::command::Args),
+    /// Plays a class of visitors against a lab, and says which promises to a class were kept.
+    Class(WithLab<class::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
     Doctor(lab::doctor::Args),
@@ -210,6 +213,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Faults(args) => {
             open(&args)?;
             fault_matrix::command::run(args, stop).await
+        }
+        Command::Class(WithLab { lab, args }) => {
+            open(&args)?;
+            with_lab(lab, 0, stop, |at, _, stop| class::run(args, at, stop)).await
         }
         Command::Bench(WithLab { lab, args }) => {
             open(&args)?;

@@ -6,6 +6,7 @@
 //!
 //! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
+pub(crate) mod class;
 mod cluster;
 pub(crate) mod command;
 #[cfg(test)]

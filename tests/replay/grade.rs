@@ -15,7 +15,7 @@ use oversell::{
     stock,
 };
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -326,7 +326,8 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
     let (one, other) = ("1".repeat(32), "2".repeat(32));
     for (visitors, alone) in [([Some(&*one), Some(&*other)], true), ([None, None], false)] {
         for (n, (visitor, release)) in visitors.into_iter().zip(["1", "2"]).enumerate() {
-            let scripts = serde_json::json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
+            let scripts =
+                json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
             let (status, kept) = visit(n, visitor, Method::PUT, "/mine", scripts).await?;
             ensure!(status == StatusCode::OK, "{status} {kept}");
         }

@@ -96,7 +96,7 @@ async fn take(
         job = job.with_visitor(visitor.id());
         if !terms.names_product() && visitor.has_id() {
             job.request.stock_id = own_lock::product_of(visitor.id());
-            own_lock::put_pieces(&app.ctx, job.request.stock_id).await?;
+            stock::put_own_pieces(&app.ctx, job.request.stock_id).await?;
         }
     }
     // A load gives no name, and is not looked at.

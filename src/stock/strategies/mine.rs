@@ -3,7 +3,7 @@
 use super::redis_watchdog;
 use crate::own_lock::{Scripts, run_script};
 use crate::section::{
-    Points, RedisTap,
+    Points, RedisTap, redis_key,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -111,6 +111,17 @@ pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts,
     let first = || stages().next().map(|(_, scripts)| scripts);
     kept.or_else(first)
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
+}
+
+/// Puts the course's pieces of a visitor's product in stock, for a day, unless it has some.
+pub(crate) async fn put_own_pieces(ctx: &Ctx, product: i64) -> Result<(), Error> {
+    const PIECES: i64 = 5000;
+    const LIFETIME_S: u64 = 86_400;
+    let mut put = redis::cmd("SET");
+    put.arg(redis_key::of(ctx, product)).arg(PIECES);
+    put.arg("NX").arg("EX").arg(LIFETIME_S);
+    put.exec_async(&mut ctx.redis.connection()).await?;
+    Ok(())
 }
 
 struct Mine {

@@ -106,8 +106,8 @@ impl Runs {
                 }
             }
             if let Some(sender) = first_try.take() {
-                // Whoever asked may have hung up.
-                let _ = sender.send(());
+                // The client may have hung up.
+                sender.send(()).ok();
             }
             tokio::select! {
                 () = run.cancelled() => {
