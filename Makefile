@@ -58,7 +58,7 @@ mysql = valkey-8 mysql-9
 servers: install ## what depends on a server's release, on others than the system's: SET=debian13 or SET=mysql, else both
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, a class of forty, `make servers`
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -67,6 +67,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
+	$(TARGET)/debug/oversell class --lab --json target/class.json
 	@$(MAKE) --no-print-directory servers
 
 package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
@@ -103,9 +104,8 @@ linters:
 browser:
 	@scripts/install test
 
-docs: rust ## the pages of docs/ that are made from data, and the list of modules in static/index.html
-	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --lib -- no_generated_page_is_stale
-	OVERSELL_WRITE_DOCS=1 node --test tests/page/modules.test.mjs
+docs: rust ## the pages of docs/ that are made from data
+	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
 
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/trials/last_run.json

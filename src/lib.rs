@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
-//! which oversold; [`claims`] has every claim of the documents, and [`trials`] tries it; [`lab`] starts the real servers that all of it runs
-//! against. [`section`] has what strategies share, [`terminal`] what commands print, [`clients`] small clients of servers.
+//! which oversold; [`claims`] has every claim of the documents; [`lab`] starts the real servers that all of it runs against. The
+//! program, `main.rs`, adds the command line and the trials of the claims. [`section`] has what strategies share, [`terminal`] what commands print, [`clients`] small clients of servers.
 //!
 //! # Words
 //!
@@ -47,7 +47,6 @@ mod instance;
 pub mod load;
 
 pub mod claims;
-pub mod trials;
 
 #[cfg(target_os = "linux")]
 pub mod lab;
@@ -59,7 +58,6 @@ pub mod lab;
 mod boundary;
 
 pub mod addresses;
-pub mod cli;
 pub mod clients;
 pub mod config;
 pub mod ctx;
@@ -71,7 +69,7 @@ pub mod registry;
 pub mod replay_log;
 pub mod server;
 pub mod shutdown;
-mod static_files;
+pub mod static_files;
 pub mod telemetry;
 pub mod terminal;
 pub mod visits;

@@ -84,6 +84,8 @@ pub enum VisitEventKind {
     Lesson,
     /// A guess about the end of the race of a lesson.
     Guess,
+    /// The race of this lesson has ended: what was guessed is answered.
+    Ended,
 }
 
 /// The visits of one instance. Cloning it is cheap.

@@ -21,7 +21,7 @@ pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::ClaimVerdict;
 pub use words::Words;
-pub(crate) use words::words;
+pub use words::words;
 
 /// Every lesson.
 pub fn lessons() -> impl Iterator<Item = &'static Lesson> {

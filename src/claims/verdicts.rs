@@ -20,15 +20,15 @@ pub struct Verdicts {
     /// A verdict for each lesson that was run.
     #[garde(length(min = 1, max = 1000), dive)]
     #[schema(min_items = 1, max_items = 1000)]
-    pub(crate) lessons: Vec<LessonResult>,
+    pub lessons: Vec<LessonResult>,
 }
 
 impl Verdicts {
-    pub(crate) fn read(file: &str) -> Self {
+    pub fn read(file: &str) -> Self {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
-    pub(crate) fn of(&self, id: &str) -> Option<&LessonResult> {
+    pub fn of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }
 }
@@ -40,16 +40,16 @@ pub struct LessonResult {
     /// One of `GET /course`.
     #[garde(custom(a_lesson))]
     #[schema(schema_with = one_of_the_lessons)]
-    pub(crate) id: String,
+    pub id: String,
     /// What it was tried on: our service is `oversell`.
     #[garde(length(max = 10), inner(length(chars, max = 40)))]
     #[serde(default)]
     #[schema(schema_with = systems)]
-    pub(crate) on: Vec<String>,
+    pub on: Vec<String>,
     #[garde(skip)]
-    pub(crate) verdict: ClaimVerdict,
+    pub verdict: ClaimVerdict,
     #[garde(dive)]
-    pub(crate) seen: Words,
+    pub seen: Words,
     /// The figures and whatever else the command writes.
     #[garde(skip)]
     #[serde(flatten)]

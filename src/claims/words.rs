@@ -17,12 +17,13 @@ pub struct Words {
 }
 
 /// A text in both languages, with the same arguments: `words!("{n} 件", "{n} pieces")`.
+#[macro_export]
 macro_rules! words {
     ($zh:literal, $en:literal $($with:tt)*) => {
         $crate::claims::Words::new(format!($zh $($with)*), format!($en $($with)*))
     };
 }
-pub(crate) use words;
+pub use words;
 
 impl Words {
     #[must_use]
@@ -34,7 +35,7 @@ impl Words {
     }
 
     /// In the language of the terminal.
-    pub(crate) fn here(self) -> String {
+    pub fn here(self) -> String {
         if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {
@@ -43,13 +44,13 @@ impl Words {
     }
 
     /// Joins them with these separators.
-    pub(crate) fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
+    pub fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
         let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);
         Self::new(of(|w| &w.zh, zh), of(|w| &w.en, en))
     }
 
     /// One text for both languages, such as a server's own message.
-    pub(crate) fn same(text: impl Into<String>) -> Self {
+    pub fn same(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
             zh: text.clone(),

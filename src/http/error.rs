@@ -1,8 +1,12 @@
 //! The errors of a request: those of the stock and the lessons, and those that only HTTP knows. The table below has a row for
 //! each, with its status and its words.
 
-use super::problem::{AnswerOutcome, Problem, RunInProgress};
-use crate::{error::Error as Domain, seckill, stock};
+use super::problem::{AnswerOutcome, Problem};
+use crate::{
+    error::Error as Domain,
+    seckill::{self, SeckillError},
+    stock,
+};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -65,9 +69,6 @@ pub(super) enum Error {
     /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
-    /// A run of load is going on; there is one at a time.
-    #[error("{} is running {} from instance {}; still to run: {}", .0.by, .0.strategy, .0.instance, .0.left())]
-    RunInProgress(RunInProgress),
     /// There is no replay of this lesson.
     #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
     NoReplay(String),
@@ -76,7 +77,10 @@ pub(super) enum Error {
         "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
     )]
     NoReplays,
-    /// A replay is going on; there is one at a time.
+    /// A bound on what visitors may have at once.
+    #[error("there are at most {most} {what} at once: one of them must end first")]
+    TooMany { what: &'static str, most: usize },
+    /// The same replay of this visitor is going on, or one that breaks servers.
     #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
     /// There is no actor of this id.
@@ -155,15 +159,16 @@ impl From<&Error> for Problem {
             Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
             Error::NoRun(_) => P::missing("no-run", "没有这次压测"),
-            Error::RunInProgress(run) => P {
-                run: Some(run.clone()),
-                ..P::conflict("run-in-progress", "另一次压测正在进行")
-            },
             Error::NoReplay(id) => P::missing("no-replay", format!("没有这一课的重演：{id}")),
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
             Error::ReplayInProgress(lesson) => P::conflict(
                 "replay-in-progress",
                 format!("第 {lesson} 课正在重演：等它演完，或先取消"),
+            ),
+            Error::TooMany { most, .. } => P::refused(
+                S::TOO_MANY_REQUESTS,
+                "too-many",
+                format!("同时最多 {most} 个：等一个结束了再来"),
             ),
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
             Error::NoLab => P::refused(
@@ -186,10 +191,6 @@ impl From<&Domain> for Problem {
                 outcome: AnswerOutcome::SoldOut,
                 ..P::in_the_words("sold-out", "库存不足！")
             },
-            Domain::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
-            Domain::Over => P::in_the_words("over", "秒杀已经结束!"),
-            Domain::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
-            Domain::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
             Domain::Taken(_) => P::in_the_words("lock-taken", "获取锁失败，有并发"),
             Domain::Lost(_) => P::in_the_words("lock-lost", "锁已失效"),
             Domain::Limited => P {
@@ -208,15 +209,9 @@ impl From<&Domain> for Problem {
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
                 .one_of(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
-            Domain::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
-            Domain::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
             Domain::NoStock(id) => P::unavailable(
                 "no-stock",
                 format!("redis 里没有商品 {id} 的库存，请重置库存"),
-            ),
-            Domain::NoVoucherStock(id) => P::unavailable(
-                "no-voucher-stock",
-                format!("redis 里没有优惠券 {id} 的库存"),
             ),
             Domain::WrongType => {
                 P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的")
@@ -248,10 +243,30 @@ impl From<&Domain> for Problem {
                 ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
             },
             Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
+            Domain::Seckill(error) => Self::from(error),
             Domain::Panicked(_) => P::internal("内部错误，结果未知").unknown(),
             Domain::Internal(_) => P::internal("内部错误"),
         };
         detailed(problem, error)
+    }
+}
+
+/// The same for the seckill, in the words of \[002\].
+impl From<&SeckillError> for Problem {
+    fn from(error: &SeckillError) -> Self {
+        use {Problem as P, SeckillError as E};
+        match error {
+            E::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
+            E::Over => P::in_the_words("over", "秒杀已经结束!"),
+            E::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
+            E::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
+            E::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
+            E::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
+            E::NoVoucherStock(id) => P::unavailable(
+                "no-voucher-stock",
+                format!("redis 里没有优惠券 {id} 的库存"),
+            ),
+        }
     }
 }
 

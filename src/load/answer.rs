@@ -34,7 +34,7 @@ struct Json<'a> {
 /// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
 ///
 /// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
-pub(crate) fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
+pub fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
     if let Ok(mut json) = serde_json::from_slice::<Json<'_>>(body) {
         let said = AnswerDetails {
             retries: json.retries,

@@ -27,9 +27,11 @@ const FDATASYNC_SAMPLES: usize = 101;
 
 /// Where and how figures were measured.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Conditions {
+pub struct Conditions {
     /// The command line, wherever the program is.
     pub(crate) command: String,
+    /// The day of the run, as in `2026-11-26`.
+    pub(crate) date: String,
     /// The version of this program.
     pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
@@ -50,7 +52,7 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Reads them; `lab` is the lab that is measured, where it is one.
-    pub(crate) async fn of(lab: Option<&Addresses>) -> Self {
+    pub async fn of(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: ["oversell".to_owned()]
                 .into_iter()
@@ -60,6 +62,7 @@ impl Conditions {
             version: env!("CARGO_PKG_VERSION"),
             commit: env!("OVERSELL_COMMIT"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
+            date: chrono::Utc::now().format("%F").to_string(),
             cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             kernel: kernel(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()),
             ..Self::default()

@@ -4,16 +4,16 @@ use super::terminal;
 use askama::{Result, Values};
 
 #[askama::filter_fn]
-pub(crate) fn whole(n: &i64, _: &dyn Values) -> Result<String> {
+pub fn whole(n: &i64, _: &dyn Values) -> Result<String> {
     Ok(terminal::whole(*n))
 }
 
 #[askama::filter_fn]
-pub(crate) fn rate(per_second: &f64, _: &dyn Values) -> Result<String> {
+pub fn rate(per_second: &f64, _: &dyn Values) -> Result<String> {
     Ok(terminal::rate(*per_second))
 }
 
 #[askama::filter_fn]
-pub(crate) fn ms(ms: &f64, _: &dyn Values) -> Result<String> {
+pub fn ms(ms: &f64, _: &dyn Values) -> Result<String> {
     Ok(terminal::ms(*ms))
 }

@@ -108,7 +108,7 @@ pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Res
 
 /// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each, and why a round of it could not
 /// be made, which spoils no other. The order is another one in each round; two take turns at being the first.
-pub(crate) async fn interleaved(
+pub async fn interleaved(
     plans: &[Plan],
     timed: Timed,
     rounds: usize,

@@ -27,20 +27,20 @@ mod voucher;
 pub mod bench;
 mod ceiling;
 pub mod compare;
-pub(crate) mod conditions;
+pub mod conditions;
 #[allow(unreachable_pub)]
-pub(crate) mod filters;
-pub(crate) mod measure;
+pub mod filters;
+pub mod measure;
 pub mod seckill;
 mod table;
-pub(crate) mod target;
-pub(crate) mod terminal;
+pub mod target;
+pub mod terminal;
 
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use answer::meaning;
+pub use answer::meaning;
 pub use plan::{ONE, Plan, THREE};
 pub use row::Row;

@@ -52,6 +52,9 @@ pub struct Plan {
     /// The admin token, for a cluster that has one: `PUT /stock` needs it.
     #[serde(skip)]
     pub token: Option<SecretString>,
+    /// The visitor whose own lock it tries.
+    #[serde(skip)]
+    pub visitor: Option<String>,
     /// Keep who was inside when, to be drawn.
     #[serde(skip)]
     pub draws: bool,
@@ -65,13 +68,13 @@ pub struct Plan {
 
 /// A load that lasts a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Timed {
+pub struct Timed {
     /// A request that is answered in this time does not count.
-    pub(crate) warm_up: Duration,
+    pub warm_up: Duration,
     /// A request that is answered in this time counts.
-    pub(crate) measured: Duration,
+    pub measured: Duration,
     /// Requests that are due each second, over all connections; without it each connection sends when it can.
-    pub(crate) rate: Option<f64>,
+    pub rate: Option<f64>,
 }
 
 /// Users who order a voucher.
@@ -85,13 +88,13 @@ pub struct Orders {
 
 /// A product, or the first of the users, of a run's own: its id is beyond those that a person types, and exact in
 /// JavaScript too.
-pub(crate) fn own_product() -> i64 {
+pub fn own_product() -> i64 {
     fastrand::i64(1 << 40..1 << 52)
 }
 
 impl Timed {
     /// Without a rate: each connection sends when it can.
-    pub(crate) const fn closed(warm_up: Duration, measured: Duration) -> Self {
+    pub const fn closed(warm_up: Duration, measured: Duration) -> Self {
         Self {
             warm_up,
             measured,
@@ -123,6 +126,7 @@ impl Plan {
             stock_id: own_product(),
             count: 5000,
             token: None,
+            visitor: None,
             draws: false,
             timed: None,
             orders: None,
@@ -131,7 +135,7 @@ impl Plan {
 
     /// Orders of a voucher, each from another connection; at least so many as are asked for, since each connection
     /// sends as many as the others.
-    pub(crate) fn ordering(self, users: u64, repeats: u64) -> Self {
+    pub fn ordering(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
         Self {
             loops: orders.div_ceil(self.threads),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Where a command finds the cluster.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Where {
+pub struct Where {
     /// Where a running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
@@ -43,13 +43,13 @@ fn http_url(text: &str) -> Result<String, String> {
 
 /// The addresses that the load is sent to.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub struct Cluster {
     /// The load balancer.
-    pub(crate) http: Option<String>,
+    pub http: Option<String>,
     /// One instance.
-    pub(crate) instance: Option<String>,
+    pub instance: Option<String>,
     /// All of a lab's servers; nothing of another cluster's.
-    pub(crate) lab: Option<Addresses>,
+    pub lab: Option<Addresses>,
 }
 
 impl Where {
@@ -58,7 +58,7 @@ impl Where {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where there is none.
-    pub(crate) fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
+    pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster {
                 http: self.http.clone(),
@@ -85,7 +85,7 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the command line does not say.
-    pub(crate) fn address(&self, target: &str) -> Result<&str, Failure> {
+    pub fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE {
             (&self.instance, "--instance")
         } else {
@@ -102,7 +102,7 @@ impl Cluster {
 
 /// A list that a cluster has at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Registry {
+pub enum Registry {
     /// The strategies.
     Strategies,
     /// The steps of the seckill.
@@ -114,7 +114,7 @@ pub(crate) enum Registry {
 /// # Errors
 ///
 /// [`Failure::Unusable`] where that is not so.
-pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
+pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
     let (path, what) = match registry {
         Registry::Strategies => ("strategies", "strategy"),
         Registry::Steps => ("voucher-order/strategies", "step"),
@@ -135,7 +135,7 @@ pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Resu
 }
 
 /// The admin token of a cluster: that of its lab, or the one that the environment names, if there is one.
-pub(crate) fn token(lab: Option<&Addresses>) -> Option<SecretString> {
+pub fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
     let token = of_lab.map_or_else(|| std::env::var(TOKEN).ok(), |token| Some(token.0));
     token.filter(|token| !token.is_empty()).map(Into::into)

@@ -15,7 +15,7 @@ use indicatif::{HumanCount, ProgressBar};
 use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
-pub(crate) fn stopped() -> Failure {
+pub fn stopped() -> Failure {
     Failure::Interrupted(told!(
         "被信号打断，还没有测完",
         "cut short by a signal, before all was measured"
@@ -23,7 +23,7 @@ pub(crate) fn stopped() -> Failure {
 }
 
 /// A progress bar on stderr; where that is no terminal, a line for each step that is done.
-pub(crate) struct Bar {
+pub struct Bar {
     bar: ProgressBar,
     speaks: bool,
 }
@@ -37,7 +37,7 @@ impl Bar {
     }
 
     /// A bar that is not shown, and says nothing.
-    pub(crate) fn hidden() -> Self {
+    pub fn hidden() -> Self {
         Self {
             bar: ProgressBar::hidden(),
             speaks: false,
@@ -80,11 +80,11 @@ impl Drop for Bar {
 }
 
 /// A column of a table: its head, and what stands in it.
-pub(crate) type Column<T> = (Bilingual, fn(&T) -> Cell);
+pub type Column<T> = (Bilingual, fn(&T) -> Cell);
 
 /// A table of these rows; `words` are the columns that are not figures. The columns come in the order of their weight. Where a
 /// terminal is too narrow, empty ones go first, then those at the end, and a line says which.
-pub(crate) fn table<T>(all: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> String {
+pub fn table<T>(all: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> String {
     let width = columns().filter(|_| !markdown);
     fitting(all, words, rows, markdown, width)
 }
@@ -166,7 +166,7 @@ pub(crate) fn whole(n: i64) -> String {
 }
 
 /// A rate per second with three digits that count: more do not repeat from run to run.
-pub(crate) fn rate(per_second: f64) -> String {
+pub fn rate(per_second: f64) -> String {
     let digits = per_second.abs().max(1.0).log10().floor() as i32;
     let unit = 10f64.powi((digits - 2).max(0));
     whole(((per_second / unit).round() * unit) as i64)

@@ -1,6 +1,6 @@
 //! An actor of a race: a job that is followed and stopped at its points, in this instance or in another one.
 //!
-//! 1. [`start_here`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
+//! 1. [`start_by_name`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
 //!    the result; between them there is one event for each point that it passes.
 //! 2. It stops at the points among its stops until it is given others.
 //! 3. Another instance is asked over HTTP: `POST /replays/actors` starts the actor there and answers with its events,
@@ -15,6 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill,
+    seckill::SeckillError,
     section::{Follower, FollowerEvent, Job, Point},
     stock_admin,
 };
@@ -120,7 +121,11 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-pub(super) fn start_here(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
+/// # Errors
+///
+/// [`Error::NoStrategy`] if there is no such act.
+pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+    let act = Act::find(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
     let (point_sender, mut points) = mpsc::unbounded_channel();
@@ -137,7 +142,7 @@ pub(super) fn start_here(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
             stops: stopping,
             linger,
         });
-    let ctx = ctx.clone();
+    let ctx = ctx.for_actors_of(spec.stock_id);
     let task = tokio::spawn(async move {
         let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
@@ -167,11 +172,11 @@ pub(super) fn start_here(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
             }
         }));
     });
-    Actor {
+    Ok(Actor {
         events,
         stops,
         _task: AbortOnDropHandle::new(task),
-    }
+    })
 }
 
 impl From<FollowerEvent> for ActorEvent {
@@ -187,8 +192,8 @@ fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
         Error::Timeout { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
-        Error::AlreadyOrdered => "already-ordered",
-        Error::OrderUnderWay => "under-way",
+        Error::Seckill(SeckillError::AlreadyOrdered) => "already-ordered",
+        Error::Seckill(SeckillError::OrderUnderWay) => "under-way",
         Error::Fenced { .. } => "fenced",
         Error::Lost(_) => "lost",
         _ => "error",
@@ -257,9 +262,9 @@ pub struct SetStops {
 }
 
 impl ActorHost {
-    pub(super) async fn start_on_host(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
+    pub(super) async fn start_on_host(&self, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
-            Self::Local(ctx) => Ok(start_here(ctx, act, spec)),
+            Self::Local(ctx) => start_by_name(ctx, spec),
             Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
         }
     }

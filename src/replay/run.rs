@@ -184,6 +184,7 @@ impl Script {
         log: &Arc<Log>,
         cancel: &CancellationToken,
     ) -> Result<ReplayResult, Error> {
+        let ctx = &ctx.for_replays();
         let stock_id = self.act.put_goods(ctx, self.pieces).await?;
         let observer = Arc::new(Observer::new(Arc::clone(log)));
         let limit = if options.pace.waits_for_people() {

@@ -1,6 +1,7 @@
 //! All that a step is written in, under one name.
 
 pub(super) use super::{
+    error::SeckillError,
     id_worker,
     order::{Order, OrderReceipt},
     rows,

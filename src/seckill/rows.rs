@@ -7,7 +7,7 @@
 //!
 //! Next: `check_then_deduct.rs`, the first step.
 
-use super::{Order, OrderReceipt, id_worker, voucher};
+use super::{Order, OrderReceipt, SeckillError, id_worker, voucher};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -26,13 +26,13 @@ pub(super) async fn check_open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let voucher = mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?;
     conn.done();
-    let voucher = voucher.ok_or(Error::NoVoucher(order.voucher_id))?;
+    let voucher = voucher.ok_or(SeckillError::NoVoucher(order.voucher_id))?;
     let now = Utc::now();
     if voucher.begin > now {
-        return Err(Error::NotStarted);
+        return Err(SeckillError::NotStarted.into());
     }
     if voucher.end < now {
-        return Err(Error::Over);
+        return Err(SeckillError::Over.into());
     }
     if voucher.stock < 1 {
         return Err(Error::SoldOut);
@@ -65,7 +65,7 @@ pub(super) async fn check_unordered(conn: &mut Conn, order: &Order) -> Result<()
         .bind(order.voucher_id);
     let count: i64 = mysql::in_time(&order.job, count.fetch_one(&mut **conn)).await?;
     if count > 0 {
-        return Err(Error::AlreadyOrdered);
+        return Err(SeckillError::AlreadyOrdered.into());
     }
     order.job.at(Point::Checked).await;
     Ok(())

@@ -9,7 +9,7 @@
 //!
 //! Next: `redis_lock_fixed_id.rs`, the first version.
 
-use super::{Order, OrderReceipt, rows};
+use super::{Order, OrderReceipt, SeckillError, rows};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -38,7 +38,7 @@ pub(super) async fn place_under<S: Stage>(
     let lock = Lock::named(ctx, &order.job, &lock_name(order), LEASE, stage);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
-        .ok_or(Error::OrderUnderWay)?;
+        .ok_or(SeckillError::OrderUnderWay)?;
     order.job.at(Point::Locked).await;
     let placed = rows::create_order(ctx, order).await;
     order.job.at(Point::Unlock).await;

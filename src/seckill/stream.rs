@@ -11,6 +11,7 @@
 //!
 //! Next: `consumer.rs`.
 
+use super::SeckillError;
 use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
@@ -104,7 +105,7 @@ impl From<StreamId> for Entry {
 ///
 /// # Errors
 ///
-/// [`Error::NoOrder`]; [`Error::Unavailable`] if a server is down.
+/// [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
@@ -122,7 +123,7 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
         (Some(_), ..) => Ok(State::Stored),
         (None, Some(reason), _) => Ok(State::Failed(reason)),
         (None, None, true) => Ok(State::Pending),
-        (None, None, false) => Err(Error::NoOrder(order_id)),
+        (None, None, false) => Err(SeckillError::NoOrder(order_id).into()),
     }
 }
 

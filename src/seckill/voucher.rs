@@ -1,5 +1,6 @@
 //! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
 
+use super::SeckillError;
 use super::{
     check::{Books, Entry},
     stream,
@@ -71,14 +72,14 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 ///
 /// # Errors
 ///
-/// [`Error::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
+/// [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
         .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
         .await?;
     conn.done();
-    voucher.ok_or(Error::NoVoucher(id))
+    voucher.ok_or_else(|| SeckillError::NoVoucher(id).into())
 }
 
 /// [`read`], on this connection. A plain read locks nothing.
@@ -122,7 +123,7 @@ pub async fn add(
 ///
 /// # Errors
 ///
-/// [`Error::NoVoucher`]; otherwise as [`add`].
+/// [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
     forget.del(stock_key(ctx, id)).del(users_key(ctx, id));
@@ -142,7 +143,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     }
     conn.done();
     if removed == 0 {
-        Err(Error::NoVoucher(id))
+        Err(SeckillError::NoVoucher(id).into())
     } else {
         Ok(())
     }
@@ -154,7 +155,7 @@ pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let books = Session::of(&conn)
         .bounded(ALL_ORDERS_TIMEOUT, books_on(&mut conn, id))
         .await?;
-    let (mut books, is_in_redis) = books.ok_or(Error::NoVoucher(id))?;
+    let (mut books, is_in_redis) = books.ok_or(SeckillError::NoVoucher(id))?;
     if is_in_redis {
         let in_redis = settled_stock_in_redis(ctx, id).await;
         // Redis is read between two reads of the database: only if these agree do all three belong to one moment.

@@ -11,7 +11,7 @@
 //!
 //! Next: `stream.rs`.
 
-use super::{Order, voucher};
+use super::{Order, SeckillError, voucher};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -30,7 +30,7 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
         .is_none()
     {
         conn.done();
-        return Err(Error::NoVoucher(order.voucher_id));
+        return Err(SeckillError::NoVoucher(order.voucher_id).into());
     }
     let published = in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, published).await

@@ -244,10 +244,10 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 
 /// Whether this is a refusal, by the server or by us: no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
-    use Error::{AlreadyOrdered, NoProduct, RowChanged, SoldOut, Timeout};
+    use Error::{NoProduct, RowChanged, Seckill, SoldOut, Timeout};
     matches!(
         error,
-        SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | AlreadyOrdered
+        SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | Seckill(_)
     )
 }
 

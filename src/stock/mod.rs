@@ -27,7 +27,7 @@ use std::{future::Future, sync::LazyLock};
 
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
-    mine::current_scripts,
+    mine::{current_scripts, put_own_pieces},
     redis_multi::PARTS,
     redis_reentrant::Reentrant,
     redis_setnx_lua::DeleteByScript,

@@ -18,7 +18,7 @@ impl Bilingual {
     }
 
     /// In the language of the terminal.
-    pub(crate) fn here(self) -> &'static str {
+    pub fn here(self) -> &'static str {
         if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {

@@ -20,20 +20,22 @@ pub enum Failure {
 }
 
 /// [`Failure::Unusable`] with a text in Chinese and in English, in the language of the terminal.
+#[macro_export]
 macro_rules! unusable_told {
     ($($text:tt)*) => {
         $crate::terminal::failure::Failure::Unusable($crate::terminal::chinese::told!($($text)*))
     };
 }
-pub(crate) use unusable_told;
+pub use unusable_told;
 
 /// [`Failure::Unusable`] with this text, as `format!` writes it.
+#[macro_export]
 macro_rules! unusable {
     ($($text:tt)*) => {
         $crate::terminal::failure::Failure::Unusable(format!($($text)*))
     };
 }
-pub(crate) use unusable;
+pub use unusable;
 
 impl Failure {
     /// The exit status, as the readme lists them.

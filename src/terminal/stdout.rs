@@ -31,13 +31,14 @@ static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new)
 static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 
 /// As `println!`, for a stdout that may fail.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
 }
-pub(crate) use say;
+pub use say;
 
 /// Prints a line for people.
-pub(crate) fn line(words: fmt::Arguments<'_>) {
+pub fn line(words: fmt::Arguments<'_>) {
     let words = match columns() {
         Some(width) => &wrapped(&words.to_string(), width),
         None => &words as &dyn fmt::Display,
@@ -50,12 +51,12 @@ pub(crate) fn line(words: fmt::Arguments<'_>) {
 }
 
 /// Prints without wrapping: a script, or a command to copy.
-pub(crate) fn verbatim(text: &str) {
+pub fn verbatim(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
 
 /// Colours a mark, if the terminal for people takes colours: ✓ green, ✗ red, any other yellow.
-pub(crate) fn mark(mark: &str) -> String {
+pub fn mark(mark: &str) -> String {
     if !has_colours() {
         return mark.to_owned();
     }
@@ -69,7 +70,7 @@ pub(crate) fn mark(mark: &str) -> String {
 }
 
 /// Whether lines for people may have colours.
-pub(crate) fn has_colours() -> bool {
+pub fn has_colours() -> bool {
     match IS_A_FILE.load(Ordering::Relaxed) {
         true => console::colors_enabled_stderr(),
         false => console::colors_enabled(),
@@ -77,7 +78,7 @@ pub(crate) fn has_colours() -> bool {
 }
 
 /// A progress bar on stderr, hidden if that is no terminal. Only long steps get an estimate.
-pub(crate) fn progress(steps: usize, estimates: bool) -> ProgressBar {
+pub fn progress(steps: usize, estimates: bool) -> ProgressBar {
     let left = match estimates {
         true => told!("还要约 {{eta}}  ", "about {{eta}} left  "),
         false => String::new(),
@@ -91,7 +92,7 @@ pub(crate) fn progress(steps: usize, estimates: bool) -> ProgressBar {
 }
 
 /// Prints a line on stderr, if it takes one.
-pub(crate) fn note(words: fmt::Arguments<'_>) {
+pub fn note(words: fmt::Arguments<'_>) {
     writeln!(io::stderr(), "{words}").ok();
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn gone() -> CancellationToken {
 }
 
 /// The failure of a command whose stdout failed.
-pub(crate) fn failure() -> Option<Failure> {
+pub fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
     Some(no_more(why))
 }
@@ -123,7 +124,7 @@ fn no_more(why: &dyn fmt::Display) -> Failure {
 }
 
 /// The columns of the terminal for people; `None` if their lines go elsewhere.
-pub(crate) fn columns() -> Option<usize> {
+pub fn columns() -> Option<usize> {
     let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
         true => Term::stderr(),
         false => Term::stdout(),
@@ -139,7 +140,7 @@ pub(crate) fn columns() -> Option<usize> {
 
 /// A file that a command is to write; `-` is stdout.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
+pub struct Output {
     path: PathBuf,
     file: OnceLock<Arc<File>>,
 }
@@ -171,7 +172,7 @@ impl Output {
     /// # Errors
     ///
     /// [`Failure::Unusable`] if it cannot be written.
-    pub(crate) fn open(&self) -> Result<(), Failure> {
+    pub fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
             IS_A_FILE.store(true, Ordering::Relaxed);
             return Ok(());
@@ -199,7 +200,7 @@ impl Output {
     /// # Errors
     ///
     /// [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
-    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));
             return printed.map_err(|e| no_more(&e));
@@ -218,14 +219,14 @@ impl Output {
     }
 
     /// Writes a value as JSON.
-    pub(crate) fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))
     }
 }
 
 /// The arguments of a command that may write files.
-pub(crate) trait Outputs {
+pub trait Outputs {
     fn outputs(&self) -> Vec<&Output>;
 }
 

@@ -3,7 +3,7 @@
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
 /// Breaks each line that is too long at its words; what follows is indented as the line is.
-pub(crate) fn wrapped(text: &str, width: usize) -> String {
+pub fn wrapped(text: &str, width: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let how = Options::new(width)

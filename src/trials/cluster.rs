@@ -47,7 +47,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 
 /// A running cluster, and what anybody outside can do with it.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     http: String,
     instances: Vec<String>,
     lab: Option<Addresses>,
@@ -81,12 +81,11 @@ impl OwnLab {
     }
 }
 
-impl Target {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::One => ONE,
-            Self::Three => THREE,
-        }
+/// The name that a load has for it.
+pub(super) const fn target_name(target: Target) -> &'static str {
+    match target {
+        Target::One => ONE,
+        Target::Three => THREE,
     }
 }
 
@@ -98,11 +97,11 @@ impl Cluster {
         stop: CancellationToken,
     ) -> Result<Self, Failure> {
         let http = found
-            .address(Target::Three.name())?
+            .address(target_name(Target::Three))?
             .trim_end_matches('/')
             .to_owned();
         let one = found
-            .address(Target::One.name())?
+            .address(target_name(Target::One))?
             .trim_end_matches('/')
             .to_owned();
         if found.lab.is_none() && http == one {
@@ -136,24 +135,24 @@ impl Cluster {
 
     /// nginx in front of all instances.
     #[must_use]
-    pub fn three(&self) -> &str {
+    pub(crate) fn three(&self) -> &str {
         &self.http
     }
 
     /// One instance.
     #[must_use]
-    pub fn one(&self) -> &str {
+    pub(crate) fn one(&self) -> &str {
         self.instances.first().map_or(&self.http, String::as_str)
     }
 
     /// The instances' addresses; of a cluster without a lab only one is known.
     #[must_use]
-    pub fn instances(&self) -> &[String] {
+    pub(crate) fn instances(&self) -> &[String] {
         &self.instances
     }
 
     #[must_use]
-    pub fn address(&self, target: Target) -> &str {
+    pub(crate) fn address(&self, target: Target) -> &str {
         match target {
             Target::One => self.one(),
             Target::Three => self.three(),
@@ -161,38 +160,42 @@ impl Cluster {
     }
 
     /// Sends a GET to a whole address; the answer is the text of the course.
-    pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
+    pub(crate) async fn get(&self, url: &str) -> Result<Answer, HttpError> {
         self.request(Method::GET, url).answer().await
     }
 
     /// Builds a request to a whole address, with the admin token if there is one.
-    pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, url: &str) -> RequestBuilder {
         let request = client().request(method, url).timeout(REQUEST_TIMEOUT);
         request.token(self.token.as_ref())
     }
 
     /// Sends a request and returns status and JSON, of a problem too.
-    pub async fn answer(&self, method: Method, url: &str) -> Result<(u16, Value), HttpError> {
+    pub(crate) async fn answer(
+        &self,
+        method: Method,
+        url: &str,
+    ) -> Result<(u16, Value), HttpError> {
         let request = self.request(method, url).header(ACCEPT, "application/json");
         let answer = request.answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
     /// Sends the course's load: 100 × 50 requests for 5000 pieces of a new product.
-    pub async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
+    pub(crate) async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
         self.send(self.plan(strategy, target)).await
     }
 
     /// The same load as a plan, which a caller may change.
     #[must_use]
-    pub fn plan(&self, strategy: &str, target: Target) -> Plan {
-        let mut plan = Plan::new(self.address(target), target.name(), strategy);
+    pub(crate) fn plan(&self, strategy: &str, target: Target) -> Plan {
+        let mut plan = Plan::new(self.address(target), target_name(target), strategy);
         plan.token.clone_from(&self.token);
         plan
     }
 
     /// Sends a load.
-    pub async fn send(&self, plan: Plan) -> Result<Row, Failure> {
+    pub(crate) async fn send(&self, plan: Plan) -> Result<Row, Failure> {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
@@ -215,7 +218,12 @@ impl Cluster {
 
     /// Measures how much more the first sells in a second than the second. Each round measures both in turn, and rounds
     /// alternate which comes first, so a slow machine slows both.
-    pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
+    pub(crate) async fn paired(
+        &self,
+        first: Side,
+        second: Side,
+        says: Says,
+    ) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
             let mut plan = self.plan(side.strategy, side.target);
@@ -259,12 +267,12 @@ impl Cluster {
     }
 
     /// Has the lab break or mend a member: `fault(Action::Pause, "8100")`. All faults are mended after the experiment.
-    pub async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
+    pub(crate) async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
         self.fault_by(action, member, Duration::ZERO).await
     }
 
     /// The same with an amount: how far a clock jumps.
-    pub async fn fault_by(
+    pub(crate) async fn fault_by(
         &self,
         action: Action,
         member: &str,
@@ -298,7 +306,7 @@ impl Cluster {
 
     /// The addresses for the lines that a student types.
     #[must_use]
-    pub fn placeholders(&self) -> Placeholders {
+    pub(crate) fn placeholders(&self) -> Placeholders {
         let no_redis: [&str; 0] = [];
         match &self.lab {
             Some(lab) => Placeholders::of_lab(lab),
@@ -307,7 +315,7 @@ impl Cluster {
     }
 
     /// The addresses of the servers.
-    pub fn servers(&self) -> Result<&Addresses, NoVerdict> {
+    pub(crate) fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
             NoVerdict::unavailable(
                 "不知道服务器的地址：要有实验环境",
@@ -317,20 +325,20 @@ impl Cluster {
     }
 
     /// A connection to the main Redis, as `redis-cli` has one.
-    pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
+    pub(crate) async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.main_redis();
         redis_at(url).await.map_err(silent(Server::Redis, url))
     }
 
     /// A connection to the database, as `mysql` has one.
-    pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
+    pub(crate) async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
         let url = &self.servers()?.mysql.url;
         let connected = MySqlConnection::connect(url).await;
         connected.map_err(silent(Server::MySql, url))
     }
 
     /// A session of ZooKeeper, as `zkCli.sh` has one.
-    pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
+    pub(crate) async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
         let at = &self.servers()?.zookeeper.connect;
         let connected = zookeeper_client::Client::connect(at).await;
         connected.map_err(silent(Server::ZooKeeper, at))

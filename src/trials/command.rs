@@ -48,7 +48,7 @@ The instances keep the verdicts for their page.
 
 Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim that does not rest on timing came out otherwise or a
 twin was not refused, 2 bad usage, no lab, a missing server.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Only these lessons, by their sections
     #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known(), hide_possible_values = true)]
     lessons: Vec<&'static Lesson>,
@@ -85,14 +85,14 @@ impl Outputs for Args {
 
 /// A run of the command, with its results so far.
 #[derive(Debug)]
-pub struct Course {
+pub(crate) struct Course {
     args: Args,
     found: Option<CourseResults>,
 }
 
 impl Course {
     #[must_use]
-    pub const fn new(args: Args) -> Self {
+    pub(crate) const fn new(args: Args) -> Self {
         Self { args, found: None }
     }
 
@@ -101,7 +101,7 @@ impl Course {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
-    pub async fn on(
+    pub(crate) async fn on(
         &mut self,
         at: Option<Addresses>,
         is_its: fn(&Lesson) -> bool,
@@ -182,7 +182,7 @@ impl Course {
 
     /// Whether a chosen lesson matches.
     #[must_use]
-    pub fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
+    pub(crate) fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.args.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
@@ -192,7 +192,7 @@ impl Course {
     ///
     /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
-    pub fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), Failure> {
         let Self { args, found } = self;
         let Some(mut found) = found else {
             return Ok(());

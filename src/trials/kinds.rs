@@ -3,6 +3,7 @@
 use super::{
     Cluster, NoVerdict, Observation, Ratio,
     experiments::{self, deadlocks, demos, limits, order_locks, orders},
+    observation::explain,
     reference,
     replay::flaw_and_cure,
     tools::{sale, sales},
@@ -240,7 +241,7 @@ async fn retries(
 
 /// Both rates and their ratio in words.
 fn words(ratio: &Ratio) -> Words {
-    let told = ratio.says.explain(ratio.ratio, ratio.failed);
+    let told = explain(ratio.says, ratio.ratio, ratio.failed);
     let [first, second] = ratio.names();
     let (one, other) = (
         rate(ratio.first.per_sec.median),

@@ -6,12 +6,13 @@
 //!
 //! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
+pub(crate) mod class;
 mod cluster;
-pub mod command;
+pub(crate) mod command;
 #[cfg(test)]
 mod docs;
 mod experiments;
-pub mod fault_matrix;
+pub(crate) mod fault_matrix;
 mod java_libraries;
 mod kinds;
 mod last_run;
@@ -29,9 +30,9 @@ mod twin;
 mod typed;
 mod voucher;
 
-pub use cluster::Cluster;
-pub use observation::{Figures, NoVerdict, Observation, Play, Rated, Ratio, Sale};
-pub use product::{Product, StockCounts};
+pub(crate) use cluster::Cluster;
+pub(crate) use observation::{NoVerdict, Observation, Play, Rated, Ratio, Sale};
+pub(crate) use product::Product;
 
 /// The lessons agree with the registries of other rooms.
 #[cfg(test)]

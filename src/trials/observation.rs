@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Observation {
+pub(crate) struct Observation {
     pub verdict: ClaimVerdict,
     /// One or two sentences with the figures that count.
     #[serde(rename = "seen")]
@@ -24,7 +24,7 @@ pub struct Observation {
 
 /// The figures of an experiment, in forms that the report draws.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sales: Vec<Sale>,
@@ -41,7 +41,7 @@ pub struct Figures {
 
 /// What a load sold, and what left the stock.
 #[derive(Debug, Clone, Serialize)]
-pub struct Sale {
+pub(crate) struct Sale {
     /// The strategy or the step.
     pub strategy: String,
     /// `one` instance or `three` behind nginx.
@@ -90,7 +90,7 @@ impl From<&Row> for Sale {
 
 /// One race, from its first event to its end.
 #[derive(Debug, Clone, Serialize)]
-pub struct Play {
+pub(crate) struct Play {
     pub lesson: String,
     /// Whether the cure was played, or the flaw.
     pub cured: bool,
@@ -105,7 +105,7 @@ pub struct Play {
 
 /// How much faster the first of two sells than the second: each round measures both, one right after the other.
 #[derive(Debug, Clone, Serialize)]
-pub struct Ratio {
+pub(crate) struct Ratio {
     pub first: Rated,
     pub second: Rated,
     /// Each round's rate of the first, divided by that of the second.
@@ -118,69 +118,67 @@ pub struct Ratio {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Rated {
+pub(crate) struct Rated {
     #[serde(flatten)]
     pub side: Side,
     /// Pieces per second.
     pub per_sec: Spread,
 }
 
-impl Says {
-    /// Whether the claim holds in these rounds.
-    #[must_use]
-    pub fn verdict(self, ratio: Spread) -> ClaimVerdict {
-        let (least, most) = self.bounds();
-        let Spread { min, max, .. } = ratio;
-        if min >= least && max <= most {
-            ClaimVerdict::Reproduced
-        } else if max < least || min > most {
-            ClaimVerdict::NotReproduced
-        } else {
-            ClaimVerdict::Noise
-        }
+/// Whether the claim holds in these rounds.
+#[must_use]
+pub(super) fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
+    let (least, most) = says.bounds();
+    let Spread { min, max, .. } = ratio;
+    if min >= least && max <= most {
+        ClaimVerdict::Reproduced
+    } else if max < least || min > most {
+        ClaimVerdict::NotReproduced
+    } else {
+        ClaimVerdict::Noise
     }
+}
 
-    /// The ratio in words: its spread, the rounds that do not count, and the bounds of the claim.
-    pub(super) fn explain(self, ratio: Spread, failed: usize) -> Words {
-        let (mut failed_zh, mut failed_en) = (String::new(), String::new());
-        if failed > 0 {
-            failed_zh = format!("，另有 {failed} 轮出错，不算");
-            failed_en = format!(", {failed} with errors do not count");
-        }
-        let (said_zh, said_en) = match self.bounds() {
-            (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
-            (least, most) => (
-                format!("{least} 到 {most} 倍"),
-                format!("{least} to {most}"),
-            ),
-        };
-        let (noise_zh, noise_en) = match self.verdict(ratio) {
-            ClaimVerdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
-            _ => ("", ""),
-        };
-        let Spread {
-            median,
-            min,
-            max,
-            rounds,
-        } = ratio;
-        words!(
-            "{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {said_zh}。",
-            "a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{said_en} is claimed."
-        )
+/// The ratio in words: its spread, the rounds that do not count, and the bounds of the claim.
+pub(super) fn explain(says: Says, ratio: Spread, failed: usize) -> Words {
+    let (mut failed_zh, mut failed_en) = (String::new(), String::new());
+    if failed > 0 {
+        failed_zh = format!("，另有 {failed} 轮出错，不算");
+        failed_en = format!(", {failed} with errors do not count");
     }
+    let (said_zh, said_en) = match says.bounds() {
+        (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
+        (least, most) => (
+            format!("{least} 到 {most} 倍"),
+            format!("{least} to {most}"),
+        ),
+    };
+    let (noise_zh, noise_en) = match verdict_of(says, ratio) {
+        ClaimVerdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
+        _ => ("", ""),
+    };
+    let Spread {
+        median,
+        min,
+        max,
+        rounds,
+    } = ratio;
+    words!(
+        "{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {said_zh}。",
+        "a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{said_en} is claimed."
+    )
 }
 
 impl Ratio {
     /// Whether the claim holds; noise if rounds lie on both sides of a bound.
     #[must_use]
-    pub fn verdict(&self) -> ClaimVerdict {
-        self.says.verdict(self.ratio)
+    pub(crate) fn verdict(&self) -> ClaimVerdict {
+        verdict_of(self.says, self.ratio)
     }
 
     /// The sides' names: the strategy, and what else differs.
     #[must_use]
-    pub fn names(&self) -> [Words; 2] {
+    pub(crate) fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {
             let Side {
@@ -269,7 +267,7 @@ impl Observation {
 
 /// Why an experiment came to no verdict.
 #[derive(Debug)]
-pub enum NoVerdict {
+pub(crate) enum NoVerdict {
     /// It needs something that this cluster does not have, such as a lab.
     Unavailable(Words),
     /// Something went wrong.
@@ -341,7 +339,7 @@ mod tests {
             ([0.3, 0.4, 2.5], Says::Near, Noise),
         ] {
             assert_eq!(
-                says.verdict(Spread::of(rounds)),
+                verdict_of(says, Spread::of(rounds)),
                 verdict,
                 "{rounds:?} {says:?}"
             );
@@ -350,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = Says::Faster.explain(Spread::of([0.9, 1.2, 1.3]), 0);
+        let said = explain(Says::Faster, Spread::of([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -361,7 +359,7 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = Says::AboutAsFast.explain(Spread::of([0.9, 1.0, 1.2]), 0);
+        let said = explain(Says::AboutAsFast, Spread::of([0.9, 1.0, 1.2]), 0);
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

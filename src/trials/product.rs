@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A product in both stores.
 #[derive(Debug)]
-pub struct Product<'a> {
+pub(crate) struct Product<'a> {
     pub(super) on: &'a Cluster,
     /// The `stock_id`.
     pub id: i64,
@@ -18,7 +18,7 @@ pub struct Product<'a> {
 
 /// The pieces in each store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StockCounts {
+pub(crate) struct StockCounts {
     /// The row.
     pub mysql: i64,
     /// The key.
@@ -27,7 +27,7 @@ pub struct StockCounts {
 
 impl Cluster {
     /// Makes a product with `count` pieces.
-    pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
+    pub(crate) async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
         let put = format!("{}/stock?stock_id={id}", self.three());
         let put = self
@@ -51,7 +51,7 @@ impl Cluster {
 
 impl Product<'_> {
     /// `GET /stock`.
-    pub async fn left(&self) -> Result<StockCounts, NoVerdict> {
+    pub(crate) async fn left(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
         let count = |store: &str| {
             let count = stock[store]["count"].as_i64();
@@ -64,7 +64,7 @@ impl Product<'_> {
     }
 
     /// Buys a piece at an instance; returns status and answer. `more` is added to the query: `&hold_ms=3000`.
-    pub async fn buy(
+    pub(crate) async fn buy(
         &self,
         at: &str,
         strategy: &str,
@@ -78,7 +78,7 @@ impl Product<'_> {
             .await
     }
 
-    pub async fn remove(self) -> Result<(), NoVerdict> {
+    pub(crate) async fn remove(self) -> Result<(), NoVerdict> {
         let removed = self.on.request(Method::DELETE, &self.stock()).answer();
         removed.await?.success()?;
         Ok(())

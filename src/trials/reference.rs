@@ -186,7 +186,7 @@ async fn follow(
         let (run, peer) = (filled(&line.run), &peers[&line.process]);
         let came = match run.strip_suffix(" &") {
             Some(run) => {
-                let (pending, limit) = (peer.tell(&line.thread, run), line.limit());
+                let (pending, limit) = (peer.tell(&line.thread, run), limit(line));
                 let answered = answer_within(pending, limit);
                 beside.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
                 vec![]
@@ -236,7 +236,7 @@ async fn run_line(
             printed,
             took: begun.elapsed(),
         };
-        if line.until.is_none() || done.prints_as_said() || done.took > line.limit() {
+        if line.until.is_none() || done.prints_as_said() || done.took > limit(line) {
             return Ok(done);
         }
         sleep(RETRY_PAUSE).await;
@@ -269,7 +269,7 @@ async fn carry_out_line(
             Ok(String::new())
         }
         ("redis-cli", _) => carry_out(on, run).await,
-        _ => Ok(answer_within(peer.tell(&line.thread, run), line.limit())
+        _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
             .await
             .0),
     }
@@ -335,24 +335,22 @@ fn remove_nodes<'a>(
     .boxed()
 }
 
-impl ScriptLine {
-    fn limit(&self) -> Duration {
-        LINE_TIMEOUT
-            + self
-                .takes_ms
-                .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
-    }
+fn limit(line: &ScriptLine) -> Duration {
+    LINE_TIMEOUT
+        + line
+            .takes_ms
+            .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
+}
 
-    /// The line for a reader: without the generated key, and with the thread unless it is the first.
-    fn words(&self) -> String {
-        let run = self.run.replace("{key}", "key");
-        let run = run.replace("{redis} ", "").replace(" &", "");
-        match (self.process, &self.thread[..]) {
-            (1, "A") => run,
-            (1, thread) => format!("{thread} {run}"),
-            (process, "A") => format!("[{process}] {run}"),
-            (process, thread) => format!("[{process}] {thread} {run}"),
-        }
+/// The line for a reader: without the generated key, and with the thread unless it is the first.
+fn words_of(line: &ScriptLine) -> String {
+    let run = line.run.replace("{key}", "key");
+    let run = run.replace("{redis} ", "").replace(" &", "");
+    match (line.process, &line.thread[..]) {
+        (1, "A") => run,
+        (1, thread) => format!("{thread} {run}"),
+        (process, "A") => format!("[{process}] {run}"),
+        (process, thread) => format!("[{process}] {thread} {run}"),
     }
 }
 
@@ -374,7 +372,7 @@ impl LineResult {
 
     /// Line, print and time, with the bounds of each.
     fn words(&self) -> String {
-        let mut words = self.line.words();
+        let mut words = words_of(&self.line);
         if !self.printed.is_empty() {
             words += &format!(" → {}", shortened(&self.printed));
         }
@@ -404,7 +402,7 @@ impl VersionResult {
     fn figures(&self) -> Value {
         let line = |done: &LineResult| {
             let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
-            json!({"line": done.line.words(), "printed": done.printed, "took_ms": took})
+            json!({"line": words_of(&done.line), "printed": done.printed, "took_ms": took})
         };
         let lines: Vec<_> = self.done.iter().map(line).collect();
         json!({"on": self.java.to_string(), "verdict": self.verdict(), "lines": lines})

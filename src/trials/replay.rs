@@ -79,7 +79,7 @@ pub(super) async fn flaw_and_cure(
 impl Cluster {
     /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the flaw or of the cure.
     /// Dropping it leaves the race to end by itself.
-    pub async fn replay(
+    pub(crate) async fn replay(
         &self,
         lesson: &str,
         cured: bool,

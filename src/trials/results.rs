@@ -1,6 +1,6 @@
 //! What a run has found: a row for each lesson that it tried, and what they come to together.
 
-use super::{NoVerdict, Observation, last_run};
+use super::{NoVerdict, Observation, last_run, twin};
 use crate::{
     claims::{ClaimVerdict, Lesson, Words},
     terminal::bilingual::Bilingual,
@@ -70,7 +70,7 @@ impl TrialResult {
             }
         });
         let verdict = seen.verdict;
-        let twin = lesson.twin_words().filter(|_| twin);
+        let twin = twin::words_of(lesson).filter(|_| twin);
         Self {
             id: lesson.id,
             chapter,

@@ -6,7 +6,7 @@ use crate::{
     clients::http_client::Ask,
     load::Row,
     terminal::bilingual::Bilingual,
-    trials::{Cluster, NoVerdict},
+    trials::{Cluster, NoVerdict, cluster::target_name},
 };
 use futures::future::try_join_all;
 use http::{Method, header::ACCEPT};
@@ -88,7 +88,7 @@ pub(super) async fn wait_for_children(
 /// `mutex 三个实例：卖出 5000 件，少了 4321 件，超卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
-    let Bilingual { zh, en } = if row.target == Target::One.name() {
+    let Bilingual { zh, en } = if row.target == target_name(Target::One) {
         Target::One
     } else {
         Target::Three

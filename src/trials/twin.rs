@@ -23,32 +23,30 @@ pub(super) const fn other_step(comes_to: OrdersVerdict) -> &'static str {
 /// A route without a limit.
 pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
-impl Lesson {
-    /// Its twin in words. A unit test refuses a tried lesson without one.
-    pub(super) fn twin_words(&self) -> Option<Words> {
-        let theirs = self.theirs.as_ref().map(|script| instead(&script.twin));
-        if self.why_not().is_some() {
-            return theirs;
-        }
-        let both: Vec<_> = [self.our_twin()?].into_iter().chain(theirs).collect();
-        Some(Words::join(&both, ["；", "; "]))
+/// The twin of a lesson in words. A unit test refuses a tried lesson without one.
+pub(super) fn words_of(lesson: &Lesson) -> Option<Words> {
+    let theirs = lesson.theirs.as_ref().map(|script| instead(&script.twin));
+    if lesson.why_not().is_some() {
+        return theirs;
     }
+    let both: Vec<_> = [our_twin(lesson)?].into_iter().chain(theirs).collect();
+    Some(Words::join(&both, ["；", "; "]))
+}
 
-    fn our_twin(&self) -> Option<Words> {
-        match (&self.twin, &self.run) {
-            (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
-            (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
-                Some(words!("不输入第 {n} 行", "line {n} is not typed"))
-            }
-            (Some(Twin::Typed(n, line)), _) => {
-                Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
-            }
-            (Some(Twin::Run(run)), _) | (None, run) => {
-                let each = run.parts().iter();
-                let each = each.map(|run| of(run, self.twin.is_some()));
-                let each = each.collect::<Option<Vec<_>>>()?;
-                Some(Words::join(&each, ["；", "; "]))
-            }
+fn our_twin(lesson: &Lesson) -> Option<Words> {
+    match (&lesson.twin, &lesson.run) {
+        (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
+        (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
+            Some(words!("不输入第 {n} 行", "line {n} is not typed"))
+        }
+        (Some(Twin::Typed(n, line)), _) => {
+            Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
+        }
+        (Some(Twin::Run(run)), _) | (None, run) => {
+            let each = run.parts().iter();
+            let each = each.map(|run| of(run, lesson.twin.is_some()));
+            let each = each.collect::<Option<Vec<_>>>()?;
+            Some(Words::join(&each, ["；", "; "]))
         }
     }
 }
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn every_lesson_that_is_tried_has_a_twin() {
         for lesson in lessons().filter(|lesson| lesson.is_tried()) {
-            assert!(lesson.twin_words().is_some(), "{} has no twin", lesson.id);
+            assert!(words_of(lesson).is_some(), "{} has no twin", lesson.id);
             if let Some(Twin::Typed(n, _)) = &lesson.twin {
                 assert!((1..=lesson.by_hand.len()).contains(n), "{}", lesson.id);
             }

@@ -161,6 +161,10 @@ describe("the class's page", () => {
     await phone.assertAccessible();
     await projector.press('#race-run');
     await projector.waitForText('#race-guess b', /其实是 4,999/);
+    // Phones are told, and the wall shows shares as bars.
+    await phone.waitForText('#guess-ask', /猜对了：4,999/);
+    await phone.waitForCount('#guess-choices button', 0);
+    await projector.waitForElement('#race-guess [data-key="4999"] .share.answer rect[width="100%"]');
     await projector.waitForText('#race-guess [data-key="4999"]', /2 人/);
     await projector.screenshot('class-guess');
     for (const tab of [phone, desk, projector]) tab.assertNoErrors();

@@ -1,12 +1,19 @@
-/** How light the page is: what is transferred until its lesson can be used, at 50 kB/s and 400 ms latency. */
+/** How light the page is: what is transferred until its lesson can be used and its race is played, and at a reload, and by forty at once. */
 
 import assert from 'node:assert/strict';
+import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PHONE, lab } from './support.mjs';
+import { PHONE, lab, waitUntil } from './support.mjs';
 
 /** The most until the lesson can be used, and until its race is played. No times, which depend on the machine. */
-const USABLE = { requests: 20, bytes: 40_000 };
-const WHOLE = { requests: 100, bytes: 240_000 };
+const USABLE = { requests: 10, bytes: 40_000 };
+const WHOLE = { requests: 20, bytes: 120_000 };
+/** The most files that a reload asks about. */
+const RELOAD_REVALIDATIONS = 5;
+/** A class. */
+const BROWSERS = 40;
+
+const isUsable = () => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
 
 describe('the light page', () => {
   const suite = lab();
@@ -25,7 +32,7 @@ describe('the light page', () => {
       const begun = performance.now();
       await tab.page.goto(`${suite.at.http}/${address}`, { waitUntil: [] });
       const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);
-      await tab.waitFor(() => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '');
+      await tab.waitFor(isUsable);
       const usable = { ...came };
       test.diagnostic(`usable after ${seconds()} s: ${JSON.stringify(usable)}`);
       await tab.screenshot(`first-${address.length}`);
@@ -41,4 +48,57 @@ describe('the light page', () => {
       tab.assertNoErrors();
     });
   }
+
+  for (const page of ['', 'class.html', 'mine.html', 'limits.html', 'cache.html']) {
+    it(`asks about few files when "${page}" is loaded again`, async (test) => {
+      const tab = await suite.openTab(page);
+      await tab.page.waitForNetworkIdle();
+      tab.clearAnswers();
+      await tab.page.reload();
+      await tab.page.waitForNetworkIdle();
+      const again = tab.statusesOf('/').filter((status) => status === 304);
+      test.diagnostic(`${again.length} of ${tab.statusesOf('/').length} answers are 304`);
+      assert.ok(again.length <= RELOAD_REVALIDATIONS, `${again.length} files are asked about`);
+      tab.assertNoErrors();
+    });
+  }
+
+  it('comes with its modules one by one where asked', async () => {
+    const tab = await suite.openTab('?modules#/2.3');
+    await tab.waitForLesson('2.3');
+    assert.deepEqual(tab.statusesOf('/js/race/scheduler.js'), [200]);
+    assert.deepEqual(tab.statusesOf('/bundle/'), []);
+    tab.assertNoErrors();
+  });
+
+  it('is sent whole to forty browsers at once', async (test) => {
+    const begun = performance.now();
+    const pages = await Promise.all(Array.from({ length: BROWSERS }, async () => ({ files: await fetchPage(suite.at.http), ms: performance.now() - begun })));
+    test.diagnostic(`after ${pages.map(({ ms }) => Math.round(ms)).toSorted((one, other) => one - other).join(' ')} ms`);
+    for (const { files } of pages) assert.deepEqual(files, pages[0].files);
+  });
+
+  it('is sent by nginx while no instance lives', async () => {
+    const before = await fetchPage(suite.at.http);
+    for (const { pid } of suite.at.instances) process.kill(pid, 'SIGKILL');
+    for (const { url } of suite.at.instances) await waitUntil(() => fetch(url).then(() => false, () => true), `${url} is dead`);
+    assert.deepEqual(await fetchPage(suite.at.http), before);
+  });
 });
+
+/** The page, its files, and the script that follows. @param {string} base */
+async function fetchPage(base) {
+  const page = await fetchText(`${base}/`);
+  const files = [...page.matchAll(/"(bundle\/[^"]+)"/g)].map(([, path]) => path);
+  assert.equal(files.length, 3, 'a script, a style sheet and an icon');
+  const fetched = await Promise.all(files.map((path) => fetchText(`${base}/${path}`)));
+  const [later] = /index-later-\w+\.js/.exec(fetched.join('')) ?? [];
+  return [page, ...fetched, await fetchText(`${base}/bundle/${later}`)];
+}
+
+/** @param {string} url */
+async function fetchText(url) {
+  const answer = await fetch(url);
+  assert.equal(answer.status, 200, url);
+  return answer.text();
+}

@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import puppeteer from 'puppeteer-core';
 
 /** Width and height of a window, in pixels. @typedef {[number, number]} Size */
-/** What lab.json says. @typedef {{http: string, instances: {name: string, url: string}[], mysql: {url: string}, redis: {url: string}[]}} Addresses */
+/** What lab.json says. @typedef {{http: string, instances: {name: string, url: string, pid: number}[], mysql: {url: string}, redis: {url: string}[]}} Addresses */
 
 /** @type {Size} */
 export const PROJECTOR = [1280, 720];

@@ -321,3 +321,68 @@ async fn start(http: &str, pace: &str) -> Result<(String, Response)> {
     let watched = client().get(format!("{http}/replays/{id}/events"));
     Ok((id.to_owned(), watched.send().await?))
 }
+
+/// Forty visitors press the button of one lesson at once, the flaw beside its cure, each on actors and a product of its own: none is
+/// refused, each ends as its lesson says. The actors of `select-for-update` hold more connections than the course's pool has.
+/// Nobody else lists, steps or cancels one; a teacher's is shown to all. The twin: one visitor with forty buttons is refused.
+#[apply(test!)]
+async fn eighty_races_of_forty_visitors_are_all_played() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = lab.addresses().http.clone();
+    let post = async |visitor: &str, path: &str| {
+        let request = client().post(format!("{http}{path}"));
+        let request = request.header("x-visitor", visitor);
+        answer(request.header("accept", "application/json")).await
+    };
+    let visitor = |n: usize| format!("visitor-{n:016}");
+    for lesson in ["1.3", "1.7.2"] {
+        let races = (0..80).map(async |n| {
+            let path = format!("/replays/{lesson}?pace=fast&cured={}", n % 2 == 0);
+            let (status, started) = post(&visitor(n / 2), &path).await?;
+            ensure!(status == StatusCode::ACCEPTED, "{n}: {status} {started}");
+            let events = to_its_end(&http, &started).await?;
+            ensure!(events.contains("\"as_meant\":true"), "{n}: {events}");
+            Ok(())
+        });
+        for race in futures::future::join_all(races).await {
+            race.with_context(|| format!("lesson {lesson}"))?;
+        }
+    }
+
+    let path = "/replays/2.3?pace=step";
+    let own = post(&visitor(1), path).await?.1;
+    let shown = post(&visitor(2), &format!("{path}&shared=true")).await?.1;
+    let id = |started: &str| {
+        let started: Value = serde_json::from_str(started)?;
+        Ok::<_, anyhow::Error>(started["id"].as_str().context("no id")?.to_owned())
+    };
+    let (own, shown) = (id(&own)?, id(&shown)?);
+    for (n, seen) in [(1, [true, true]), (2, [false, true]), (3, [false, true])] {
+        let list = client().get(format!("{http}/replays?lesson=none"));
+        let (_, list) = answer(list.header("x-visitor", visitor(n))).await?;
+        ensure!(
+            [&own, &shown].map(|id| list.contains(id)) == seen,
+            "{n}: {list}"
+        );
+        for (of, id) in [(1, &own), (2, &shown)] {
+            let status = post(&visitor(n), &format!("/replays/{id}/step")).await?.0;
+            ensure!(
+                (status == StatusCode::NO_CONTENT) == (n == of),
+                "{n}: {status}"
+            );
+        }
+    }
+    for (n, id) in [(1, own), (2, shown)] {
+        let delete = client().delete(format!("{http}/replays/{id}"));
+        answer(delete.header("x-visitor", visitor(n))).await?;
+    }
+
+    let mut refused = 0;
+    for lesson in ["1.3", "1.7.2", "1.8", "2.2", "2.3", "2.5"] {
+        let path = format!("/replays/{lesson}?pace=step");
+        refused += usize::from(post(&visitor(4), &path).await?.0 == StatusCode::TOO_MANY_REQUESTS);
+    }
+    ensure!(refused == 2, "{refused} of 6 were refused to one visitor");
+    lab.stop().await;
+    Ok(())
+}

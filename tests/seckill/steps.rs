@@ -9,7 +9,7 @@ use oversell::{
     error::Error,
     replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     seckill::{
-        self, Order, OrderReceipt,
+        self, Order, OrderReceipt, SeckillError,
         check::{Answers, Entry, OrdersVerdict, Report, check},
         voucher,
     },
@@ -396,7 +396,7 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
         let second = shop.start(1, 1).await?;
         let asks = !["check-then-deduct", "conditional-update"].contains(&step.slug);
         ensure!(
-            matches!(second, Err(Error::AlreadyOrdered)) == asks,
+            matches!(second, Err(Error::Seckill(SeckillError::AlreadyOrdered))) == asks,
             "{}: {second:?}",
             step.slug
         );
@@ -434,7 +434,11 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillSte
         .collect();
     for order in orders {
         match order.await? {
-            Ok(_) | Err(Error::SoldOut | Error::AlreadyOrdered | Error::OrderUnderWay) => {}
+            Ok(_)
+            | Err(
+                Error::SoldOut
+                | Error::Seckill(SeckillError::AlreadyOrdered | SeckillError::OrderUnderWay),
+            ) => {}
             Err(other) => bail!("{}: {other}", step.slug),
         }
     }
@@ -468,10 +472,10 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         let as_expected = matches!(
             refused,
             [
-                Err(Error::NotStarted),
-                Err(Error::Over),
+                Err(Error::Seckill(SeckillError::NotStarted)),
+                Err(Error::Seckill(SeckillError::Over)),
                 Err(Error::SoldOut),
-                Err(Error::NoVoucher(i64::MAX))
+                Err(Error::Seckill(SeckillError::NoVoucher(i64::MAX)))
             ]
         );
         ensure!(as_expected, "{}: {refused:?}", step.slug);
@@ -490,7 +494,7 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         ];
         ensure!(
             gone.iter()
-                .all(|gone| matches!(gone, Err(Error::NoVoucher(_)))),
+                .all(|gone| matches!(gone, Err(Error::Seckill(SeckillError::NoVoucher(_))))),
             "{gone:?}"
         );
     }

@@ -8,7 +8,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     seckill::{
-        self, Order, OrderReceipt,
+        self, Order, OrderReceipt, SeckillError,
         check::{Answers, Entry, OrdersVerdict, Report, check},
         consumer::Consumer,
         id_worker,
@@ -396,7 +396,10 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
         "{reasons:?}"
     );
     let unknown = stream::state(&stall.ctx, 7).await;
-    ensure!(matches!(unknown, Err(Error::NoOrder(7))), "{unknown:?}");
+    ensure!(
+        matches!(unknown, Err(Error::Seckill(SeckillError::NoOrder(7)))),
+        "{unknown:?}"
+    );
     stall.ctx.close(TEST_WAIT_LIMIT).await;
     outsider.execute("DROP DATABASE poison").await?;
     Ok(())
@@ -425,8 +428,7 @@ async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Res
     let lost: bool = stall.ctx.redis.connection().del(&key).await?;
     ensure!(lost, "{key} was not there");
     let refused = stall.place(1).await;
-    let as_expected =
-        matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
+    let as_expected = matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == stall.voucher);
     ensure!(as_expected, "{refused:?}");
     stall.close(OrdersVerdict::Exact).await
 }

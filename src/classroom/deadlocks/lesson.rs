@@ -51,7 +51,7 @@ pub struct DeadlockLesson {
     pub(crate) long: Option<&'static str>,
     /// A statement whose plan is shown, before and after the index.
     #[serde(skip)]
-    pub(crate) explain: Option<&'static str>,
+    pub explain: Option<&'static str>,
     #[serde(skip)]
     pub(super) uncured: &'static [Statement],
     #[serde(skip)]

@@ -89,6 +89,20 @@ pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Respons
     })
 }
 
+/// The last full run that comes with the program.
+const STORED_RUN: &str = include_str!("../../trials/last_run.json");
+
+/// What the last full run has found, with its date, version and machine.
+#[utoipa::path(get, path = "/course/last-run", tag = "course",
+    responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
+pub(in crate::http) async fn stored() -> Response {
+    (
+        [(http::header::CONTENT_TYPE, "application/json")],
+        STORED_RUN,
+    )
+        .into_response()
+}
+
 /// Keeps the verdicts of a run; those of other lessons stay.
 #[utoipa::path(put, path = "/course/verdicts", tag = "course", request_body = Verdicts, security((), ("admin" = [])),
     responses((status = 204, description = "They are kept")))]

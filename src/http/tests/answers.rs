@@ -1,7 +1,13 @@
 //! The form of answers, and the page.
 
 use super::{JSON, ask, lone, read, service};
-use crate::{error::Error, http::problem::Problem, seckill, stock, terminal::console::Log};
+use crate::{
+    error::Error,
+    http::problem::Problem,
+    seckill::{self, SeckillError},
+    stock,
+    terminal::console::Log,
+};
 use http::StatusCode;
 
 #[tokio::test]
@@ -81,11 +87,11 @@ async fn every_strategy_and_every_step_is_listed_with_its_source() {
 #[test]
 fn a_seckill_refuses_in_the_words_of_the_course() {
     for (error, words) in [
-        (Error::NotStarted, "秒杀尚未开始!"),
-        (Error::Over, "秒杀已经结束!"),
+        (SeckillError::NotStarted.into(), "秒杀尚未开始!"),
+        (SeckillError::Over.into(), "秒杀已经结束!"),
         (Error::SoldOut, "库存不足！"),
-        (Error::AlreadyOrdered, "用户已经购买过一次!"),
-        (Error::OrderUnderWay, "不允许重复下单"),
+        (SeckillError::AlreadyOrdered.into(), "用户已经购买过一次!"),
+        (SeckillError::OrderUnderWay.into(), "不允许重复下单"),
     ] {
         let problem = Problem::from(&error);
         assert_eq!(

@@ -3,7 +3,7 @@
 use crate::terminal::failure::{Failure, unusable};
 
 /// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
-pub(super) fn peak(pid: u32) -> Result<f64, Failure> {
+pub fn peak(pid: u32) -> Result<f64, Failure> {
     memory(pid, "VmHWM")
 }
 

@@ -14,6 +14,8 @@ mod memory;
 mod thresholds;
 mod words;
 
+pub use memory::peak as peak_memory;
+
 use super::{
     conditions::Conditions,
     measure::one,

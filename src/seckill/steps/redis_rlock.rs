@@ -18,7 +18,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
         .lock(&simple_redis_lock::lock_name(order))
         .lease(order.job.watchdog(ctx));
     let guard = lock.try_acquire().await.map_err(|error| match error {
-        LockError::Taken { .. } => Error::OrderUnderWay,
+        LockError::Taken { .. } => Error::from(SeckillError::OrderUnderWay),
         error => error.into(),
     })?;
     let placed = rows::create_order(ctx, order).await;

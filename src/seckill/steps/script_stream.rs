@@ -38,11 +38,11 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
             order_id,
             lock: None,
         }),
-        NOT_THERE => Err(Error::NoVoucherStock(order.voucher_id)),
-        NOT_BEGUN => Err(Error::NotStarted),
-        OVER => Err(Error::Over),
+        NOT_THERE => Err(SeckillError::NoVoucherStock(order.voucher_id).into()),
+        NOT_BEGUN => Err(SeckillError::NotStarted.into()),
+        OVER => Err(SeckillError::Over.into()),
         SOLD_OUT => Err(Error::SoldOut),
-        ORDERED => Err(Error::AlreadyOrdered),
+        ORDERED => Err(SeckillError::AlreadyOrdered.into()),
         other => Err(Error::Internal(format!("claim.lua returned {other}"))),
     }
 }

@@ -34,7 +34,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
         .bind(order.voucher_id)
         .bind(order.user_id);
     if !mysql::execute_or_duplicate(conn, &order.job, insert).await? {
-        return Err(Error::AlreadyOrdered);
+        return Err(SeckillError::AlreadyOrdered.into());
     }
     order.job.at(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;

@@ -3,7 +3,7 @@
 use super::redis_watchdog;
 use crate::own_lock::{Scripts, run_script};
 use crate::section::{
-    Points, RedisTap,
+    Points, RedisTap, redis_key,
     redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
@@ -57,7 +57,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 ];
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let scripts = current_scripts(ctx).await?;
+    let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
         let mine = Mine {
             acquire: Script::new(&scripts.acquire),
@@ -105,12 +105,23 @@ fn without_comments(script: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The scripts that are kept; until somebody has typed some, the first stage's.
-pub(crate) async fn current_scripts(ctx: &Ctx) -> Result<Scripts, Error> {
-    let kept = Scripts::load(ctx).await?;
+/// The scripts that this visitor keeps; until then the first stage's.
+pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts, Error> {
+    let kept = Scripts::load(ctx, visitor).await?;
     let first = || stages().next().map(|(_, scripts)| scripts);
     kept.or_else(first)
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
+}
+
+/// Puts the course's pieces of a visitor's product in stock, for a day, unless it has some.
+pub(crate) async fn put_own_pieces(ctx: &Ctx, product: i64) -> Result<(), Error> {
+    const PIECES: i64 = 5000;
+    const LIFETIME_S: u64 = 86_400;
+    let mut put = redis::cmd("SET");
+    put.arg(redis_key::of(ctx, product)).arg(PIECES);
+    put.arg("NX").arg("EX").arg(LIFETIME_S);
+    put.exec_async(&mut ctx.redis.connection()).await?;
+    Ok(())
 }
 
 struct Mine {

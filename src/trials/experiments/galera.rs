@@ -6,6 +6,7 @@ use crate::{
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,
+        observation::{explain, verdict_of},
         own_lab::{galera, galera_with_causal_reads},
         purchases::{STOCK, SaleCounts, outcome},
     },
@@ -320,7 +321,7 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
     let [one, three] = [&one, &three].map(|of| Spread::of(rates(of)).median);
     let (told, sent) = (
-        Says::Faster.explain(ratio, 0),
+        explain(Says::Faster, ratio, 0),
         ROUNDS * buyers[0] * buyers[1],
     );
     let Words { zh, en } = told;
@@ -329,7 +330,7 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
         "One row, {sent} requests each: one node writes {one:.0}/s and refuses {by_one}; three write {three:.0}/s and refuse {by_three}: {en} With a row for each node {by_each} are refused."
     );
     let verdict = match is_exact && by_three > 0 && [by_one, by_each] == [0, 0] {
-        true => Says::Faster.verdict(ratio),
+        true => verdict_of(Says::Faster, ratio),
         false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words)

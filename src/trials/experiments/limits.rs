@@ -59,22 +59,20 @@ pub(in crate::trials) async fn burst(
         )
     }));
     let words = Words::join(&words, ["", " "]);
-    let seen = Observation::holds(burst.holds(&first, again.as_ref()), words);
+    let seen = Observation::holds(holds(burst, &first, again.as_ref()), words);
     Ok(seen.value("burst", serde_json::to_value((first, again))?))
 }
 
-impl Burst {
-    fn holds(&self, first: &BurstResult, again: Option<&BurstResult>) -> bool {
-        let within = |[fewest, most]: [usize; 2], came: &BurstResult| {
-            let most = most + (came.took_s * self.more_per_second) as usize;
-            (fewest..=most).contains(&came.through)
-        };
-        let in_time = |[least, most]: [f64; 2]| (least..=most).contains(&first.slowest_s);
-        within(self.through, first)
-            && self.slowest_s.is_none_or(in_time)
-            && (self.refused_s).is_none_or(|most| first.slowest_refused_s <= most)
-            && (self.again.zip(again)).is_none_or(|(meant, came)| within(meant.through, came))
-    }
+fn holds(burst: &Burst, first: &BurstResult, again: Option<&BurstResult>) -> bool {
+    let within = |[fewest, most]: [usize; 2], came: &BurstResult| {
+        let most = most + (came.took_s * burst.more_per_second) as usize;
+        (fewest..=most).contains(&came.through)
+    };
+    let in_time = |[least, most]: [f64; 2]| (least..=most).contains(&first.slowest_s);
+    within(burst.through, first)
+        && burst.slowest_s.is_none_or(in_time)
+        && (burst.refused_s).is_none_or(|most| first.slowest_refused_s <= most)
+        && (burst.again.zip(again)).is_none_or(|(meant, came)| within(meant.through, came))
 }
 
 async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
@@ -170,7 +168,7 @@ mod tests {
             quiet_s: 0.0,
         };
         let at_first = came(10, 0.1, 0.1, 0.1);
-        for (first, again, holds) in [
+        for (first, again, expected) in [
             (at_first, 5, true),
             (came(12, 0.1, 0.1, 0.2), 5, true),
             // A window that slides lets nobody through so soon, one that is over as many as before.
@@ -183,7 +181,7 @@ mod tests {
             (came(10, 2.0, 0.1, 2.0), 5, false),
         ] {
             let again = came(again, 0.1, 0.1, 0.1);
-            assert_eq!(bucket.holds(&first, Some(&again)), holds, "{first:?}");
+            assert_eq!(holds(&bucket, &first, Some(&again)), expected, "{first:?}");
         }
     }
 

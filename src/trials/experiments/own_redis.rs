@@ -5,7 +5,11 @@ use crate::{
     claims::{Says, ClaimVerdict, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
-    trials::{Cluster, NoVerdict, Observation, tools::ask},
+    trials::{
+        Cluster, NoVerdict, Observation,
+        observation::{explain, verdict_of},
+        tools::ask,
+    },
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -181,7 +185,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),
-        Says::Faster.explain(ratio, 0),
+        explain(Says::Faster, ratio, 0),
     );
     let words = Words::new(
         format!(
@@ -195,7 +199,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
     );
     let everysec = default == "everysec";
     let verdict = match everysec && left.is_some() {
-        true => Says::Faster.verdict(ratio),
+        true => verdict_of(Says::Faster, ratio),
         false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words))

@@ -7,6 +7,7 @@ use crate::{
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation,
+        observation::{explain, verdict_of},
         tools::{ask, own_key},
     },
 };
@@ -59,7 +60,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     let ratio = Spread::of_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), Says::Faster.explain(ratio, 0));
+    let (in_one, in_other, told) = (shown(0), shown(1), explain(Says::Faster, ratio, 0));
     let words = Words::new(
         format!(
             "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -72,7 +73,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
     let verdict = match apart {
-        true => Says::Faster.verdict(ratio),
+        true => verdict_of(Says::Faster, ratio),
         false => ClaimVerdict::NotReproduced,
     };
     Ok(Observation::of(verdict, words))
@@ -159,7 +160,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
     }
     let ratio = Spread::of_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
-    let told = Says::Faster.explain(ratio, 0);
+    let told = explain(Says::Faster, ratio, 0);
     let words = Words::new(
         format!(
             "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
@@ -170,7 +171,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
             told.en
         ),
     );
-    Ok(Observation::of(Says::Faster.verdict(ratio), words))
+    Ok(Observation::of(verdict_of(Says::Faster, ratio), words))
 }
 
 /// The rounds until one has a majority; at most 20.

@@ -23,7 +23,7 @@ The server that is written, or that leads, is killed, paused, cut off, or replac
 promises under that stands beside what was seen: docs/faults.md has the last full run.
 
 Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Only these engines
     #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = known())]
     engines: Vec<&'static Engine>,
@@ -50,7 +50,7 @@ impl Outputs for Args {
 ///
 /// [`Failure::Promise`] where a strategy did not keep what it promises, [`Failure::Unusable`] where a lab does not start,
 /// [`Failure::Interrupted`].
-pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let lang = match chinese::is_wanted() {
         true => Lang::Zh,
         false => Lang::En,

@@ -11,7 +11,7 @@
 //!
 //! Next: `run.rs`, which does it; `page.rs`, which prints it; `command.rs`.
 
-pub mod command;
+pub(crate) mod command;
 mod page;
 mod run;
 

@@ -9,19 +9,27 @@ import { formatNumber, errorText, t } from '../shared/language.js';
 let shown = { id: '', race: null };
 /** @type {number | null} */
 let guessed = null;
+/** The race has ended on the desk's screen. */
+let isEnded = false;
+
+/** @param {string} id */
+export function end(id) {
+  isEnded = shown.id === id;
+}
 
 /** @param {string} id @param {() => string} who empty until a name is typed @param {(text: string) => void} say */
 export async function draw(id, who, say) {
   if (shown.id !== id) {
     shown = { id, race: null };
-    guessed = null;
+    [guessed, isEnded] = [null, false];
     const race = await api.raceOfLesson(id).catch(() => null);
     if (shown.id !== id) return;
     shown = { id, race };
   }
   const question = shown.race && questionOf(shown.race);
-  setText($('guess-ask'), question ? question.ask : t('classNoGuess'));
-  $('guess-choices').replaceChildren(...(question?.choices ?? []).map((n) => {
+  const answer = question && isEnded ? formatNumber(question.is) : '';
+  setText($('guess-ask'), question ? `${question.ask} ${answer && (guessed == null ? t('guessAnswer', answer) : t(guessed === question.is ? 'guessRight' : 'guessWrong', answer))}` : t('classNoGuess'));
+  $('guess-choices').replaceChildren(...(isEnded ? [] : question?.choices ?? []).map((n) => {
     const button = el('button', { class: 'big', 'data-guess': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n));
     button.addEventListener('click', async () => {
       if (!who()) {

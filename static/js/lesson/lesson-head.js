@@ -44,7 +44,8 @@ export function draw(lesson, strategy, settings, next) {
   if (strategy?.lease_ms != null) facts.push(t('lease', strategy.lease_ms / 1000));
   if (strategy?.beyond) facts.push(t('beyond'));
   setText($('needs'), facts.join(' · '));
-  $('next').replaceChildren(...(next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, ninetyMinutes.positionOf(lesson.id) && ninetyMinutes.nextAfter(lesson.id) === next.id ? ninetyMinutes.positionOf(next.id) : 0))] : []));
+  const isLast = ninetyMinutes.positionOf(lesson.id) > 0 && !ninetyMinutes.nextAfter(lesson.id);
+  $('next').replaceChildren(...(isLast ? [t('spineEnd'), ' ', el('a', { href: '#/2.10.5' }, t('spineLibraries')), ' · ', el('a', { href: '#/4.2' }, t('spineTable')), ' · ', el('a', { href: 'mine.html' }, t('mineTitle')), ' · ', el('a', { href: '#/verdicts' }, t('allVerdicts'))] : next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, ninetyMinutes.positionOf(lesson.id) && ninetyMinutes.nextAfter(lesson.id) === next.id ? ninetyMinutes.positionOf(next.id) : 0))] : []));
 
   $('beside').hidden = lesson.strategies.length < 2;
   $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;

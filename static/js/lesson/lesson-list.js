@@ -41,7 +41,7 @@ export function draw(chapters, lesson, waiting) {
   // The links are new elements: the focus stays on its entry, or moves to the lesson just chosen.
   const id = lesson?.id ?? '';
   if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shownId ? at : id)))?.focus({ preventScroll: true });
-  if (id !== shownId) scrollListTo($('lessons'), [...$('chapters').querySelectorAll('[aria-current]')].at(-1));
+  if (id !== shownId) scrollListTo($('lessons'), $('chapters').querySelector('[aria-current]'));
   shownId = id;
   $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
   setText($('fold'), `${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} ▾`);
@@ -50,7 +50,7 @@ export function draw(chapters, lesson, waiting) {
     const { seen, all: of, minutes } = ninetyMinutes.progress();
     const own = ninetyMinutes.NINETY_MINUTES.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
     return [el('section', { 'aria-label': t('ninety'), class: 'spine' }, el('h2', {}, t('ninety'), ' ', el('span', { class: 'done' }, t('ninetyDone', seen, of, minutes))),
-      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : '', false))))];
+      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : ''))))];
   }
 
   /** @param {Chapter} chapter */

@@ -1,19 +1,34 @@
-/** What the last `oversell course` found. */
+/** What the last `oversell course` found here; of other lessons, what the full run found that comes with the program. */
 
 import { $, el, setText } from '../shared/dom.js';
 import { currentLanguage, t } from '../shared/language.js';
 
 /** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} LessonVerdict */
-/** @typedef {{at: string, lessons: LessonVerdict[]}} Verdicts */
+/** @typedef {{at: string, lessons: LessonVerdict[]}} KeptRun */
+/** @typedef {{conditions: {date?: string, version: string, cpu: string, cores: number, kernel: string}, lessons: LessonVerdict[]}} StoredRun */
+/** @typedef {{kept: KeptRun | null, stored: StoredRun | null}} Verdicts */
 
-/** @param {Verdicts} last */
+/** @param {KeptRun | null} kept @param {StoredRun | null} stored @returns {Verdicts | null} */
+export const merged = (kept, stored) => (kept || stored ? { kept, stored } : null);
+
+/** The verdict of a lesson, and of which run it is. @param {Verdicts | null} last @param {string} id */
+function verdictOf(last, id) {
+  const own = last?.kept?.lessons.find((l) => l.id === id);
+  const found = own ?? last?.stored?.lessons.find((l) => l.id === id);
+  return { found, when: own && last?.kept ? timeOf(last.kept) : last?.stored ? storedWhen(last.stored) : '' };
+}
+
+/** Date, version and machine. @param {StoredRun} run */
+const storedWhen = ({ conditions: { date, version, cpu, cores } }) => t('storedRun', date ?? '', version, cpu, cores);
+
+/** @param {KeptRun} last */
 const timeOf = ({ at }) => new Date(at).toLocaleString(currentLanguage() === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 
 /** @param {import('./course.js').Lesson} lesson @param {Verdicts | null} last */
 export function draw(lesson, last) {
   const lang = currentLanguage();
-  const found = last?.lessons.find((l) => l.id === lesson.id);
-  setText($('found'), found ? t('found', found.verdict, last && timeOf(last)) : lesson.whyNot ? t('notRun') : t('notFound'));
+  const { found, when } = verdictOf(last, lesson.id);
+  setText($('found'), found ? t('found', found.verdict, when) : lesson.whyNot ? t('notRun') : t('notFound'));
   setText($('found-seen'), found?.seen[lang] ?? lesson.whyNot?.[lang] ?? '');
   setText($('place'), lesson.place);
   setText($('timing'), lesson.timing ? ` · ${t('restsOnTiming')}` : '');
@@ -27,15 +42,17 @@ let selectedVerdict = '';
 export function drawTable(chapters, last) {
   const lang = currentLanguage();
   document.title = `${t('seen')} · oversell`;
-  const now = `${lang} ${last?.at} ${selectedVerdict}`;
+  const now = `${lang} ${last?.kept?.at} ${last?.stored != null} ${selectedVerdict}`;
   if (lastTable === now) return;
   lastTable = now;
   const claims = chapters.map((chapter) => ({ chapter, lessons: chapter.lessons.filter((lesson) => lesson.claim) })).filter(({ lessons }) => lessons.length);
-  const found = (/** @type {import('./course.js').Lesson} */ lesson) => last?.lessons.find((l) => l.id === lesson.id);
+  const found = (/** @type {import('./course.js').Lesson} */ lesson) => verdictOf(last, lesson.id).found;
   const kind = (/** @type {import('./course.js').Lesson} */ lesson) => /** @type {string} */ (found(lesson)?.verdict ?? 'none');
   const all = claims.flatMap(({ lessons }) => lessons);
-  const reproduced = last?.lessons.filter(({ verdict }) => verdict === 'reproduced').length ?? 0;
-  setText($('verdicts-say'), last ? t('verdictsCount', reproduced, last.lessons.length, all.length, timeOf(last)) : t('notFound'));
+  const ran = all.filter((lesson) => found(lesson));
+  const reproduced = ran.filter((lesson) => kind(lesson) === 'reproduced').length;
+  const when = [last?.kept && timeOf(last.kept), last?.stored && storedWhen(last.stored)].filter(Boolean).join(t('comma'));
+  setText($('verdicts-say'), last ? t('verdictsCount', reproduced, ran.length, all.length, when) : t('notFound'));
   const kinds = [...new Set(all.map(kind))].toSorted();
   if (selectedVerdict && !kinds.includes(selectedVerdict)) selectedVerdict = '';
   $('verdicts-which').replaceChildren(el('option', { value: '' }, `${t('verdictAny')} (${all.length})`), ...kinds.map((one) =>

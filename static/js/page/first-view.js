@@ -30,12 +30,11 @@ lang.translate();
 setText($('fold'), lang.t('lessons'));
 const [lesson, races] = await Promise.all([requests.lesson, requests.races]);
 if (lesson) {
+  $('opening').hidden = lesson.id !== '1.1';
   // A strategy's title may be the claim; it comes with the rest.
   headline.draw(lesson, lesson.claim?.[lang.currentLanguage()] ?? '');
   const [race] = lesson.deadlocks.length ? [] : races?.replays ?? [];
   if (race) showRaceButton(race, races.enabled);
 }
-// Preload all at once: by their imports alone they would come level by level.
-for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="later"]'))) link.rel = 'modulepreload';
 const { begin } = await import('./page.js');
 begin(() => isPressed);

@@ -34,6 +34,7 @@ import * as settingsForm from '../run/settings-form.js';
 import * as purchaseByHand from '../run/purchase-by-hand.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as address from './address.js';
+import * as opening from './opening.js';
 import * as lastResults from '../run/last-results.js';
 import * as theme from '../shared/theme.js';
 import * as routeButtons from '../lesson/route-buttons.js';
@@ -74,6 +75,8 @@ let settings = address.DEFAULT_SETTINGS;
 let health = null;
 /** Whether the latest poll was answered. */
 let isReached = false;
+/** Before the first answer nothing is known to be wrong. */
+let isAsked = false;
 let startedAt = 0;
 let lastFrame = '';
 /** How often the strategy's waiters poll. @type {number | null} */
@@ -110,7 +113,10 @@ function draw() {
     const where = effectiveTarget() === 'one' ? t('toOne', firstInstance()) : t('toThree');
     purchaseByHand.draw(strategy, settings.count, running, isReached, where);
   }
-  if (view === 'lesson' || view === 'text') race.redraw();
+  if (view === 'lesson' || view === 'text') {
+    opening.draw(runs, isReached);
+    race.redraw();
+  }
   if (view === 'verdicts') verdictViews.drawTable(chapters, verdicts);
 }
 
@@ -149,7 +155,7 @@ function lastResultsOf(shown) {
 
 /** Draws what changes seldom only when it does, so that links and buttons under the pointer stay. */
 function drawFrame() {
-  const now = JSON.stringify([lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, theme.current(), verdicts?.at, lesson.byHand?.length]);
+  const now = JSON.stringify([lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, isAsked, theme.current(), verdicts?.kept?.at, lesson.byHand?.length]);
   if (now === lastFrame) return;
   lastFrame = now;
   lang.translate();
@@ -159,12 +165,13 @@ function drawFrame() {
   const ids = allLessons().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
   healthLights.draw(health, isReached);
   faultPanel.draw(healthLights.instances(health));
-  const trouble = healthLights.troubleText(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
+  const trouble = !isAsked ? '' : healthLights.troubleText(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
   $('notice').hidden = !trouble;
   setText($('notice'), trouble);
   if (shown) {
     const isLoad = strategy != null && lesson.loads;
     lessonHead.draw(lesson, strategy, settings, nextLesson());
+    opening.show(lesson.id);
     deadlock.draw(lesson.deadlocks);
     routeButtons.draw(lesson);
     commands.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
@@ -318,15 +325,15 @@ function reset() {
 /** Polls health, runs, stock and replays. */
 async function refresh() {
   const answer = await healthLights.fetchHealth(health);
-  [health, isReached] = [answer ?? health, answer != null];
+  [health, isReached, isAsked] = [answer ?? health, answer != null, true];
   if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(), race.joinRunning()]);
   draw();
 }
 
 /** `oversell course` may have run while this page was hidden. */
 async function askVerdicts() {
-  const last = await api.verdicts().catch(() => null);
-  verdicts = last?.lessons ? last : null;
+  const [last, stored] = await Promise.all([api.verdicts().catch(() => null), verdicts ? null : api.storedRun().catch(() => null)]);
+  verdicts = verdictViews.merged(last?.lessons ? last : null, stored ?? verdicts?.stored ?? null);
 }
 
 /** Polls while the page is visible. */
@@ -343,6 +350,7 @@ function listen() {
     else draw();
   });
   $('run').onclick = pressRun;
+  opening.listen(() => runs.start(opening.PLAN).catch((error) => admin.askForToken(error, $('opening-admin'), () => $('opening-run').click())));
   race.listen(() => { lastFrame = ''; draw(); });
   lessonList.listen();
   routeButtons.listen();

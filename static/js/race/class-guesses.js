@@ -32,6 +32,9 @@ function handleEvent({ event, key, actor = '', value }) {
   onGuess();
 }
 
+/** The race has ended: phones say the answer. */
+export const end = () => api.endLesson(askedLesson).catch(() => {});
+
 /** @param {string} id */
 export const isAsked = (id) => askedLesson === id && id !== '';
 export const isAnyAsked = () => askedLesson !== '';

@@ -1,6 +1,6 @@
 /** A guess at the end of a race before it is played, shown beside the real end. */
 
-import { $, el } from '../shared/dom.js';
+import { $, el, svg } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
 
 /** @typedef {import('./race.js').Race} Race */
@@ -42,8 +42,8 @@ export function draw(race, ending, votes = null) {
   if (!question) return;
   const { ask, choices } = question;
   $('race-guess').setAttribute('aria-label', ask);
-  $('race-guess').replaceChildren(answer == null ? el('span', {}, ask) : '', ...choices.filter((n) => answer == null || n === guessed || votes).map((n) => {
-    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n)))] : []));
+  $('race-guess').replaceChildren(answer == null ? el('span', {}, ask) : el('span', { class: 'dim' }, ask), ...choices.filter((n) => answer == null || n === guessed || votes).map((n) => {
+    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed), class: answer != null && n !== answer ? 'wrong' : '' }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n))), share(votes(n), choices.reduce((sum, one) => sum + votes(one), 0), n === answer)] : []));
     button.addEventListener('click', () => {
       guessed = n;
       onGuess();
@@ -52,6 +52,9 @@ export function draw(race, ending, votes = null) {
     return button;
   }), answer == null ? '' : guessed != null ? el('b', {}, t(answer === guessed ? 'guessRight' : 'guessWrong', formatNumber(answer))) : el('b', {}, t('guessWrong', formatNumber(answer))));
 }
+
+/** A bar as long as the share of the class; that of the answer is full ink. @param {number} n @param {number} all @param {boolean} isAnswer */
+const share = (n, all, isAnswer) => svg('svg', { class: isAnswer ? 'share answer' : 'share', 'aria-hidden': 'true' }, svg('rect', { height: '100%', width: `${all ? (100 * n) / all : 0}%` }));
 
 /** @param {() => void} then called on each guess */
 export function listen(then) {

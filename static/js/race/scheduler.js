@@ -81,6 +81,9 @@ class ScheduledReplay {
     });
   }
 
+  /** After how many presses it had gone wrong. @type {number | null} */
+  wrongAfter = null;
+
   get isOver() { return !this.recording.live; }
 
   /** @param {string} actor */
@@ -166,11 +169,19 @@ class ScheduledReplay {
   /** Has it gone wrong as it can without the cure? @param {ScheduleOptions} scheduled */
   hasReachedGoal({ goal }) {
     if (goal === 'stuck') return this.isStuck;
+    // A stale value that was written is lost at once, whatever comes after it.
+    if (goal === 'oversold' && !this.ending) return this.staleWrite() != null;
     if (!this.ending) return false;
     if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
     if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
     const resumedOrder = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
     return resumedOrder.join() !== this.entryOrder.join();
+  }
+
+  /** The first write of a stale value, and the read that it rests on. */
+  staleWrite() {
+    const lane = modelOf(this.recording.events).lanes.find(({ carries }) => carries.length);
+    return lane ? { actor: lane.actor, read: lane.carries[0].read, written: lane.carries[0].to } : null;
   }
 
   /** May it be waiting for another? Else it is only slow. @param {string} actor */
@@ -196,7 +207,8 @@ let cured = false;
 let shownReplay = null;
 /** What an actor does alone, by half. @type {Map<string, ProgramStep[]>} */
 const programs = new Map();
-/** The search of each half: schedules tried, how many went wrong, whether all were tried. @type {Map<string, {tried: number, wrong: number, done: boolean}>} */
+/** A schedule that was tried; `presses`: after how many it had gone wrong, or all. @typedef {{schedule: string[], wrong: boolean, presses: number}} TriedSchedule */
+/** The search of each half: schedules tried, how many went wrong, whether all were tried. @type {Map<string, {tried: number, wrong: number, done: boolean, list: TriedSchedule[]}>} */
 const searches = new Map();
 /** Changes when a search or replay is no longer wanted. */
 let generation = 0;
@@ -361,7 +373,8 @@ async function searchAll() {
   const players = { ...options, actors: options.actors.slice(0, options.goal === 'overtaken' ? 3 : 2) };
   // An instance plays one pair of transactions at a time, and there is one main Redis.
   const atOnce = options.goal === 'deadlock' || options.fails_over ? 1 : PARALLEL_REPLAYS;
-  const seen = { tried: 0, wrong: 0, done: false };
+  /** @type {{tried: number, wrong: number, done: boolean, list: TriedSchedule[]}} */
+  const seen = { tried: 0, wrong: 0, done: false, list: [] };
   searches.set(name, seen);
   /** The prefixes of schedules that are still to be tried. @type {string[][]} */
   const left = [[]];
@@ -385,7 +398,11 @@ async function searchAll() {
       }
       if (mine !== generation) return;
       seen.tried += 1;
-      if (replay.hasReachedGoal(options)) seen.wrong += 1;
+      const wrong = replay.hasReachedGoal(options);
+      if (wrong) seen.wrong += 1;
+      const presses = replay.wrongAfter ?? replay.schedule.length;
+      seen.list.push({ schedule: replay.schedule, wrong, presses });
+      if (wrong) fewestSteps.set(name, Math.min(fewestSteps.get(name) ?? Infinity, presses));
       redraw(race);
     }
   };
@@ -417,6 +434,7 @@ async function playSchedule(replay, race, players, prefix, left, goesOn) {
     if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...replay.schedule, other]);
     await replay.resume(chosen);
     await replay.settle(players);
+    if (players.goal === 'oversold' && replay.staleWrite()) replay.wrongAfter ??= replay.schedule.length;
   }
   if (replay.error) throw new Error(replay.error);
 }
@@ -436,7 +454,10 @@ export function redraw(race) {
   if (now === lastDrawn) return;
   lastDrawn = now;
   const hasGoneWrong = !isSearching && shown.hasReachedGoal(options);
-  if (hasGoneWrong) fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.schedule.length));
+  if (hasGoneWrong) {
+    shown.wrongAfter ??= shown.schedule.length;
+    fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.wrongAfter));
+  }
   for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
   setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', options.goal));
   setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, options.goal));
@@ -447,7 +468,36 @@ export function redraw(race) {
   $('schedule-say').classList.toggle('red', hasGoneWrong);
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: options.actors });
   picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
-  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end);
+  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, hasGoneWrong ? shown.staleWrite() : null);
+  drawTried(race, search);
+}
+
+/** All schedules that were tried, those that went wrong first; each can be replayed. @param {Race} race @param {{list: TriedSchedule[], done: boolean} | undefined} search */
+function drawTried(race, search) {
+  const options = /** @type {ScheduleOptions} */ (optionsOf(race));
+  const list = search?.done ? search.list.toSorted((a, b) => Number(b.wrong) - Number(a.wrong) || a.presses - b.presses) : [];
+  $('schedule-tried').hidden = !list.length;
+  $('schedule-tried').replaceChildren(...list.map((one) => {
+    const button = el('button', { type: 'button', class: one.wrong ? 'red' : '' }, `${one.schedule.map((actor) => SIGNS[actor] ?? actor).join(' ')}${t('colon')}${t('scheduleTriedOne', one.wrong, one.presses, options.goal)}`);
+    button.addEventListener('click', () => replaySchedule(one.schedule));
+    return el('li', {}, button);
+  }));
+}
+
+/** Plays a schedule again, press by press. @param {string[]} schedule */
+async function replaySchedule(schedule) {
+  const race = shownRace();
+  const options = race && optionsOf(race);
+  if (!race || !options) return;
+  await restart();
+  const [mine, replay] = [generation, shownReplay];
+  for (const actor of schedule) {
+    while (replay && mine === generation && !replay.isOver && !replay.runnable(options).includes(actor)) await tick();
+    if (!replay || mine !== generation || replay.isOver) return;
+    await replay.resume(actor).catch((error) => { replay.error = errorText(error); });
+    await replay.settle(options);
+    redraw(race);
+  }
 }
 
 /** @param {Race} race @param {ScheduledReplay} replay @param {string} actor @param {boolean} can */
@@ -480,14 +530,19 @@ function labelOf(race, replay, actor) {
   return { words: what, sent };
 }
 
-/** @param {Race} race @param {ScheduledReplay} replay @param {{tried: number, wrong: number, done: boolean} | undefined} search @param {boolean} isSearching */
+/** @param {Race} race @param {ScheduledReplay} replay @param {{tried: number, wrong: number, done: boolean, list: TriedSchedule[]} | undefined} search @param {boolean} isSearching */
 function statusText(race, replay, search, isSearching) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
   if (replay.error) return t('failed', replay.error);
   if (isSearching && search) return t('scheduleTrying', search.tried, search.wrong, options.goal);
-  const all = search?.done ? t('scheduleTried', search.tried, search.wrong, options.goal) : '';
-  if (!replay.isStuck && !replay.ending) return all;
-  return `${outcomeText(race, replay, options)}${replay.hasReachedGoal(options) ? t('scheduleWon', replay.schedule.length) : t('scheduleLost', options.goal)}${t('space')}${all}`;
+  // The list of all schedules says more than the one that was tried last.
+  if (search?.done && !replay.hasReachedGoal(options) && replay.schedule.join() === search.list.at(-1)?.schedule.join()) return t('scheduleTried', search.tried, search.wrong, options.goal, fewestSteps.get(keyOf(race)) ?? 0);
+  const reached = replay.hasReachedGoal(options);
+  if (!replay.isStuck && !replay.ending && !reached) return '';
+  const stale = replay.staleWrite();
+  const outcome = replay.isStuck || replay.ending ? outcomeText(race, replay, options) : stale ? t('scheduleStale', stale.actor) : '';
+  const why = reached && cured ? t('scheduleCureLoses', replay.schedule.includes(CLOCK)) : '';
+  return `${outcome}${reached ? t('scheduleWon', replay.wrongAfter ?? replay.schedule.length) : t('scheduleLost', options.goal)}${why}`;
 }
 
 /** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} replay @param {ScheduleOptions} who */

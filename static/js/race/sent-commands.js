@@ -55,14 +55,15 @@ export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/
 /** @type {WeakMap<Element, string>} */
 const lastDrawn = new WeakMap();
 
-/** @param {HTMLElement} box @param {ReplayEvent[]} events @param {number} cursor */
-export function draw(box, events, cursor) {
+/** @param {HTMLElement} box @param {ReplayEvent[]} events @param {number} cursor @param {{actor: string, read: number, written: number} | null} [guilty] the read and the write that lost something */
+export function draw(box, events, cursor, guilty = null) {
   const lines = linesOf(events);
   const lit = lines.findLastIndex((line) => line.at <= cursor);
-  const now = JSON.stringify([lines, lit]);
+  const now = JSON.stringify([lines, lit, guilty]);
+  const isGuilty = (/** @type {Line} */ line) => guilty != null && line.actor === guilty.actor && [guilty.read, guilty.written].includes(line.at);
   if (lastDrawn.get(box) === now) return;
   lastDrawn.set(box, now);
-  box.replaceChildren(...lines.map((line, i) => el('li', { class: i === lit ? 'lit' : i > lit ? 'coming' : '', 'aria-current': i === lit && 'true' },
+  box.replaceChildren(...lines.map((line, i) => el('li', { class: `${i === lit ? 'lit' : i > lit ? 'coming' : ''}${isGuilty(line) ? ' guilty' : ''}`.trim(), 'aria-current': i === lit && 'true' },
     el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came))));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));
   if (at) box.scrollTop = at.offsetTop - box.offsetTop - (box.clientHeight - at.offsetHeight) / 2;

@@ -1,5 +1,7 @@
 /** The service's routes that the page uses: only requests, no drawing. */
 
+import { visitorId } from './visitor.js';
+
 const SHORT_TIMEOUT_MS = 2000;
 
 let token = '';
@@ -26,7 +28,7 @@ export class ApiError extends Error {
  */
 async function request(path, { method = 'GET', body, accept = [], soon = false, stays = false } = {}) {
   /** @type {Record<string, string>} */
-  const headers = { accept: 'application/json' };
+  const headers = { accept: 'application/json', 'x-visitor': visitorId };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SHORT_TIMEOUT_MS) : null });
@@ -47,6 +49,9 @@ export const course = async () => (await request('course?brief=true', { accept: 
 export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
 /** The results of the last `oversell course`; null if there was none. */
+/** The full run that comes with the program. */
+export const storedRun = async () => (await request('course/last-run')).json;
+
 export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;
 
 /** @param {string} slug @param {'stock' | 'seckill'} of */
@@ -109,6 +114,9 @@ export const typeLine = async (id, number) => (await request(`classroom/lines/${
 
 /** Tells the class's pages which lesson is on show. @param {string} lesson */
 export const showLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson } });
+
+/** Phones say the answer to what was guessed. @param {string} lesson */
+export const endLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson, ended: true } });
 
 /** A guess in the class how a race will end. @param {{lesson: string, who: string, guess: number}} one */
 export const sendGuess = (one) => request('classroom/guesses', { method: 'POST', body: one });

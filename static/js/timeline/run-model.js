@@ -24,7 +24,7 @@ export function modelOfStays({ drawn }, isExclusive) {
     carries: [],
     ticks: [],
   }));
-  return { end: Math.max(0, ...inside.map((s) => s.to)), lanes, locks: [], shelf: [], row: [], arrows: [], captions: [], moments: [], compact: true };
+  return { begin: 0, end: Math.max(0, ...inside.map((s) => s.to)), lanes, locks: [], shelf: [], row: [], arrows: [], captions: [], moments: [], compact: true };
 }
 
 /** @param {Stay} stay @param {boolean} isExclusive @returns {Bar[]} */

@@ -12,6 +12,10 @@ pub(in crate::http) struct LessonOnShow {
     #[garde(custom(is_a_lesson))]
     #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
     lesson: String,
+    /// Its race has ended: phones say the answer.
+    #[garde(skip)]
+    #[serde(default)]
+    ended: bool,
 }
 
 /// A guess about the end of a race.
@@ -44,9 +48,14 @@ fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
     responses((status = 204, description = "All who watch are told")))]
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
-    Json(LessonOnShow { lesson }): Json<LessonOnShow>,
+    Json(LessonOnShow { lesson, ended }): Json<LessonOnShow>,
 ) -> StatusCode {
-    app.visits.tell(VisitEventKind::Lesson, None, lesson, None);
+    let event = if ended {
+        VisitEventKind::Ended
+    } else {
+        VisitEventKind::Lesson
+    };
+    app.visits.tell(event, None, lesson, None);
     StatusCode::NO_CONTENT
 }
 

@@ -1,16 +1,19 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
+mod help;
+
 use crate::{
     addresses::Addresses,
     claims::Lesson,
     http, lab, load,
     shutdown::Shutdown,
     terminal::{
-        chinese::{self, told},
+        chinese::{by_locale, told},
         failure::{Failure, unusable},
         stdout::{self, Output, Outputs, note},
     },
     trials::{
+        class,
         command::{self, Course},
         fault_matrix,
     },
@@ -58,6 +61,8 @@ enum Command {
     /// Tries every claim of the course, and says which came out so.
     Course(WithLab<command::Args>),
     Faults(fault_matrix::command::Args),
+    /// Plays a class of visitors against a lab, and says which promises to a class were kept.
+    Class(WithLab<class::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
     Doctor(lab::doctor::Args),
@@ -109,7 +114,7 @@ fn open(args: &impl Outputs) -> Result<(), Failure> {
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken or what was found
 /// cannot be written, 2 bad usage or something missing, 130 cut short by a signal.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let cli = parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -139,13 +144,13 @@ pub fn main() -> ExitCode {
 
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
-    let is_chinese = chinese::by_locale();
-    let parsed = chinese::spoken(Cli::command(), stdout::columns())
+    let is_chinese = by_locale();
+    let parsed = help::spoken(Cli::command(), stdout::columns())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {
         name_the_nearest(&mut error);
-        match chinese::wrong(&error).filter(|_| is_chinese) {
+        match help::wrong(&error).filter(|_| is_chinese) {
             Some(words) => {
                 note(format_args!("oversell: {words}"));
                 std::process::exit(error.exit_code());
@@ -210,6 +215,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             open(&args)?;
             fault_matrix::command::run(args, stop).await
         }
+        Command::Class(WithLab { lab, args }) => {
+            open(&args)?;
+            with_lab(lab, 0, stop, |at, _, stop| class::run(args, at, stop)).await
+        }
         Command::Bench(WithLab { lab, args }) => {
             open(&args)?;
             with_lab(lab, STARTS, stop, |at, took, stop| {
@@ -255,6 +264,6 @@ mod tests {
 
     #[test]
     fn no_option_lacks_its_chinese() {
-        chinese::tests::assert_is_whole(Cli::command());
+        help::tests::assert_is_whole(Cli::command());
     }
 }

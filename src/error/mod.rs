@@ -1,14 +1,13 @@
-//! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
+//! The errors of the stock and the lessons. The seckill has its own in `seckill/error.rs`, HTTP in `http/error.rs`.
 
-use crate::server::Server;
+mod mysql;
+mod redis;
+
+pub(crate) use mysql::{RECORD_CHANGED, number};
+
+use crate::{seckill::SeckillError, server::Server};
 use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::time::Duration;
-
-/// The name of Redis' error for a key of another type; the error of a script has it in its text.
-const WRONG_TYPE: &str = "WRONGTYPE";
-
-/// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
-pub(crate) const RECORD_CHANGED: u16 = 1020;
 
 /// Of a node of a Galera cluster that is not with the majority, or is only joining it.
 pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
@@ -30,12 +29,6 @@ pub enum Error {
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
     WrongType,
-    /// Redis has lost the voucher. Nothing was changed.
-    #[error("redis has lost the stock of voucher {0}; POST /voucher makes another voucher")]
-    NoVoucherStock(i64),
-    /// No order of this number was claimed.
-    #[error("there is no order {0}")]
-    NoOrder(i64),
     /// The id worker cannot give an id. Nothing was changed.
     #[error("no id: {0}")]
     NoId(String),
@@ -106,24 +99,12 @@ pub enum Error {
     /// The request exceeded the time limit of the service and was dropped.
     #[error("the request took longer than {} ms (server.request_timeout_ms) and was dropped", .0.as_millis())]
     RequestTimeout(Duration),
+    /// \[002\]: an order of a voucher was refused.
+    #[error(transparent)]
+    Seckill(#[from] SeckillError),
     /// A bug: the handler panicked.
     #[error("panicked: {0}")]
     Panicked(String),
-    /// \[002\]: there is no voucher of this number.
-    #[error("there is no voucher {0}; POST /voucher makes one")]
-    NoVoucher(i64),
-    /// \[002\]: the seckill of the voucher begins later.
-    #[error("the seckill has not begun yet")]
-    NotStarted,
-    /// \[002\]: the seckill of the voucher has ended.
-    #[error("the seckill is over")]
-    Over,
-    /// \[002\]: the user has an order of the voucher.
-    #[error("this user has ordered the voucher already")]
-    AlreadyOrdered,
-    /// \[002\]: another order of the same user is under way.
-    #[error("another order of this user is in progress; a user orders once")]
-    OrderUnderWay,
     /// Another instance did not answer as an actor. Nothing was changed.
     #[error("the instance at {at} did not play its actor: {reason}")]
     NoActor { at: String, reason: String },
@@ -192,9 +173,7 @@ impl From<LockError> for Error {
         match error {
             LockError::Taken { name, waited } => Self::Timeout { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
-            LockError::Refused { reason, .. } if reason.to_string().contains(WRONG_TYPE) => {
-                Self::WrongType
-            }
+            LockError::Refused { reason, .. } if redis::is_wrong_type(&reason) => Self::WrongType,
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
                 if let Some(PoolExhausted { waited }) = reason.downcast_ref() {
                     return Self::Timeout {
@@ -202,8 +181,8 @@ impl From<LockError> for Error {
                         waited: *waited,
                     };
                 }
-                let mysql = reason.downcast_ref().and_then(why_mysql_refuses);
-                let why = mysql.or_else(|| reason.downcast_ref().and_then(why_redis_refuses));
+                let mysql = reason.downcast_ref().and_then(mysql::why_refused);
+                let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();
                 match why {
                     Some(why) => Self::Refuses {
@@ -216,120 +195,6 @@ impl From<LockError> for Error {
             }
             // An invalid use, or a new kind of error: trying again does not help.
             _ => Self::Internal(error.to_string()),
-        }
-    }
-}
-
-/// For a statement that changed nothing: a read, or a write that was refused.
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        if number(&error) == Some(RECORD_CHANGED) {
-            return Self::RowChanged;
-        }
-        match (why_mysql_refuses(&error), error) {
-            (Some(why), error) => Self::refuses(Server::MySql, why, error),
-            (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
-            (None, e) => Self::down(Server::MySql, e),
-        }
-    }
-}
-
-/// For a command that changed nothing.
-impl From<redis::RedisError> for Error {
-    fn from(error: redis::RedisError) -> Self {
-        if error.to_string().contains(WRONG_TYPE) {
-            return Self::WrongType;
-        }
-        match why_redis_refuses(&error) {
-            Some(why) => Self::refuses(Server::Redis, why, error),
-            None => Self::down(Server::Redis, error),
-        }
-    }
-}
-
-/// The server's number of an error.
-pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
-    let error = error.as_database_error()?;
-    error
-        .try_downcast_ref()
-        .map(sqlx::mysql::MySqlDatabaseError::number)
-}
-
-/// Explains errors that an operator must fix, by number: the SQL is right.
-fn why_mysql_refuses(error: &sqlx::Error) -> Option<&'static str> {
-    Some(match number(error)? {
-        1020 | 1180 | 1205 | 1213 | 3101 => {
-            "another transaction is in the way (row lock, or the vote of a cluster)"
-        }
-        1021 | 1030 | 1114 => "its table or its disk is full",
-        1040 | 1203 | 1226 => "it has as many connections as it allows",
-        1044 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
-        1045 => "it knows no such user and password: correct mysql.url",
-        1047 => NOT_IN_ITS_CLUSTER,
-        1049 | 1146 => {
-            "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
-        }
-        1053 | 1927 | 3032 => "it is shutting down or offline",
-        1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
-        1036 | 1290 | 1792 | 1836 | 1874 => "it is read-only",
-        1317 | 1969 | 3024 => "it has ended the statement",
-        4031 => "it has closed a connection that nobody used",
-        _ => return None,
-    })
-}
-
-const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
-
-/// The same for Redis, by the first word of its answer; for a transaction, of its first refused command.
-fn why_redis_refuses(error: &redis::RedisError) -> Option<&'static str> {
-    if error.kind() == redis::ErrorKind::AuthenticationFailed {
-        return Some(WRONG_REDIS_PASSWORD);
-    }
-    let refused = error.clone().into_server_errors()?;
-    let (_, first) = refused.first()?;
-    Some(match first.code() {
-        "ERR" if error.to_string().contains("user_script") => "a script fails in it",
-        "ASK" | "MOVED" => {
-            "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
-             node that has its slot (CLUSTER KEYSLOT)"
-        }
-        "CROSSSLOT" => {
-            "it is a Redis Cluster, and the keys of this are in several of its slots: set redis.prefix to a name in braces, as \
-             \"{oversell}:\", so that all keys are in one"
-        }
-        "TRYAGAIN" => "a slot of its Redis Cluster is on its way to another node",
-        "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" => "its main node or its replicas are away",
-        "LOADING" => "it is still reading its file",
-        "MISCONF" => "it cannot write its file, and takes no writes",
-        "NOAUTH" | "WRONGPASS" => WRONG_REDIS_PASSWORD,
-        "NOPERM" => "the user of redis.url may not do this",
-        "OOM" => "it is full (maxmemory)",
-        "READONLY" => "it is a replica, and takes no writes",
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cluster_s_refusal_names_the_setting_that_cures_it() {
-        for (line, words) in [
-            (
-                "CROSSSLOT Keys in request don't hash to the same slot",
-                "redis.prefix",
-            ),
-            ("MOVED 3999 127.0.0.1:6381", "redis.url"),
-            ("ASK 3999 127.0.0.1:6381", "redis.url"),
-        ] {
-            let said = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
-            let Ok(redis::Value::ServerError(said)) = said else {
-                panic!("{line} is {said:?}");
-            };
-            let error = Error::from(redis::RedisError::from(said));
-            let named = matches!(&error, Error::Refuses { why, .. } if why.contains(words));
-            assert!(named, "{line}: {error:?}");
         }
     }
 }

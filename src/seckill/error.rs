@@ -1,0 +1,19 @@
+//! Why an order of a voucher is refused (\[002\]). Nothing was changed.
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SeckillError {
+    #[error("there is no voucher {0}; POST /voucher makes one")]
+    NoVoucher(i64),
+    #[error("redis has lost the stock of voucher {0}; POST /voucher makes another voucher")]
+    NoVoucherStock(i64),
+    #[error("the seckill has not begun yet")]
+    NotStarted,
+    #[error("the seckill is over")]
+    Over,
+    #[error("this user has ordered the voucher already")]
+    AlreadyOrdered,
+    #[error("another order of this user is in progress; a user orders once")]
+    OrderUnderWay,
+    #[error("there is no order {0}")]
+    NoOrder(i64),
+}

@@ -1,0 +1,496 @@
+//! `oversell class`: a class of simulated visitors on a lab, and what a class may rely on beside what was seen.
+//!
+//! 1. One visitor plays each of the races alone: how long each takes.
+//! 2. All visitors press the button of a race within [`PRESS_TIME`], first of one lesson, then of several: the race beside its cure.
+//! 3. All visitors begin a schedule of their own; each keeps and uses a lock of its own; each asks for a load.
+//!
+//! Next: `http/visitor.rs` says who a visitor is.
+
+use crate::{
+    addresses::{Addresses, LAB_JSON},
+    clients::http_client::{Ask, Events, HttpError, client},
+    load::{bench::peak_memory, target},
+    terminal::{
+        chinese::{padded, told},
+        failure::{Failure, unusable},
+        stdout::{Output, Outputs, mark, note, say},
+    },
+};
+use futures::{StreamExt, future::join_all};
+use http::Method;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{
+    fmt::Display,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The time within which all press the button.
+const PRESS_TIME: Duration = Duration::from_secs(3);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A load of each visitor, and a grading.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Lessons without faults, on all three servers.
+const LESSONS: [&str; 8] = [
+    "1.3", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.4.2",
+];
+
+const MAX_FIRST_EVENT: Duration = Duration::from_millis(1500);
+const MAX_SLOWDOWN: f64 = 2.0;
+const MAX_MEMORY_MB: f64 = 150.0;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell class --lab                a class of forty on a lab of its own
+  oversell class --visitors 80        a larger one, on the lab that runs
+  oversell class --base http://192.168.1.7:8080
+
+Exit status: 0 every promise kept, 1 one was broken, 2 bad usage or no lab, 130 cut short by a signal.")]
+pub(crate) struct Args {
+    /// How many visitors
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=400))]
+    visitors: u16,
+    /// The address that visitors open, instead of the running lab's
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
+    /// Writes every figure to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<Output>,
+    /// Where a running lab has written its addresses
+    #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
+    lab_json: PathBuf,
+}
+
+impl Outputs for Args {
+    fn outputs(&self) -> Vec<&Output> {
+        self.json.iter().collect()
+    }
+}
+
+/// One promise, and what was seen of it.
+#[derive(Debug, Serialize)]
+struct Promise {
+    what: String,
+    promised: String,
+    seen: String,
+    kept: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure::Promise`] where one was broken, [`Failure::Unusable`] where nobody answers, [`Failure::Interrupted`].
+pub(crate) async fn run(
+    args: Args,
+    lab: Option<Addresses>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    let lab = match (lab, &args.base) {
+        (Some(lab), _) => Some(lab),
+        (None, Some(_)) => None,
+        (None, None) => Some(Addresses::of_running_lab(&args.lab_json)?),
+    };
+    let base = args.base.clone();
+    let base = base.or_else(|| lab.as_ref().map(|lab| lab.http.clone()));
+    let class = Class {
+        base: base.unwrap_or_default().trim_end_matches('/').to_owned(),
+        token: target::token(lab.as_ref()),
+        visitors: (0..args.visitors)
+            .map(|n| format!("class-visitor-{n:04}-{:016x}", fastrand::u64(..)))
+            .collect(),
+    };
+    let promises = tokio::select! {
+        promises = class.play(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
+        () = stop.cancelled() => return Err(crate::load::terminal::stopped()),
+    };
+    for Promise {
+        what,
+        promised,
+        seen,
+        kept,
+    } in &promises
+    {
+        let sign = mark(if *kept { "✓" } else { "✗" });
+        say!(
+            "{sign} {} {} {seen}",
+            padded(what, 36),
+            padded(promised, 24)
+        );
+    }
+    if let Some(file) = &args.json {
+        file.write_json(&json!({ "visitors": args.visitors, "promises": promises }))?;
+    }
+    let broken: Vec<_> = promises.iter().filter(|promise| !promise.kept).collect();
+    match broken.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Promise(
+            broken
+                .iter()
+                .map(|promise| format!("{}: {}", promise.what, promise.seen))
+                .collect::<Vec<_>>()
+                .join("; "),
+        )),
+    }
+}
+
+/// The visitors, and where they go.
+struct Class {
+    base: String,
+    token: Option<SecretString>,
+    visitors: Vec<String>,
+}
+
+/// How one replay went.
+#[derive(Debug)]
+struct Played {
+    lesson: &'static str,
+    cured: bool,
+    as_meant: bool,
+    first_event: Duration,
+    took: Duration,
+}
+
+type Replay = Result<Played, HttpError>;
+
+impl Class {
+    async fn play(&self, lab: Option<&Addresses>) -> Result<Vec<Promise>, HttpError> {
+        let mut alone = Vec::new();
+        for lesson in LESSONS {
+            note(format_args!(
+                "{}",
+                told!("一个人演第 {} 课", "lesson {} alone", lesson)
+            ));
+            for played in self.race(&self.visitors[0], lesson).await {
+                alone.push(played?);
+            }
+        }
+        let mut promises = Vec::new();
+        for lessons in [&LESSONS[..1], &LESSONS[..]] {
+            let played = self.races(lessons).await;
+            promises.extend(self.judge_races(lessons.len(), &played, &alone));
+        }
+        promises.push(self.schedules().await);
+        promises.push(self.own_locks().await);
+        promises.push(self.loads().await);
+        promises.extend(lab.map(memory));
+        Ok(promises)
+    }
+
+    /// Sends a request of this visitor; its answer must be a success.
+    async fn ask(
+        &self,
+        visitor: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, HttpError> {
+        let mut request = client()
+            .request(method, format!("{}{path}", self.base))
+            .header("x-visitor", visitor)
+            .header("accept", "application/json")
+            .timeout(REPLY_TIMEOUT);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request
+            .token(self.token.as_ref())
+            .answer()
+            .await?
+            .success()?;
+        match answer.body.is_empty() {
+            true => Ok(Value::Null),
+            false => answer.json(),
+        }
+    }
+
+    async fn events(&self, replay: &Value) -> Result<Events, HttpError> {
+        let path = replay["events"].as_str().unwrap_or_default();
+        let request = client().get(format!("{}{path}", self.base));
+        request.events(REPLY_TIMEOUT).await
+    }
+
+    /// The race beside its cure, as the page plays it.
+    async fn race(&self, visitor: &str, lesson: &'static str) -> [Replay; 2] {
+        let (flaw, cure) = tokio::join!(
+            self.replay(visitor, lesson, false),
+            self.replay(visitor, lesson, true)
+        );
+        [flaw, cure]
+    }
+
+    async fn replay(&self, visitor: &str, lesson: &'static str, cured: bool) -> Replay {
+        let begun = Instant::now();
+        let path = format!("/replays/{lesson}?cured={cured}");
+        let replay = self.ask(visitor, Method::POST, &path, None).await?;
+        let mut events = self.events(&replay).await?;
+        let mut first_event = None;
+        while let Some(event) = events.next().await {
+            let event = event?;
+            let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
+            match event.event.as_str() {
+                "done" => {
+                    let took = begun.elapsed();
+                    return Ok(Played {
+                        lesson,
+                        cured,
+                        as_meant: data["as_meant"] == true,
+                        first_event: first_event.unwrap_or(took),
+                        took,
+                    });
+                }
+                "failed" => return Err(HttpError::Failed(data["detail"].to_string())),
+                _ => {
+                    first_event.get_or_insert_with(|| begun.elapsed());
+                }
+            }
+        }
+        Err(HttpError::Failed("the events broke off".to_owned()))
+    }
+
+    /// All visitors press the button within [`PRESS_TIME`].
+    async fn races(&self, lessons: &[&'static str]) -> Vec<Replay> {
+        note(format_args!(
+            "{}",
+            told!(
+                "{} 个人演 {} 课",
+                "{} visitors play {} lessons",
+                self.visitors.len(),
+                lessons.len()
+            )
+        ));
+        let count = self.visitors.len();
+        let each = self.visitors.iter().enumerate().map(async |(n, visitor)| {
+            sleep(PRESS_TIME.mul_f64(n as f64 / count as f64)).await;
+            self.race(visitor, lessons[n % lessons.len()]).await
+        });
+        join_all(each).await.into_iter().flatten().collect()
+    }
+
+    fn judge_races(&self, lessons: usize, replays: &[Replay], alone: &[Played]) -> Vec<Promise> {
+        let all = replays.len();
+        let played: Vec<_> = replays
+            .iter()
+            .filter_map(|replay| replay.as_ref().ok())
+            .collect();
+        let as_meant = played.iter().filter(|played| played.as_meant).count();
+        let failure = replays.iter().find_map(|replay| replay.as_ref().err());
+        let failure = failure
+            .map(|error| format!("; {error}"))
+            .unwrap_or_default();
+        let mut first: Vec<_> = played.iter().map(|played| played.first_event).collect();
+        first.sort();
+        let p95 = first.get((first.len() * 95).div_ceil(100).saturating_sub(1));
+        let p95 = p95.copied().unwrap_or(Duration::MAX);
+        let slowdown = |one: &&Played| {
+            let same = alone
+                .iter()
+                .find(|it| (it.lesson, it.cured) == (one.lesson, one.cured));
+            same.map_or(f64::INFINITY, |same| {
+                one.took.as_secs_f64() / same.took.as_secs_f64()
+            })
+        };
+        let slowest = played.iter().map(slowdown).fold(0.0, f64::max);
+        let of = |what: &str| told!("{} 课：{}", "{} lessons: {}", lessons, what);
+        vec![
+            promise(
+                of(&told!("演完", "played")),
+                all,
+                format!("{}{failure}", played.len()),
+                played.len() == all,
+            ),
+            promise(
+                of(&told!("结局如课", "end as the lesson says")),
+                all,
+                as_meant,
+                as_meant == all,
+            ),
+            promise(
+                of(&told!("首个事件，95%", "first event, 95 %")),
+                format!("≤ {} ms", MAX_FIRST_EVENT.as_millis()),
+                format!("{} ms", p95.as_millis()),
+                p95 <= MAX_FIRST_EVENT,
+            ),
+            promise(
+                of(&told!("比一个人慢", "slower than alone")),
+                format!("≤ {MAX_SLOWDOWN} ×"),
+                format!("{slowest:.2} ×"),
+                slowest <= MAX_SLOWDOWN,
+            ),
+        ]
+    }
+
+    /// Each visitor's actor A goes to its first stop; then all are cancelled.
+    async fn schedules(&self) -> Promise {
+        let began = join_all(self.visitors.iter().map(|visitor| self.schedule(visitor))).await;
+        let ids: Vec<_> = began.iter().filter_map(|id| id.as_ref().ok()).collect();
+        let cancelled = ids.iter().zip(&self.visitors).map(async |(id, visitor)| {
+            self.ask(visitor, Method::DELETE, &format!("/replays/{id}"), None)
+                .await
+        });
+        join_all(cancelled).await;
+        self.of_all(told!("各排各的执行顺序", "schedules at once"), &began)
+    }
+
+    async fn schedule(&self, visitor: &str) -> Result<String, HttpError> {
+        let start = self.ask(visitor, Method::POST, "/replays/2.3?pace=scheduler", None);
+        let replay = start.await?;
+        let id = replay["id"].as_str().unwrap_or_default().to_owned();
+        let mut events = self.events(&replay).await?;
+        self.ask(
+            visitor,
+            Method::POST,
+            &format!("/replays/{id}/next?actor=A"),
+            None,
+        )
+        .await?;
+        let stands = async {
+            while let Some(event) = events.next().await {
+                if event?.data.contains("\"stands\"") {
+                    return Ok(id);
+                }
+            }
+            Err(HttpError::Failed("the events broke off".to_owned()))
+        };
+        timeout(REPLY_TIMEOUT, stands)
+            .await
+            .unwrap_or(Err(HttpError::TimedOut))
+    }
+
+    /// Each visitor keeps scripts, sells with them from a full product of its own, and has them graded.
+    async fn own_locks(&self) -> Promise {
+        let own = self.visitors.iter().enumerate().map(async |(n, visitor)| {
+            let scripts = json!({
+                "acquire": format!("return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) -- {n}"),
+                "release": "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0",
+                "renew": "",
+            });
+            self.ask(visitor, Method::PUT, "/mine", Some(scripts.clone())).await?;
+            let sold = self.ask(visitor, Method::POST, "/check/lock/mine", None).await?;
+            let graded = client()
+                .post(format!("{}/mine/grade", self.base))
+                .header("x-visitor", visitor)
+                .header("accept", "application/json")
+                .timeout(QUEUE_TIMEOUT);
+            let graded: Value = graded.answer().await?.success()?.json()?;
+            match sold["remaining"] == 4999 && graded["scripts"] == scripts {
+                true => Ok(()),
+                false => Err(HttpError::Failed(format!("not its own: {sold} {}", graded["scripts"]))),
+            }
+        });
+        let own = join_all(own).await;
+        self.of_all(
+            told!("各自的锁，各自的成绩", "own locks, sold with and graded"),
+            &own,
+        )
+    }
+
+    /// All ask for a load; each has its turn.
+    async fn loads(&self) -> Promise {
+        let runs = self.visitors.iter().map(async |visitor| {
+            let plan = json!({"strategy": "redis-script", "threads": 5, "loops": 10});
+            self.ask(visitor, Method::POST, "/runs", Some(plan)).await?;
+            let ended = async {
+                loop {
+                    let run = self
+                        .ask(visitor, Method::GET, "/runs/current", None)
+                        .await?;
+                    match run["state"].as_str() {
+                        Some("waiting" | "running") => sleep(Duration::from_millis(500)).await,
+                        Some("done") => return Ok(()),
+                        _ => return Err(HttpError::Failed(run.to_string())),
+                    }
+                }
+            };
+            timeout(QUEUE_TIMEOUT, ended)
+                .await
+                .unwrap_or(Err(HttpError::TimedOut))
+        });
+        let runs = join_all(runs).await;
+        self.of_all(told!("压测都轮到了", "loads, each in its turn"), &runs)
+    }
+
+    fn of_all<T>(&self, what: String, done: &[Result<T, HttpError>]) -> Promise {
+        let count = done.iter().filter(|one| one.is_ok()).count();
+        let failure = done.iter().find_map(|one| one.as_ref().err());
+        let failure = failure
+            .map(|error| format!("; {error}"))
+            .unwrap_or_default();
+        promise(
+            what,
+            self.visitors.len(),
+            format!("{count}{failure}"),
+            count == self.visitors.len(),
+        )
+    }
+}
+
+fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool) -> Promise {
+    let (promised, seen) = (promised.to_string(), seen.to_string());
+    Promise {
+        what,
+        promised,
+        seen,
+        kept,
+    }
+}
+
+/// The most memory that an instance has had.
+fn memory(lab: &Addresses) -> Promise {
+    let peaks = lab
+        .instances
+        .iter()
+        .filter_map(|instance| peak_memory(instance.pid).ok());
+    let most = peaks.fold(0.0, f64::max);
+    promise(
+        told!("每个实例的内存", "memory of an instance"),
+        format!("< {MAX_MEMORY_MB} MB"),
+        format!("{most:.0} MB"),
+        most > 0.0 && most < MAX_MEMORY_MB,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+
+    /// A history of one refusal, one wrong end, one late event and one slow race breaks each promise.
+    #[test]
+    fn each_broken_promise_to_a_class_is_seen() {
+        let class = Class {
+            base: String::new(),
+            token: None,
+            visitors: vec!["one".to_owned()],
+        };
+        let played = |as_meant, first_ms, took_ms| Played {
+            lesson: "1.3",
+            cured: false,
+            as_meant,
+            first_event: Duration::from_millis(first_ms),
+            took: Duration::from_millis(took_ms),
+        };
+        let alone = [played(true, 100, 4000)];
+        let refused = || {
+            Err(HttpError::Refused {
+                status: StatusCode::CONFLICT,
+                body: String::new(),
+            })
+        };
+        for (replay, kept) in [
+            (Ok(played(true, 100, 5000)), [true, true, true, true]),
+            (Ok(played(false, 100, 5000)), [true, false, true, true]),
+            (Ok(played(true, 1600, 5000)), [true, true, false, true]),
+            (Ok(played(true, 100, 9000)), [true, true, true, false]),
+            (refused(), [false, false, false, true]),
+        ] {
+            let promises = class.judge_races(1, &[replay], &alone);
+            let seen: Vec<_> = promises.iter().map(|promise| promise.kept).collect();
+            assert_eq!(seen, kept, "{promises:?}");
+        }
+    }
+}
