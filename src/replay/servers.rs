@@ -94,7 +94,7 @@ impl ServerReader {
         let mut seen = ServerState::default();
         for name in self.act.scope().names {
             match name {
-                Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
+                Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     let several = matches!(name, Name::RedisNodes(_));
                     for (n, (key, mut node)) in self.keys(name).into_iter().enumerate() {
                         let read = read_redis(key, &mut node);
@@ -178,6 +178,7 @@ impl ServerReader {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 vec![(key(name), self.ctx.redis.connection())]
             }
+            Name::RedisMine(name) => vec![(key(name), self.ctx.mine.connection())],
             Name::RedisNodes(name) => self
                 .ctx
                 .nodes
