@@ -116,6 +116,11 @@ macro_rules! terms {
         }
 
         impl $name {
+            /// The number of the product.
+            pub(in crate::http) fn stock_id(&self) -> i64 {
+                self.stock_id.map_or(1, $crate::http::extract::Whole::get)
+            }
+
             /// The requested job, with these defaults for wait and stay.
             pub(in crate::http) fn job(
                 &self,
@@ -123,7 +128,7 @@ macro_rules! terms {
                 stay: std::time::Duration,
             ) -> $crate::section::Job {
                 use $crate::http::extract::Whole;
-                let stock_id = self.stock_id.map_or(1, Whole::get);
+                let stock_id = self.stock_id();
                 let hold = self.hold_ms.map_or(stay, Whole::millis);
                 let wait = self.wait_ms.map_or(wait, Whole::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);
