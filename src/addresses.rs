@@ -27,6 +27,9 @@ pub struct Addresses {
     pub galera: Vec<Process>,
     /// Independent Redis nodes; the first is the main one.
     pub redis: Vec<Process>,
+    /// The Redis in which students' scripts run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<Process>,
     /// The ZooKeeper server or ensemble.
     pub zookeeper: ZooKeeper,
     pub nginx: Process,

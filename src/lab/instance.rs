@@ -58,6 +58,13 @@ pub(super) fn environment(
             all(at.redis.iter().map(|node| node.url.as_str()).collect()),
         ),
         (
+            "OVERSELL__REDIS__MINE_URL",
+            at.mine
+                .as_ref()
+                .map(|at| at.url.clone())
+                .unwrap_or_default(),
+        ),
+        (
             "OVERSELL__REDIS__SENTINELS",
             all(at.sentinels.iter().map(|one| one.url.as_str()).collect()),
         ),

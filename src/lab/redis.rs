@@ -16,6 +16,12 @@ use std::{
     process::Command,
 };
 
+/// A node that is full refuses writes, and deletes nothing. The service says so.
+const WHEN_FULL: [&str; 2] = ["--maxmemory-policy", "noeviction"];
+const MAX_MEMORY: &str = "256mb";
+/// Strangers' scripts fill it.
+const MINE_MAX_MEMORY: &str = "32mb";
+
 /// Every write goes to the append-only file, which is flushed every second.
 pub(super) const APPEND_ONLY: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// A replica announces only its port unless it is told its host.
@@ -56,6 +62,9 @@ pub(super) fn version(program: &Path) -> Option<String> {
 /// Also the prefix of the names of further replicas.
 pub(super) const REPLICA: &str = "replica";
 
+/// The Redis in which students' scripts run.
+pub(super) const MINE: &str = "redis-mine";
+
 /// The name of the replica at `index`: `replica`, `replica-2` …
 pub(super) fn replica(index: usize) -> String {
     numbered(REPLICA, index)
@@ -91,6 +100,8 @@ pub(super) enum Role {
     Main { announced_port: u16 },
     /// Neither main node nor replica.
     Independent,
+    /// Where students' scripts run.
+    Mine,
     /// A replica of the node at this port.
     Replica { of: u16 },
 }
@@ -112,7 +123,12 @@ impl Server for Redis {
             true => clock::command(folder, &self.program),
             false => Command::new(&self.program),
         };
+        let memory = match self.role {
+            Role::Mine => MINE_MAX_MEMORY,
+            _ => MAX_MEMORY,
+        };
         options(&mut command, self.port, folder);
+        command.args(WHEN_FULL).args(["--maxmemory", memory]);
         if self.grouped {
             command.args(PEER_USER_OPTIONS);
         }
@@ -121,7 +137,7 @@ impl Server for Redis {
                 .args(APPEND_ONLY)
                 .args(ANNOUNCED_HOST)
                 .args(["--replica-announce-port", &announced_port.to_string()]),
-            Role::Independent => command.args(NOT_PERSISTENT),
+            Role::Independent | Role::Mine => command.args(NOT_PERSISTENT),
             Role::Replica { of } => command.args(APPEND_ONLY).args(ANNOUNCED_HOST).args([
                 "--replicaof",
                 "127.0.0.1",

@@ -126,7 +126,9 @@ impl Act {
             Store::Redis => Server::Redis,
         });
         let of_names = scope.names.iter().filter_map(|name| match name {
-            Name::Redis(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
+            Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisCount(_) => {
+                Some(Server::Redis)
+            }
             Name::ZooKeeper(_) => Some(Server::ZooKeeper),
             Name::TableLock(_) | Name::Fence => Some(Server::MySql),
             Name::RedisNodes(_) => None,

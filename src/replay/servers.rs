@@ -98,6 +98,10 @@ impl ServerReader {
                     let locks = shared.redis.read(&self.ctx, (0, self.key(name))).await?;
                     seen.locks.extend(locks.locks());
                 }
+                Name::RedisMine(name) => {
+                    let locks = shared.mine.read(&self.ctx, (0, self.key(name))).await?;
+                    seen.locks.extend(locks.locks());
+                }
                 Name::RedisNodes(name) => {
                     let nodes = (0..self.ctx.nodes.len()).map(|n| {
                         let key = (n, self.key(name));
@@ -200,6 +204,7 @@ impl ServerReader {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 vec![(self.key(name), self.ctx.redis.connection())]
             }
+            Name::RedisMine(name) => vec![(self.key(name), self.ctx.mine.connection())],
             Name::RedisNodes(name) => self
                 .ctx
                 .nodes

@@ -37,6 +37,8 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) struct SharedReads {
     /// Of the main Redis.
     pub(super) redis: SharedRead<NodeKey, RedisEntry>,
+    /// Of the Redis of visitors' scripts.
+    pub(super) mine: SharedRead<NodeKey, RedisEntry>,
     /// Of each node of Redlock.
     pub(super) nodes: SharedRead<NodeKey, RedisEntry>,
     pub(super) mysql: SharedRead<Row, RowState>,
@@ -50,6 +52,7 @@ impl Default for SharedReads {
     fn default() -> Self {
         Self {
             redis: SharedRead::new(|ctx, keys| Box::pin(read_redis(ctx, keys))),
+            mine: SharedRead::new(|ctx, keys| Box::pin(read_mine(ctx, keys))),
             nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
             mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
             zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
@@ -186,6 +189,11 @@ impl RedisEntry {
 
 async fn read_redis(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
     let node = ctx.redis.connection();
+    read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
+}
+
+async fn read_mine(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+    let node = ctx.mine.connection();
     read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
 }
 

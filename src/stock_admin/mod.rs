@@ -41,6 +41,8 @@ const EMPTY_BUCKETS: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
 const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
+/// The Redis of students' scripts, as the lab and the containers call it.
+const MINE: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
@@ -169,6 +171,25 @@ pub async fn remove(
     set(ctx, stock_id, None, scope).await
 }
 
+/// Checks that a product exists before something is made for it in a server. The course's own always does.
+///
+/// # Errors
+///
+/// [`Error::NoProduct`], or [`Error::Unavailable`] if MySQL is down.
+pub async fn check_product(ctx: &Ctx, stock_id: i64) -> Result<(), Error> {
+    if stock_id == 1 {
+        return Ok(());
+    }
+    let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
+    let row = sqlx::query("SELECT 1 FROM db_stock WHERE id = ?").bind(stock_id);
+    let row = in_time(Server::MySql, row.fetch_optional(&mut *conn)).await??;
+    conn.done();
+    match row {
+        Some(_) => Ok(()),
+        None => Err(Error::NoProduct(stock_id)),
+    }
+}
+
 /// Sets the stores, or deletes what they hold, and clears the names.
 async fn set(
     ctx: &Ctx,
@@ -178,9 +199,10 @@ async fn set(
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = Names::of(scope, stock_id);
-    let (rows, keys, node_keys, paths) = (
+    let (rows, keys, mine_keys, node_keys, paths) = (
         names.rows(),
         names.keys(ctx),
+        names.mine_keys(ctx),
         names.node_keys(ctx),
         names.paths(),
     );
@@ -195,6 +217,14 @@ async fn set(
     let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
     if !on_main.is_empty() {
         probe_writes(&ctx.redis, &on_main).await?;
+    }
+    let mut mine = None;
+    if !mine_keys.is_empty() {
+        match probe_writes(&ctx.mine, &mine_keys).await {
+            Ok(()) => mine = Some(ctx.mine.connection()),
+            Err(_) if scope.is_none() => missing.push(MINE),
+            Err(error) => return Err(error),
+        }
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
@@ -242,6 +272,10 @@ async fn set(
             let mut node = node.connection();
             let parts = clear::unlock_commands(&mut node, &node_keys).await?;
             clear::execute(&mut node, &parts, &mut changed).await?;
+        }
+        if let Some(mut mine) = mine {
+            let parts = clear::unlock_commands(&mut mine, &mine_keys).await?;
+            clear::execute(&mut mine, &parts, &mut changed).await?;
         }
         if !on_main.is_empty() {
             let mut redis = ctx.redis.connection();

@@ -35,7 +35,9 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A load of each visitor, and a grading.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Lessons without faults, on all three servers.
-const LESSONS: [&str; 8] = ["1.3", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.4.2"];
+const LESSONS: [&str; 8] = [
+    "1.3", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.4.2",
+];
 
 const MAX_FIRST_EVENT: Duration = Duration::from_millis(1500);
 const MAX_SLOWDOWN: f64 = 2.0;
