@@ -395,9 +395,8 @@ fn class_lines(at: &Addresses) -> Vec<String> {
     let code = at.phones.as_deref().and_then(|url| {
         let code = QrCode::new(format!("{url}/class.html")).ok()?;
         // Light modules are drawn, as terminals are dark.
-        let picture = code.render::<Dense1x2>();
         Some(
-            picture
+            code.render::<Dense1x2>()
                 .dark_color(Dense1x2::Dark)
                 .light_color(Dense1x2::Light)
                 .build(),
