@@ -16,7 +16,7 @@ use std::ops::Deref;
 use utoipa::ToSchema;
 
 /// The specification in a file.
-pub(crate) trait Spec: Copy {
+pub trait Spec: Copy {
     fn rank(&self) -> Rank;
     /// The section of the course that it is from.
     fn chapter(&self) -> &'static str;

@@ -49,7 +49,7 @@ pub struct LessonResult {
     #[garde(skip)]
     pub verdict: Verdict,
     #[garde(dive)]
-    pub(crate) seen: Words,
+    pub seen: Words,
     /// The figures and whatever else the command writes.
     #[garde(skip)]
     #[serde(flatten)]

@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     /// No command and no option lacks its Chinese, and no Chinese is left over.
-    pub(super) fn assert_is_whole(command: Command) {
+    pub(in crate::cli) fn assert_is_whole(command: Command) {
         let (missing, left) = difference(command);
         assert!(missing.is_empty(), "without Chinese: {missing:#?}");
         assert!(left.is_empty(), "Chinese of no text: {left:#?}");

@@ -4,7 +4,7 @@
 //! experiment is a function of its own names its twin, and the function knows it.
 
 use crate::{
-    claims::{Lesson, Run, Twin, TwinChange, Words, words},
+    claims::{Lesson, Line, Run, Twin, TwinChange, Words, words},
     seckill::check::Verdict as Orders,
     terminal::bilingual::Bilingual,
 };
@@ -49,6 +49,17 @@ fn our_twin(lesson: &Lesson) -> Option<Words> {
             Some(Words::join(&each, ["；", "; "]))
         }
     }
+}
+
+/// The lines that are typed in its place.
+pub(super) fn lines_of(lesson: &Lesson) -> Vec<Line> {
+    let mut lines = lesson.by_hand.clone();
+    match &lesson.twin {
+        Some(Twin::Typed(n, run)) if !run.is_empty() => run.clone_into(&mut lines[n - 1].run),
+        Some(Twin::Typed(n, _)) => drop(lines.remove(n - 1)),
+        _ => drop(lines.remove(0)),
+    }
+    lines
 }
 
 /// How the lines for the Java process differ.

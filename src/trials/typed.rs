@@ -7,7 +7,7 @@
 
 use super::tools::own_key;
 use crate::{
-    claims::{Lesson, Line, Twin, Words},
+    claims::{Line, Words},
     clients::http_client::{Ask, client},
     clients::redis_at::redis_at,
     fault::Action,
@@ -28,31 +28,12 @@ const KEY: &str = "by-hand";
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(
-    on: &Cluster,
-    lesson: &Lesson,
-    twin: bool,
-) -> Result<Observation, NoVerdict> {
-    if lesson
-        .by_hand
-        .iter()
-        .any(|line| !line.run.starts_with("curl"))
-    {
+pub(super) async fn typed(on: &Cluster, lines: &[Line]) -> Result<Observation, NoVerdict> {
+    if lines.iter().any(|line| !line.run.starts_with("curl")) {
         on.servers()?;
     }
     let (product, key) = (on.product(5000).await?, own_key(KEY));
     let places = on.places().with_product(product.id);
-    let mut lines = lesson.by_hand.clone();
-    if twin {
-        let (n, run) = match &lesson.twin {
-            Some(Twin::Typed(n, run)) => (n - 1, run.as_str()),
-            _ => (0, ""),
-        };
-        run.clone_into(&mut lines[n].run);
-        if run.is_empty() {
-            lines.remove(n);
-        }
-    }
     let typed = lines.iter().map(|line| {
         let line = places.typed(line);
         let run = line.run.replace(KEY, &key);
@@ -60,7 +41,7 @@ pub(super) async fn typed(
     });
     let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(observation(&lines, &printed?))
+    Ok(observation(lines, &printed?))
 }
 
 /// Runs one line of `redis-cli`, `curl` or `oversell lab fault`; returns what it prints.

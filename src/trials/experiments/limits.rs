@@ -168,7 +168,7 @@ mod tests {
             quiet_s: 0.0,
         };
         let at_first = came(10, 0.1, 0.1, 0.1);
-        for (first, again, holds) in [
+        for (first, again, expected) in [
             (at_first, 5, true),
             (came(12, 0.1, 0.1, 0.2), 5, true),
             // A window that slides lets nobody through so soon, one that is over as many as before.
@@ -181,7 +181,7 @@ mod tests {
             (came(10, 2.0, 0.1, 2.0), 5, false),
         ] {
             let again = came(again, 0.1, 0.1, 0.1);
-            assert_eq!(holds(&bucket, &first, Some(&again)), holds, "{first:?}");
+            assert_eq!(holds(&bucket, &first, Some(&again)), expected, "{first:?}");
         }
     }
 

@@ -18,7 +18,6 @@ mod run;
 #[cfg(test)]
 pub(super) use page::page;
 
-use crate::terminal::bilingual::Bilingual;
 use crate::{
     claims::{Words, words},
     load::history::Outcome,
@@ -27,6 +26,7 @@ use crate::{
         check::{Answers, Books, Entry, check},
     },
     stock::{self, Promise, Store},
+    terminal::bilingual::Bilingual,
     trials::purchases::SaleCounts,
 };
 use serde::{Deserialize, Serialize};

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     claims::{ALL, Chapter, Lesson, Verdict, Words, find},
-    terminal::bilingual::Bilingual,
-};
-use crate::{
     load::filters,
-    terminal::failure::{Failure, unusable},
+    terminal::{
+        bilingual::Bilingual,
+        failure::{Failure, unusable},
+    },
 };
 use askama::Template;
 use modules::{import_map, timeline_style};
